@@ -1,0 +1,130 @@
+"""What statetool raises.
+
+Every error derives from :class:`StatetoolError` and, where a caller would expect one, from a builtin.
+An error says *where* it is (:class:`Where`), *what* was expected and found, and *what to do next*.
+Each layer adds the part of the place that it knows with :meth:`StatetoolError.at`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """A place in a snapshot, as far as it is known.
+
+    ``offset`` counts bytes from the start of ``file``; in a compressed region it counts
+    uncompressed bytes from the start of that region, and ``region`` says which.
+    """
+
+    file: str | None = None
+    offset: int | None = None
+    region: str | None = None
+    operator: str | None = None
+    state: str | None = None
+    key_group: int | None = None
+    type_path: str | None = None
+
+    def __str__(self) -> str:
+        words = {"key_group": "key group", "type_path": "type"}
+        parts = [
+            f"{words.get(f.name, f.name)} {getattr(self, f.name)}"
+            for f in fields(self)
+            if getattr(self, f.name) is not None
+        ]
+        return ", ".join(parts)
+
+
+class StatetoolError(Exception):
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message
+        What was expected and what was found.
+    hint
+        What the user can do about it.
+    where
+        The place, as far as the raising layer knows it.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", where: Where | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where or Where()
+
+    def at(self, **place: Any) -> Self:
+        """Add what the calling layer knows of the place; parts that are already known stay."""
+        new = {k: v for k, v in place.items() if v is not None and getattr(self.where, k) is None}
+        self.where = replace(self.where, **new)
+        return self
+
+    def inside(self, step: str) -> Self:
+        """Put one step in front of the type path (``Map.value``, ``field name``)."""
+        path = self.where.type_path
+        self.where = replace(self.where, type_path=step if path is None else f"{step}.{path}")
+        return self
+
+    def __str__(self) -> str:
+        place = str(self.where)
+        text = f"{self.message} [{place}]" if place else self.message
+        return f"{text}. {self.hint}" if self.hint else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.where)
+
+
+def _rebuild(cls: type[StatetoolError], message: str, hint: str, where: Where) -> StatetoolError:
+    return cls(message, hint=hint, where=where)
+
+
+class FormatError(StatetoolError, ValueError):
+    """Bytes that are not what Flink would have written there."""
+
+
+class DecodeError(FormatError):
+    """A key or value whose bytes do not fit its serializer."""
+
+
+class EncodeError(StatetoolError, ValueError):
+    """A value that its serializer cannot write."""
+
+
+class UnknownSerializerError(StatetoolError, LookupError):
+    """A serializer snapshot class that statetool does not know."""
+
+
+class UnsupportedError(StatetoolError, NotImplementedError):
+    """Something Flink can do and statetool cannot (yet)."""
+
+
+class UnknownNameError(StatetoolError, KeyError):
+    """An operator, state or table that the snapshot does not have."""
+
+    __str__ = StatetoolError.__str__
+
+
+class SnapshotNotFoundError(StatetoolError, FileNotFoundError):
+    """No snapshot, or no file of it, where one was expected."""
+
+    __str__ = StatetoolError.__str__
+
+
+class TargetExistsError(StatetoolError, FileExistsError):
+    """A write whose target is already there."""
+
+    __str__ = StatetoolError.__str__
+
+
+class OptionError(StatetoolError, ValueError):
+    """An option, or a combination of options, that makes no sense."""
+
+
+class MissingDependencyError(StatetoolError, ImportError):
+    """Something outside of Python packages' reach is missing: Java, pyspark, a file system package."""

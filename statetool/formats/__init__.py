@@ -1,0 +1,1 @@
+"""Byte formats of Flink snapshots: metadata, keyed and operator streams."""

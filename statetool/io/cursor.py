@@ -1,0 +1,162 @@
+"""One reader for all big-endian, bounds-checked parsing of small structures.
+
+Follows ``java.io.DataInput`` as Flink uses it (``DataInputView``). Values of large states go
+through :mod:`statetool.kernels` instead.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from statetool.errors import FormatError
+
+_I1: Final = struct.Struct(">b")
+_I2: Final = struct.Struct(">h")
+_U2: Final = struct.Struct(">H")
+_I4: Final = struct.Struct(">i")
+_I8: Final = struct.Struct(">q")
+_F4: Final = struct.Struct(">f")
+_F8: Final = struct.Struct(">d")
+
+
+class Cursor:
+    """Read from ``data[pos:end]``; every read checks its bounds and errors carry the offset.
+
+    Parameters
+    ----------
+    data
+        The bytes.
+    pos, end
+        First byte to read and first byte not to read, as indexes of ``data``.
+    base
+        Offset of ``data[0]`` in the file (or uncompressed region) that errors speak of.
+    """
+
+    __slots__ = ("base", "data", "end", "pos")
+
+    def __init__(
+        self, data: bytes | bytearray | memoryview, pos: int = 0, end: int | None = None, *, base: int = 0
+    ) -> None:
+        self.data = memoryview(data)
+        self.pos = pos
+        self.end = len(self.data) if end is None else end
+        self.base = base
+
+    @property
+    def offset(self) -> int:
+        """Absolute offset of the next byte."""
+        return self.base + self.pos
+
+    @property
+    def left(self) -> int:
+        """Bytes not yet read."""
+        return self.end - self.pos
+
+    def fail(self, message: str, *, hint: str = "", pos: int | None = None) -> FormatError:
+        """Make (not raise) an error that carries the offset of ``pos`` (default: here)."""
+        at = self.pos if pos is None else pos
+        return FormatError(message, hint=hint).at(offset=self.base + at)
+
+    def need(self, n: int, what: str = "bytes") -> int:
+        """Check that ``n`` more bytes are there, step over them and return where they start."""
+        pos = self.pos
+        if n < 0:
+            raise self.fail(f"negative length {n} of {what}")
+        if n > self.end - pos:
+            raise self.fail(f"expected {n} more bytes of {what}, only {self.end - pos} are left")
+        self.pos = pos + n
+        return pos
+
+    def take(self, n: int, what: str = "bytes") -> bytes:
+        """Read exactly ``n`` bytes."""
+        pos = self.need(n, what)
+        return bytes(self.data[pos : pos + n])
+
+    def skip(self, n: int) -> None:
+        """Step over ``n`` bytes."""
+        self.need(n)
+
+    def bool(self) -> bool:
+        """Read ``writeBoolean``: 0 or 1, anything else is damage."""
+        b = self.data[self.need(1, "boolean")]
+        if b > 1:
+            raise self.fail(f"expected a boolean (0 or 1), found {b}", pos=self.pos - 1)
+        return b == 1
+
+    def u1(self) -> int:
+        return self.data[self.need(1)]
+
+    def i1(self) -> int:
+        return int(_I1.unpack_from(self.data, self.need(1))[0])
+
+    def i2(self) -> int:
+        return int(_I2.unpack_from(self.data, self.need(2))[0])
+
+    def u2(self) -> int:
+        return int(_U2.unpack_from(self.data, self.need(2))[0])
+
+    def i4(self) -> int:
+        return int(_I4.unpack_from(self.data, self.need(4))[0])
+
+    def i8(self) -> int:
+        return int(_I8.unpack_from(self.data, self.need(8))[0])
+
+    def f4(self) -> float:
+        return float(_F4.unpack_from(self.data, self.need(4))[0])
+
+    def f8(self) -> float:
+        return float(_F8.unpack_from(self.data, self.need(8))[0])
+
+    def count(self, what: str, *, at_least: int = 1) -> int:
+        """Read an ``i4`` count of things that take at least ``at_least`` bytes each."""
+        start = self.pos
+        n = self.i4()
+        if n < 0 or n * at_least > self.end - self.pos:
+            raise self.fail(f"count {n} of {what} does not fit the {self.end - self.pos} bytes left", pos=start)
+        return n
+
+    def bytes4(self, what: str = "bytes") -> bytes:
+        """Read an ``i4`` length and that many bytes."""
+        return self.take(self.i4(), what)
+
+    def utf(self) -> str:
+        """Read ``writeUTF``: ``u2`` byte count, modified UTF-8."""
+        n = self.u2()
+        start = self.need(n, "UTF string")
+        return decode_modified_utf8(bytes(self.data[start : start + n]), self, start)
+
+    def varint(self) -> int:
+        """Read an unsigned little-endian base-128 number of at most 5 bytes."""
+        start = self.pos
+        value = shift = 0
+        while True:
+            b = self.u1()
+            value |= (b & 0x7F) << shift
+            if b < 0x80:
+                return value
+            shift += 7
+            if shift > 28 + 7:
+                raise self.fail("variable-length number of more than 5 bytes", pos=start)
+
+    def slice(self, n: int, what: str = "bytes") -> Cursor:
+        """Return a cursor over the next ``n`` bytes and step over them."""
+        start = self.need(n, what)
+        return Cursor(self.data, start, start + n, base=self.base)
+
+    def expect_end(self, what: str) -> None:
+        """Raise unless everything was read."""
+        if self.pos != self.end:
+            raise self.fail(f"{self.end - self.pos} bytes trail after {what}")
+
+
+def decode_modified_utf8(raw: bytes, cursor: Cursor, start: int) -> str:
+    """Decode Java's modified UTF-8 (NUL is two bytes, surrogates stand on their own)."""
+    if raw.isascii() and 0 not in raw:
+        return raw.decode("ascii")
+    try:
+        # CESU-8 surrogate pairs are joined by going through UTF-16; C0 80 is a NUL.
+        text = raw.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    except UnicodeDecodeError as e:
+        raise cursor.fail(f"not modified UTF-8: {e.reason}", pos=start + e.start) from e

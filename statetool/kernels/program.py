@@ -1,0 +1,191 @@
+"""Programs: what the kernels need to know to decode, skip, encode or hash a value.
+
+A serializer describes its bytes as a tree of these operations (``Serializer.program()``). The Arrow
+layer runs a program over many values at once (:mod:`statetool.arrow.decode`): each operation takes a
+vector of byte positions, one for each value, and gives a column and the vector of positions after it.
+:mod:`statetool.kernels.skip` turns the same tree into a flat array for a kernel that only finds ends.
+
+Layouts are those of the serializer reference; each operation names the Flink class that it follows.
+All numbers are big-endian unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+FixedKind = Literal["bool", "i8", "i16", "i32", "i64", "f32", "f64", "char"]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """Base of the operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(Op):
+    """A primitive: ``bool`` 1 byte (0/1), ``i8 .. f64``, ``char`` a UTF-16 unit shown as a string."""
+
+    kind: FixedKind
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Op):
+    """``size`` bytes that carry nothing, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow)."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Op):
+    """Flink's string: varint n (+1 where ``nullable``; 0 is null), then n UTF-16 units as varints."""
+
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BigInt(Op):
+    """``BigIntSerializer``: i32 code (0 null, 1..3 the constants 0, 1, 10, else byte count + 4), bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BigDec(Op):
+    """``BigDecSerializer``: unscaled as :class:`BigInt`, then i32 scale unless null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal(Op):
+    """A temporal value of fixed size.
+
+    ``millis`` i64 (null: i64 min), ``millis_nanos`` i64 millis and i32 nano of second (null: i64 min, 0),
+    ``seconds_nanos`` i64, i32 (null: i64 min, i32 min), ``date`` i32 year, month, day,
+    ``time`` hour, minute, second, i32 nano, ``date_time`` both; ``sql_date``: millis shown as a date,
+    ``sql_time``: millis of day shown as nanoseconds of day.
+    """
+
+    kind: Literal["millis", "sql_date", "sql_time", "millis_nanos", "seconds_nanos", "date", "time", "date_time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Op):
+    """i32 byte count, bytes (``BytePrimitiveArraySerializer``), or UTF-8 where ``text``."""
+
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Struct(Op):
+    """Parts one after another (Tuple, case class, TimeWindow, ...)."""
+
+    names: tuple[str, ...]
+    parts: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged(Op):
+    """One flag byte, then the value unless null.
+
+    ``null_flag`` is the flag's value that means null (``Nullable``, map values: 1; ``Option``, arrays: 0).
+    ``padding`` bytes follow a null flag.
+    """
+
+    value: Op
+    null_flag: int
+    padding: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Op):
+    """i32 n, n elements (List, Set, arrays; element flags are a :class:`Flagged` element)."""
+
+    element: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Op):
+    """i32 n, n times key and value (Map; the value's null flag is a :class:`Flagged` value)."""
+
+    key: Op
+    value: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Masked(Op):
+    """``RowSerializer``: a bit mask (first 2 bits the row kind where ``row_kind``), then the non-null parts.
+
+    Decodes to a struct; with ``row_kind`` its last field is ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Op, ...]
+    row_kind: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pojo(Op):
+    """``PojoSerializer`` of a class without known subclasses: u8 flags 1 null, 2 exact; parts are nullable.
+
+    Each part is preceded by one byte, 1 = null. Other flags (subclasses) are not for kernels.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Op):
+    """i32 index into ``names`` (``EnumSerializer``), decoded as the name."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EitherOf(Op):
+    """bool isLeft, then the one or the other; a struct of two nullable fields."""
+
+    left: Op
+    right: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Flipped(Op):
+    """i64 with its sign bit flipped (timers, SortedLong)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ttl(Op):
+    """``TtlSerializer``: i64 last access in epoch millis, then the value; shown as the read's ``ttl`` option says."""
+
+    value: Op
+
+
+@dataclass(frozen=True, slots=True)
+class PerRecord(Op):
+    """A type that kernels cannot serve: ``decode(cursor)`` is called for each value."""
+
+    decode: Callable[[Any], Any]
+
+
+def kernel_only(op: Op) -> bool:
+    """Tell whether no part of the program needs per-record Python."""
+    if isinstance(op, PerRecord):
+        return False
+    return all(kernel_only(child) for child in children(op))
+
+
+def children(op: Op) -> tuple[Op, ...]:
+    """Return the parts of an operation, in wire order."""
+    match op:
+        case Struct(_, parts) | Masked(_, parts, _) | Pojo(_, parts):
+            return parts
+        case Flagged(value=value) | Ttl(value):
+            return (value,)
+        case Repeated(element):
+            return (element,)
+        case Pairs(key, value):
+            return (key, value)
+        case EitherOf(left, right):
+            return (left, right)
+        case _:
+            return ()

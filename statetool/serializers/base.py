@@ -1,0 +1,112 @@
+"""What a bound serializer is.
+
+A :class:`Serializer` is made by reading a serializer snapshot. It knows its logical type, decodes,
+encodes and skips single values with plain Python (the readable reference, values as in
+:mod:`statetool.types.logical`), describes its bytes to the kernels (:meth:`Serializer.program`), and writes
+its snapshot back exactly as it was read. :mod:`statetool.serializers.table` maps class names to these.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from statetool.errors import UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord
+from statetool.types import LogicalType
+
+
+class Serializer(ABC):
+    """A Flink ``TypeSerializer`` restored from its snapshot.
+
+    Attributes
+    ----------
+    snapshot_class
+        Java class name of the snapshot, as read (old package names are kept).
+    snapshot_version
+        The version number after the class name.
+    length
+        Flink's ``TypeSerializer.getLength()``: bytes of every value, or -1 where they differ.
+        It decides whether composite keys carry length markers.
+    """
+
+    __slots__ = ("snapshot_class", "snapshot_version")
+
+    length: int = -1
+    #: Whether ``decode`` can return ``None`` for a value that stands alone.
+    nullable: ClassVar[bool] = False
+
+    def __init__(self, snapshot_class: str, snapshot_version: int) -> None:
+        self.snapshot_class = snapshot_class
+        self.snapshot_version = snapshot_version
+
+    @property
+    @abstractmethod
+    def logical(self) -> LogicalType:
+        """Logical type of the values."""
+
+    @abstractmethod
+    def decode(self, c: Cursor) -> Any:
+        """Read one value (plain, see :mod:`statetool.types.logical`).
+
+        Raises
+        ------
+        DecodeError, FormatError
+            With the offset and the path inside the type.
+        """
+
+    @abstractmethod
+    def encode(self, out: Output, value: Any) -> None:
+        """Append one value, byte for byte as Flink writes it.
+
+        Raises
+        ------
+        EncodeError
+            The value cannot be written by this serializer.
+        """
+
+    def skip(self, c: Cursor) -> None:
+        """Step over one value."""
+        if self.length >= 0:
+            c.skip(self.length)
+        else:
+            self.decode(c)
+
+    def hash_code(self, value: Any) -> int:
+        """Return Java's ``hashCode()`` of the object, as a signed 32-bit int.
+
+        Raises
+        ------
+        UnsupportedError
+            The hash lies in user code or is not stable (POJO, enum, arrays, ...).
+        """
+        raise UnsupportedError(
+            f"hashCode() of {self.type_name} is not known",
+            hint="keys of this type keep the key groups that they were read from",
+        )
+
+    def program(self) -> Op:
+        """Describe the bytes to the kernels; types that kernels cannot serve decode record by record."""
+        return PerRecord(self.decode)
+
+    def write_payload(self, out: Output) -> None:  # noqa: B027 - many snapshots have no payload
+        """Append what follows class name and version in the snapshot."""
+
+    def write_snapshot(self, out: Output) -> None:
+        """Append the versioned snapshot (``TypeSerializerSnapshot.writeVersionedSnapshot``)."""
+        out.utf(self.snapshot_class)
+        out.i4(self.snapshot_version)
+        self.write_payload(out)
+
+    def children(self) -> tuple[tuple[str, Serializer], ...]:
+        """Return nested serializers with the step that leads to each (field name, ``element``, ``key``, ...)."""
+        return ()
+
+    @property
+    def type_name(self) -> str:
+        """Short name for messages and ``op.states``: ``Map<String, Long>``, ``POJO com.acme.Order``."""
+        name = type(self).__name__.removesuffix("Serializer")
+        nested = ", ".join(child.type_name for _, child in self.children())
+        return f"{name}<{nested}>" if nested else name

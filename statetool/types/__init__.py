@@ -1,0 +1,31 @@
+"""Logical types: what a Flink serializer's values *are*, before Arrow or Spark."""
+
+from statetool.types.logical import (
+    BigDecimalType,
+    BigIntegerType,
+    DateType,
+    DecimalType,
+    Field,
+    ListType,
+    LogicalType,
+    MapType,
+    Scalar,
+    StructType,
+    TimestampType,
+    TtlType,
+)
+
+__all__ = [
+    "BigDecimalType",
+    "BigIntegerType",
+    "DateType",
+    "DecimalType",
+    "Field",
+    "ListType",
+    "LogicalType",
+    "MapType",
+    "Scalar",
+    "StructType",
+    "TimestampType",
+    "TtlType",
+]

@@ -1,0 +1,115 @@
+"""The logical types, and the plain Python value that stands for each of them.
+
+=================  ===========================================================================
+type               plain value (what a serializer's ``decode`` returns and ``encode`` takes)
+=================  ===========================================================================
+Scalar             ``bool``, ``int``, ``float``, ``str`` (lone surrogates possible), ``bytes``
+BigDecimalType     ``decimal.Decimal`` with exactly the scale on the wire
+BigIntegerType     ``int``
+DecimalType        ``decimal.Decimal`` of exactly ``scale``
+DateType           ``int`` days since 1970-01-01, proleptic
+TimestampType      ``int`` since 1970-01-01T00:00 in ``unit`` (any size: never wraps)
+ListType           ``list``
+MapType            ``list`` of ``(key, value)`` in wire order, duplicates kept
+StructType         ``tuple``, a value for each field
+TtlType            ``(last_access_ms, value)``
+=================  ===========================================================================
+
+``None`` is null everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalType:
+    """Base of the logical types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar(LogicalType):
+    """A type with one obvious Arrow and Spark type.
+
+    ``null`` only ever holds null (``Void``); ``time`` is a time of day in nanoseconds (Spark bigint).
+    """
+
+    name: Literal["bool", "int8", "int16", "int32", "int64", "float32", "float64", "string", "binary", "null", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class BigDecimalType(LogicalType):
+    """``java.math.BigDecimal``: any precision, each value its own scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class BigIntegerType(LogicalType):
+    """``java.math.BigInteger``."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(LogicalType):
+    """A decimal whose precision and scale are fixed by the type (SQL)."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class DateType(LogicalType):
+    """A calendar date."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(LogicalType):
+    """A point in time (``zoned``: an instant, shown in UTC; else a local date and time)."""
+
+    unit: Literal["ms", "us", "ns"]
+    zoned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(LogicalType):
+    """A list, array or set."""
+
+    element: LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(LogicalType):
+    """A map; the order and possible duplicates are those of the wire."""
+
+    key: LogicalType
+    value: LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named part of a struct."""
+
+    name: str
+    type: LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(LogicalType):
+    """Named parts in order."""
+
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, **parts: LogicalType) -> StructType:
+        """Build from keyword arguments, in their order."""
+        return cls(tuple(Field(name, t) for name, t in parts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class TtlType(LogicalType):
+    """A value with the time of its last access (plain value: ``(last_access_ms, value)``).
+
+    How it is shown is the choice of the read (:class:`statetool.types.options.ReadOptions`).
+    """
+
+    value: LogicalType

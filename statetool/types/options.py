@@ -1,0 +1,55 @@
+"""How values are shown: one frozen object, checked before any file is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from statetool.errors import OptionError
+
+TtlMode = Literal["show", "raw", "hide_expired"]
+NanosMode = Literal["error", "companion", "truncate"]
+DecimalsMode = Literal["decimal", "string"]
+OnError = Literal["error", "keep_raw"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Options of a read.
+
+    Attributes
+    ----------
+    ttl
+        ``show``: the user's value alone; ``raw``: struct of ``last_access`` (timestamp) and ``value``;
+        ``hide_expired``: as ``show``, without what had expired ``ttl_ms`` after its last access at ``now_ms``.
+    ttl_ms
+        Time to live in milliseconds, needed by ``hide_expired``: Flink does not store it in snapshots.
+    now_ms
+        Epoch milliseconds that ``hide_expired`` compares with.
+    nanos
+        What happens to digits below the microsecond of a timestamp: ``error``; ``companion``: they are kept in an
+        int column ``<name>_nanos`` (0..999) beside it (inside lists and maps the timestamp becomes a struct of
+        ``timestamp`` and ``nanos``); ``truncate``: they are dropped because the user said so.
+    decimals
+        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit;
+        ``string``: both as text, exactly.
+    on_error
+        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
+    """
+
+    ttl: TtlMode = "show"
+    ttl_ms: int | None = None
+    now_ms: int | None = None
+    nanos: NanosMode = "error"
+    decimals: DecimalsMode = "decimal"
+    on_error: OnError = "error"
+
+    def __post_init__(self) -> None:
+        for name, words in (("ttl", TtlMode), ("nanos", NanosMode), ("decimals", DecimalsMode), ("on_error", OnError)):
+            if getattr(self, name) not in get_args(words):
+                raise OptionError(f"{name}={getattr(self, name)!r} is not one of {', '.join(get_args(words))}")
+        if self.ttl == "hide_expired" and self.ttl_ms is None:
+            raise OptionError(
+                "ttl='hide_expired' needs the time to live",
+                hint="pass ttl_ms=...: Flink keeps only the last access of each value in a snapshot",
+            )
