@@ -1,0 +1,67 @@
+"""Key groups: how keys are spread over subtasks.
+
+Follows ``KeyGroupRangeAssignment`` and ``MathUtils.murmurHash``.
+"""
+
+from __future__ import annotations
+
+from statetool.errors import OptionError
+
+MAX_PARALLELISM_LIMIT = 32768
+
+
+def murmur(code: int) -> int:
+    """Spread a Java hash code; the result is never negative."""
+    code &= 0xFFFFFFFF
+    code = code * 0xCC9E2D51 & 0xFFFFFFFF
+    code = (code << 15 | code >> 17) & 0xFFFFFFFF
+    code = code * 0x1B873593 & 0xFFFFFFFF
+    code = (code << 13 | code >> 19) & 0xFFFFFFFF
+    code = (code * 5 + 0xE6546B64) & 0xFFFFFFFF
+    code ^= 4
+    code ^= code >> 16
+    code = code * 0x85EBCA6B & 0xFFFFFFFF
+    code ^= code >> 13
+    code = code * 0xC2B2AE35 & 0xFFFFFFFF
+    code ^= code >> 16
+    if code < 0x80000000:
+        return code
+    return 0 if code == 0x80000000 else 0x100000000 - code
+
+
+def key_group_for(hash_code: int, max_parallelism: int) -> int:
+    """Return the key group of a key with this Java hash code."""
+    return murmur(hash_code) % max_parallelism
+
+
+def prefix_size(max_parallelism: int) -> int:
+    """Return the bytes of a key-group prefix: 1 up to 128 key groups, else 2."""
+    return 1 if max_parallelism <= 128 else 2
+
+
+def range_for(subtask: int, parallelism: int, max_parallelism: int) -> range:
+    """Return the key groups of one subtask."""
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    end = ((subtask + 1) * max_parallelism - 1) // parallelism
+    return range(start, end + 1)
+
+
+def owner_of(key_group: int, parallelism: int, max_parallelism: int) -> int:
+    """Return the subtask that owns a key group."""
+    return key_group * parallelism // max_parallelism
+
+
+def check_max_parallelism(max_parallelism: int, parallelism: int = 1) -> int:
+    """Return ``max_parallelism`` if Flink accepts it with this parallelism.
+
+    Raises
+    ------
+    OptionError
+        Outside of ``1 <= parallelism <= max_parallelism <= 32768``.
+    """
+    if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM_LIMIT:
+        raise OptionError(
+            f"max parallelism {max_parallelism} with parallelism {parallelism}",
+            hint=f"Flink wants 1 <= parallelism <= max parallelism <= {MAX_PARALLELISM_LIMIT}",
+        )
+    return max_parallelism

@@ -1,0 +1,19 @@
+"""The ``_metadata`` file, versions 2 to 6, both directions."""
+
+from statetool.formats.metadata.model import (
+    MasterState,
+    OperatorState,
+    SnapshotMetadata,
+    SubtaskState,
+)
+from statetool.formats.metadata.reader import parse_metadata
+from statetool.formats.metadata.writer import write_metadata
+
+__all__ = [
+    "MasterState",
+    "OperatorState",
+    "SnapshotMetadata",
+    "SubtaskState",
+    "parse_metadata",
+    "write_metadata",
+]

@@ -1,0 +1,64 @@
+"""What a ``_metadata`` file says, field by field as on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.formats.metadata.handles import AnyChannelHandle, KeyedHandle, OperatorHandle, StreamHandle
+
+MAGIC: Final = 0x4960672D
+MASTER_STATE_MAGIC: Final = 0xC96B1696 - (1 << 32)
+VERSIONS: Final = range(2, 7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterState:
+    """State of a master hook (nearly always absent)."""
+
+    version: int
+    name: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtaskState:
+    """State of one subtask of an operator. ``duration_ms`` is only on the wire of version 2."""
+
+    index: int
+    finished: bool = False
+    managed_operator: OperatorHandle = None
+    raw_operator: OperatorHandle = None
+    managed_keyed: KeyedHandle = None
+    raw_keyed: KeyedHandle = None
+    input_channels: tuple[AnyChannelHandle, ...] = ()
+    output_channels: tuple[AnyChannelHandle, ...] = ()
+    duration_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorState:
+    """State of one operator. ``name`` and ``uid`` are stored since version 5, empty where there is none."""
+
+    operator_id: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskState, ...]
+    name: str = ""
+    uid: str = ""
+    coordinator: StreamHandle = None
+    fully_finished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotMetadata:
+    """A whole ``_metadata`` file.
+
+    ``properties`` is the Java stream of ``CheckpointProperties`` that ends files since version 4, exactly as read.
+    """
+
+    version: int
+    checkpoint_id: int
+    operators: tuple[OperatorState, ...]
+    master_states: tuple[MasterState, ...] = ()
+    properties: bytes = b""

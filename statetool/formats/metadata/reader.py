@@ -1,0 +1,406 @@
+"""Parse ``_metadata``. Follows ``Checkpoints`` and ``MetadataV2Serializer`` to ``MetadataV6Serializer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.metadata.handles import (
+    AnyChannelHandle,
+    ByteStreamHandle,
+    ChangelogHandle,
+    ChangesHandle,
+    ChannelHandle,
+    EmptySegmentHandle,
+    FileHandle,
+    IncrementalHandle,
+    InMemoryChangesHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    MergedChannelHandle,
+    OperatorHandle,
+    OperatorStreamHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    SegmentOperatorHandle,
+    StatePartitions,
+    StreamHandle,
+)
+from statetool.formats.metadata.model import (
+    MAGIC,
+    MASTER_STATE_MAGIC,
+    VERSIONS,
+    MasterState,
+    OperatorState,
+    SnapshotMetadata,
+    SubtaskState,
+)
+from statetool.io.cursor import Cursor
+
+T = TypeVar("T")
+_MAX_DEPTH = 8
+
+
+def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
+    """Parse a ``_metadata`` file of version 2 to 6.
+
+    Parameters
+    ----------
+    data
+        The whole file.
+    file
+        Its name, for messages.
+
+    Raises
+    ------
+    FormatError
+        Not a metadata file, or damaged; with the offset.
+    UnsupportedError
+        A version that statetool does not know.
+    """
+    try:
+        try:
+            return _Reader(data, changelog_of_1_14=False).metadata()
+        except FormatError as error:
+            # Flink 1.14 and 1.15 wrote tags 8 to 10 differently under the same tags and the same version 3.
+            if data[4:8] != b"\x00\x00\x00\x03":
+                raise
+            try:
+                return _Reader(data, changelog_of_1_14=True).metadata()
+            except FormatError:
+                raise error from None
+    except (FormatError, UnsupportedError) as error:
+        raise error.at(file=file) from None
+
+
+class _Reader:
+    """One pass over the file."""
+
+    def __init__(self, data: bytes, *, changelog_of_1_14: bool) -> None:
+        self.c = Cursor(data)
+        self.version = 0
+        self.changelog_of_1_14 = changelog_of_1_14
+
+    def metadata(self) -> SnapshotMetadata:
+        c = self.c
+        if c.left < 8 or c.i4() != MAGIC:
+            raise c.fail(
+                "this is not a Flink _metadata file: it does not start with 49 60 67 2D",
+                hint="point to a savepoint or checkpoint (chk-N) directory, or to its _metadata file",
+                pos=0,
+            )
+        self.version = c.i4()
+        if self.version not in VERSIONS:
+            raise UnsupportedError(
+                f"metadata version {self.version} is not one of 2 to 6",
+                hint="version 1 was written by Flink 1.2 and older, versions above 6 by releases after 2.3",
+            ).at(offset=4)
+        checkpoint_id = c.i8()
+        if checkpoint_id < 0:
+            raise c.fail(f"negative checkpoint id {checkpoint_id}", pos=c.pos - 8)
+        masters = self.several("master states", 8, self.master_state)
+        operators = self.several("operator states", 20, self.operator_state)
+        properties = b""
+        if self.version >= 4:
+            start = c.pos
+            properties = c.take(c.left)
+            if not properties.startswith(b"\xac\xed\x00\x05") or len(properties) < 5:
+                raise c.fail("expected the Java stream of CheckpointProperties", pos=start)
+        c.expect_end("the last operator")
+        return SnapshotMetadata(
+            version=self.version,
+            checkpoint_id=checkpoint_id,
+            master_states=masters,
+            operators=operators,
+            properties=properties,
+        )
+
+    def several(self, what: str, at_least: int, read: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(read() for _ in range(self.c.count(what, at_least=at_least)))
+
+    def master_state(self) -> MasterState:
+        c = self.c
+        if c.i4() != MASTER_STATE_MAGIC:
+            raise c.fail("a master state does not start with C9 6B 16 96", pos=c.pos - 4)
+        inner = c.slice(c.i4(), "master state")
+        state = MasterState(version=inner.i4(), name=inner.utf(), payload=inner.bytes4("master state"))
+        inner.expect_end("a master state")
+        return state
+
+    def operator_state(self) -> OperatorState:
+        c = self.c
+        name = uid = ""
+        if self.version >= 5:
+            name, uid = c.utf(), c.utf()
+        operator_id = c.take(16, "operator id").hex()
+        try:
+            return self.operator_body(name, uid, operator_id)
+        except FormatError as error:
+            raise error.at(operator=uid or operator_id) from None
+
+    def operator_body(self, name: str, uid: str, operator_id: str) -> OperatorState:
+        c = self.c
+        start = c.pos
+        parallelism, max_parallelism = c.i4(), c.i4()
+        if not 0 < parallelism or not parallelism <= max_parallelism <= 32768:
+            raise c.fail(f"parallelism {parallelism} with max parallelism {max_parallelism}", pos=start)
+        coordinator: StreamHandle = None
+        if self.version == 2:
+            if (chain := c.i4()) != 1:
+                raise c.fail(f"chain length {chain}, expected 1", pos=c.pos - 4)
+        else:
+            coordinator = self.coordinator()
+        start = c.pos
+        n = c.i4()
+        fully_finished = n == -1 and self.version >= 3
+        if fully_finished:
+            if coordinator is not None:
+                raise c.fail("a fully finished operator with coordinator state", pos=start)
+            n = 0
+        if n < 0 or n > c.left // 4 or n > parallelism:
+            raise c.fail(f"{n} subtask states for parallelism {parallelism}", pos=start)
+        subtasks = tuple(self.subtask_state(parallelism) for _ in range(n))
+        if len({s.index for s in subtasks}) != n:
+            raise c.fail("a subtask has two states", pos=start)
+        return OperatorState(
+            name=name,
+            uid=uid,
+            operator_id=operator_id,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            coordinator=coordinator,
+            fully_finished=fully_finished,
+            subtasks=subtasks,
+        )
+
+    def coordinator(self) -> StreamHandle:
+        start = self.c.pos
+        handle = self.stream()
+        if not isinstance(handle, ByteStreamHandle | None):
+            raise self.c.fail("coordinator state must be inline (tag 0 or 1)", pos=start)
+        return handle
+
+    def subtask_state(self, parallelism: int) -> SubtaskState:
+        c = self.c
+        index = c.i4()
+        if index < 0 and self.version >= 3:
+            index, finished = -index - 1, True
+        else:
+            finished = False
+        if not 0 <= index < parallelism:
+            raise c.fail(f"subtask {index} of an operator with parallelism {parallelism}", pos=c.pos - 4)
+        if finished:
+            return SubtaskState(index=index, finished=True)
+        duration = -1
+        if self.version == 2:
+            duration = c.i8()
+            if (legacy := c.i4()) != 0:
+                raise c.fail(f"{legacy} legacy states of Flink 1.1", pos=c.pos - 4)
+        managed_operator = self.operator_handle() if self.present() else None
+        raw_operator = self.operator_handle() if self.present() else None
+        managed_keyed, raw_keyed = self.keyed(), self.keyed()
+        inputs: tuple[AnyChannelHandle, ...] = ()
+        outputs: tuple[AnyChannelHandle, ...] = ()
+        if self.version >= 3:
+            inputs = self.several("input channel handles", 5, lambda: self.channel((1, 3)))
+            outputs = self.several("result subpartition handles", 5, lambda: self.channel((2, 4)))
+        return SubtaskState(
+            index=index,
+            managed_operator=managed_operator,
+            raw_operator=raw_operator,
+            managed_keyed=managed_keyed,
+            raw_keyed=raw_keyed,
+            input_channels=inputs,
+            output_channels=outputs,
+            duration_ms=duration,
+        )
+
+    def present(self) -> bool:
+        flag = self.c.i4()
+        if flag not in (0, 1):
+            raise self.c.fail(f"expected 0 or 1 before an operator state handle, found {flag}", pos=self.c.pos - 4)
+        return flag == 1
+
+    def size(self, what: str = "state size") -> int:
+        n = self.c.i8()
+        if n < 0:
+            raise self.c.fail(f"negative {what} {n}", pos=self.c.pos - 8)
+        return n
+
+    def stream(self, depth: int = 0) -> StreamHandle:
+        c = self.c
+        tag = c.u1()
+        match tag:
+            case 0:
+                return None
+            case 1:
+                name = c.utf()
+                data = c.bytes4("inline state")
+                return ByteStreamHandle(name=name, data=data, position=c.pos - len(data))
+            case 2:
+                return FileHandle(size_bytes=self.size(), path=c.utf())
+            case 3 if depth < _MAX_DEPTH:
+                return self.key_groups(3, depth + 1)
+            case 6:
+                return RelativeFileHandle(path=c.utf(), size_bytes=self.size())
+            case 15:
+                start, size = self.size("segment start"), self.size()
+                scope = c.i4()
+                if scope not in (0, 1):
+                    raise c.fail(f"file merging scope {scope}", pos=c.pos - 4)
+                return SegmentHandle(start=start, size_bytes=size, scope=scope, path=c.utf(), logical_id=c.utf())
+            case 16:
+                return EmptySegmentHandle()
+        raise c.fail(f"unknown stream handle tag {tag}", pos=c.pos - 1)
+
+    def key_group_range(self) -> tuple[int, int]:
+        c = self.c
+        start, n = c.i4(), c.i4()
+        if start < 0 or n < 0 or start + n > 32768:
+            raise c.fail(f"key groups {start} to {start + n - 1} are outside of 0 to 32767", pos=c.pos - 8)
+        return start, n
+
+    def key_groups(self, tag: int, depth: int) -> KeyGroupsHandle:
+        c = self.c
+        start, n = self.key_group_range()
+        if n * 8 > c.left:
+            raise c.fail(f"{n} key-group offsets do not fit the {c.left} bytes left", pos=c.pos - 4)
+        offsets = tuple(c.i8() for _ in range(n))
+        stream = self.stream(depth)
+        handle_id = c.utf() if tag == 12 else None
+        return KeyGroupsHandle(
+            tag=tag,  # type: ignore[arg-type]
+            start=start,
+            offsets=offsets,
+            stream=stream,
+            handle_id=handle_id,
+        )
+
+    def keyed(self, depth: int = 0) -> KeyedHandle:
+        c = self.c
+        tag = c.u1()
+        if depth < _MAX_DEPTH:
+            match tag:
+                case 0:
+                    return None
+                case 3 | 7 | 12:
+                    return self.key_groups(tag, depth)
+                case 5 | 11:
+                    return self.incremental(tag)
+                case 8 | 14:
+                    return self.changelog(tag, depth)
+                case 9:
+                    return self.in_memory_changes()
+                case 10 | 13:
+                    return self.changes(tag)
+        raise c.fail(f"unknown keyed state handle tag {tag}", pos=c.pos - 1)
+
+    def incremental(self, tag: int) -> IncrementalHandle:
+        c = self.c
+        checkpoint_id, backend_id = c.i8(), c.utf()
+        start, n = self.key_group_range()
+        return IncrementalHandle(
+            tag=tag,  # type: ignore[arg-type]
+            checkpoint_id=checkpoint_id,
+            backend_id=backend_id,
+            start=start,
+            count=n,
+            checkpointed_size=c.i8() if tag == 11 else None,
+            meta=self.stream(),
+            shared=self.several("shared files", 3, self.named_stream),
+            private=self.several("private files", 3, self.named_stream),
+            handle_id=c.utf() if tag == 11 else None,
+        )
+
+    def named_stream(self) -> tuple[str, StreamHandle]:
+        return self.c.utf(), self.stream()
+
+    def changelog(self, tag: int, depth: int) -> ChangelogHandle:
+        c = self.c
+        start, n = self.key_group_range()
+        short = tag == 8 and self.changelog_of_1_14
+        size = None if short else c.i8()
+        materialized = self.several("materialized handles", 1, lambda: self.keyed(depth + 1))
+        changes = self.several("change log handles", 1, lambda: self.keyed(depth + 1))
+        return ChangelogHandle(
+            tag=tag,  # type: ignore[arg-type]
+            start=start,
+            count=n,
+            checkpointed_size=size,
+            materialized=materialized,
+            changes=changes,
+            materialization_id=None if short else c.i8(),
+            checkpoint_id=c.i8() if tag == 14 else None,
+            handle_id=None if short else c.utf(),
+        )
+
+    def in_memory_changes(self) -> InMemoryChangesHandle:
+        c = self.c
+        start, n = self.key_group_range()
+        return InMemoryChangesHandle(
+            start=start,
+            count=n,
+            first_sequence=c.i8(),
+            last_sequence=c.i8(),
+            changes=self.several("changes", 8, lambda: (c.i4(), c.bytes4("change"))),
+            handle_id=None if self.changelog_of_1_14 else c.utf(),
+        )
+
+    def changes(self, tag: int) -> ChangesHandle:
+        c = self.c
+        start, n = self.key_group_range()
+        short = tag == 10 and self.changelog_of_1_14
+        return ChangesHandle(
+            tag=tag,  # type: ignore[arg-type]
+            start=start,
+            count=n,
+            streams=self.several("change files", 9, lambda: (c.i8(), self.stream())),
+            state_size=c.i8(),
+            checkpointed_size=None if short else c.i8(),
+            handle_id=None if short else c.utf(),
+            storage_id=c.utf() if tag == 13 else None,
+        )
+
+    def operator_handle(self) -> OperatorHandle:
+        c = self.c
+        tag = c.u1()
+        if tag not in (4, 17):
+            raise c.fail(f"unknown operator state handle tag {tag}", pos=c.pos - 1)
+        states = self.several("operator states", 7, self.partitions)
+        if tag == 4:
+            return OperatorStreamHandle(states=states, stream=self.stream())
+        return SegmentOperatorHandle(
+            states=states, taskowned_dir=c.utf(), shared_dir=c.utf(), is_empty=c.bool(), stream=self.stream()
+        )
+
+    def partitions(self) -> StatePartitions:
+        c = self.c
+        name, mode = c.utf(), c.i1()
+        if mode not in (0, 1, 2):
+            raise c.fail(f"distribution mode {mode} of operator state {name!r}", pos=c.pos - 1)
+        offsets = self.several("offsets", 8, c.i8)
+        return StatePartitions(name=name, mode=mode, offsets=offsets)
+
+    def channel(self, types: tuple[int, int]) -> AnyChannelHandle:
+        c = self.c
+        type_byte = c.u1() if self.version >= 6 else None
+        if type_byte is not None and type_byte not in types:
+            raise c.fail(f"channel state type {type_byte}, expected one of {types}", pos=c.pos - 1)
+        if type_byte == types[1]:
+            return MergedChannelHandle(
+                type_byte=types[1],
+                subtask=c.i4(),
+                size_bytes=c.i8(),
+                stream=self.stream(),
+                channels=c.bytes4("merged channel offsets"),
+            )
+        return ChannelHandle(
+            type_byte=type_byte,
+            subtask=c.i4(),
+            gate=c.i4(),
+            channel=c.i4(),
+            offsets=self.several("offsets", 8, c.i8),
+            size_bytes=c.i8(),
+            stream=self.stream(),
+        )
