@@ -1,0 +1,391 @@
+"""Turn plain decoded values into the JSON that the corpora expect, to compare them exactly.
+
+There are two dialects (``Style``). ``savepoint`` is the one of the snapshots of whole jobs (arrays for tuples and lists,
+ISO text for times, ``{"$decimal": ...}``), ``serializer`` the one of the single serializer cases, which keeps more of
+the Java type (``{"$tuple": ...}``, ``{"$millis": ...}``, ``{"$dec": [unscaled, scale]}``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaArray, JavaEnum, JavaObject, read_java_stream
+from statetool.serializers.base import Serializer
+from statetool.serializers.temporal import civil_from_days
+from statetool.types import (
+    BigDecimalType,
+    BigIntegerType,
+    DateType,
+    DecimalType,
+    ListType,
+    LogicalType,
+    MapType,
+    Scalar,
+    StructType,
+    TimestampType,
+    TtlType,
+)
+
+Style = Literal["savepoint", "serializer"]
+_Encoder = Callable[[Any, Any, Style], Any]
+_KIND_WORDS: Final = {"+I": "INSERT", "-U": "UPDATE_BEFORE", "+U": "UPDATE_AFTER", "-D": "DELETE"}
+_BILLION: Final = 1_000_000_000
+_UNITS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def to_json(
+    value: Any, logical: LogicalType, serializer: Serializer | None = None, *, style: Style = "savepoint"
+) -> Any:
+    """Return ``value`` as the corpus would have written it.
+
+    Parameters
+    ----------
+    value
+        Plain value (see :mod:`statetool.types.logical`).
+    logical
+        Its type; decides where no serializer is given or where the serializer adds nothing to it.
+    serializer
+        Where the value comes from: it tells a tuple from a row, a set from a list, an enum from a string.
+    style
+        Dialect of the corpus.
+    """
+    if serializer is not None:
+        for cls in type(serializer).__mro__:
+            encode = _BY_CLASS.get(cls.__name__)
+            if encode is not None:
+                return encode(value, serializer, style)
+        name = getattr(getattr(serializer, "spec", None), "name", None)
+        simple = _BY_NAME.get(name) if name is not None else None
+        if simple is not None:
+            return simple(value, serializer, style)
+    return _by_type(value, logical, style)
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Compare exactly: types of JSON values count, zeros have signs; a float may be written as an integer."""
+    if isinstance(found, bool) or isinstance(expected, bool):
+        return found is expected
+    if isinstance(found, float) and isinstance(expected, int | float):
+        return found == expected and math.copysign(1, found) == math.copysign(1, expected)
+    if type(found) is not type(expected):
+        return False
+    if isinstance(found, list):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    if isinstance(found, dict):
+        return found.keys() == expected.keys() and all(same(found[k], expected[k]) for k in found)
+    return bool(found == expected)
+
+
+def json_text(value: Any) -> str:
+    """Return the text that the corpora sort by: ASCII, everything else as ``\\uXXXX`` of UTF-16 units."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            raw = value.encode("utf-16-be", "surrogatepass")
+            units = [raw[i] << 8 | raw[i + 1] for i in range(0, len(raw), 2)]
+            return '"' + "".join(_escape(u) for u in units) + '"'
+        case list():
+            return "[" + ",".join(map(json_text, value)) + "]"
+        case dict():
+            return "{" + ",".join(f"{json_text(k)}:{json_text(v)}" for k, v in value.items()) + "}"
+    raise TypeError(f"{value!r} is not JSON")
+
+
+def _escape(unit: int) -> str:
+    if unit in (0x22, 0x5C):
+        return "\\" + chr(unit)
+    return chr(unit) if 0x20 <= unit < 0x7F else f"\\u{unit:04x}"
+
+
+def _child(value: Any, serializer: Serializer, style: Style) -> Any:
+    return to_json(value, serializer.logical, serializer, style=style)
+
+
+# By logical type
+
+
+def _by_type(value: Any, logical: LogicalType, style: Style) -> Any:
+    if isinstance(logical, TtlType):
+        inner = _by_type(value[1], logical.value, style)
+        return {"ttl_ts": value[0], "value": inner} if style == "serializer" else inner
+    if value is None:
+        return None
+    match logical:
+        case Scalar("float32" | "float64"):
+            return _float(value, style)
+        case Scalar("binary"):
+            return {"$hex": bytes(value).hex()}
+        case Scalar("time"):
+            return _time(value, style)
+        case Scalar():
+            return value
+        case BigDecimalType() | DecimalType():
+            return _decimal(value, style)
+        case BigIntegerType():
+            return {"$bigint": str(value)} if style == "serializer" else {"$decimal": str(value)}
+        case DateType():
+            return {"$date": list(civil_from_days(value))} if style == "serializer" else _iso_date(value)
+        case TimestampType(unit, zoned):
+            return _timestamp(value * _UNITS[unit], zoned, style)
+        case ListType(element):
+            return [_by_type(v, element, style) for v in value]
+        case MapType(key, item):
+            return _map([(_by_type(k, key, style), _by_type(v, item, style)) for k, v in value], style)
+        case StructType(fields):
+            return [_by_type(v, f.type, style) for v, f in zip(value, fields, strict=True)]
+    raise TypeError(f"no JSON for {logical}")
+
+
+def _float(value: float, style: Style) -> Any:
+    if math.isfinite(value):
+        return value
+    text = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return {"$f" if style == "serializer" else "$double": text}
+
+
+def _decimal(value: Decimal, style: Style) -> Any:
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).lstrip("0") or "0"
+    minus = "-" if sign and text != "0" else ""
+    return {"$dec": [minus + text, -exponent]} if style == "serializer" else {"$decimal": f"{value:f}"}
+
+
+def _iso_date(days: int) -> str:
+    year, month, day = civil_from_days(days)
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def _fraction(nanos: int) -> str:
+    if nanos == 0:
+        return ""
+    digits = f"{nanos:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return "." + digits
+
+
+def _clock(nanos: int) -> tuple[int, int, int, int]:
+    seconds, nano = divmod(nanos, _BILLION)
+    return seconds // 3600, seconds // 60 % 60, seconds % 60, nano
+
+
+def _time(nanos: int, style: Style) -> Any:
+    hour, minute, second, nano = _clock(nanos)
+    if style == "serializer":
+        return {"$time": [hour, minute, second, nano]}
+    # java.time leaves the seconds out where they are zero.
+    return f"{hour:02d}:{minute:02d}" + (f":{second:02d}{_fraction(nano)}" if second or nano else "")
+
+
+def _timestamp(nanos: int, zoned: bool, style: Style) -> Any:
+    days, rest = divmod(nanos, 86400 * _BILLION)
+    if zoned:
+        if style == "serializer":
+            return {"$instant": [nanos // _BILLION, nanos % _BILLION]}
+        hour, minute, second, nano = _clock(rest)
+        return f"{_iso_date(days)}T{hour:02d}:{minute:02d}:{second:02d}{_fraction(nano)}Z"
+    if style == "serializer":
+        return {"$datetime": [{"$date": list(civil_from_days(days))}, _time(rest, style)]}
+    return f"{_iso_date(days)}T{_time(rest, style)}"
+
+
+def _map(pairs: list[tuple[Any, Any]], style: Style) -> Any:
+    rows = [list(p) for p in pairs]
+    return {"$map": rows} if style == "serializer" else sorted(rows, key=lambda row: json_text(row[0]))
+
+
+# By simple serializer
+
+
+def _millis(value: int | None, _: Any, style: Style) -> Any:
+    if value is None or style == "savepoint":
+        return None if value is None else _timestamp(value * 1_000_000, True, style)
+    return {"$millis": value}
+
+
+def _sql_date(value: int | None, s: Any, style: Style) -> Any:
+    return _millis(value, s, style) if value is None or style == "serializer" else _iso_date(value // 86_400_000)
+
+
+def _sql_time(value: int | None, s: Any, style: Style) -> Any:
+    if value is None or style == "serializer":
+        return _millis(value, s, style)
+    hour, minute, second, _ = _clock(value % 86_400_000 * 1_000_000)
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
+
+
+def _sql_timestamp(value: int | None, _: Any, style: Style) -> Any:
+    if value is None or style == "savepoint":
+        return None if value is None else _timestamp(value, True, style)
+    return {"$timestamp": [value // 1_000_000, value % _BILLION]}
+
+
+def _one_value(name: str) -> _Encoder:
+    return lambda value, s, style: {name: True} if style == "serializer" else None
+
+
+def _window(value: Any, s: Any, style: Style) -> Any:
+    return {"$window": list(value) if isinstance(value, tuple) else value}
+
+
+_BY_NAME: Final[dict[str, _Encoder]] = {
+    "Date": _millis,
+    "SqlDate": _sql_date,
+    "SqlTime": _sql_time,
+    "SqlTimestamp": _sql_timestamp,
+    "NullValue": _one_value("$nullvalue"),
+    "VoidNamespace": _one_value("$voidns"),
+    "TimeWindow": _window,
+    "GlobalWindow": _window,
+    "CountWindow": _window,
+    "Tuple0": lambda value, s, style: {"$tuple": []} if style == "serializer" else [],
+}
+
+
+# By class of serializer
+
+
+def _wrapped(value: Any, s: Any, style: Style) -> Any:
+    return None if value is None else _child(value, s.children()[0][1], style)
+
+
+def _list(value: Any, s: Any, style: Style) -> Any:
+    element = s.children()[0][1]
+    return [None if v is None else _child(v, element, style) for v in value]
+
+
+def _set(value: Any, s: Any, style: Style) -> Any:
+    items = _list(value, s, style)
+    return {"$set": items if style == "serializer" else sorted(items, key=json_text)}
+
+
+def _map_of(value: Any, s: Any, style: Style) -> Any:
+    (_, key), (_, item) = s.children()
+    pairs = [
+        (None if k is None else _child(k, key, style), None if v is None else _child(v, item, style)) for k, v in value
+    ]
+    return _map(pairs, style)
+
+
+def _parts(value: Any, s: Any, style: Style) -> list[Any]:
+    return [None if v is None else _child(v, part, style) for v, (_, part) in zip(value, s.children(), strict=False)]
+
+
+def _tuple(value: Any, s: Any, style: Style) -> Any:
+    parts = _parts(value, s, style)
+    return {"$tuple": parts} if style == "serializer" else parts
+
+
+def _row(value: Any, s: Any, style: Style) -> Any:
+    kind = value[-1] if s.row_kind else "+I"
+    return {"$row": _parts(value, s, style), "kind": kind if style == "serializer" else _KIND_WORDS[kind]}
+
+
+def _pojo(value: Any, s: Any, style: Style) -> Any:
+    if value is None:
+        return None
+    names = [f.name for f in s.logical.fields]
+    row = dict(zip(names, value, strict=True))
+    cls = row.pop("_class", s.pojo_class)
+    fields = _pojo_fields(row, cls, s, style)
+    if style == "serializer":
+        return {"$class": cls, "fields": fields}
+    return {"$class": cls.rpartition("$")[2].rpartition(".")[2], **fields} if s.open else fields
+
+
+def _pojo_fields(row: dict[str, Any], cls: str, s: Any, style: Style) -> dict[str, Any]:
+    known = dict((*s.registered, *s.others))
+    target = s if cls == s.pojo_class else known[cls]
+    if not hasattr(target, "pojo_class"):
+        # A subclass that is not a POJO (Kryo): one column holds it whole.
+        (value,) = (v for v in row.values() if v is not None)
+        return {"value": _child(value, target, style)}
+    return {
+        name: _child_or_none(row.get(f"{cls}.{name}", row.get(name)), part, style) for name, part in target.fields
+    }
+
+
+def _child_or_none(value: Any, part: Serializer, style: Style) -> Any:
+    return None if value is None else _child(value, part, style)
+
+
+def _enum(value: Any, s: Any, style: Style) -> Any:
+    return value if value is None or style == "savepoint" else {"$enum": value}
+
+
+def _choice(*words: str) -> _Encoder:
+    def encode(value: Any, s: Any, style: Style) -> Any:
+        side = 0 if value[0] is not None else 1
+        return {words[side]: _child(value[side], s.children()[side][1], style)}
+
+    return encode
+
+
+def _option(value: Any, s: Any, style: Style) -> Any:
+    return {"$optional": _wrapped(value, s, style)}
+
+
+def _timer(value: Any, s: Any, style: Style) -> Any:
+    (_, key), (_, namespace) = s.children()
+    return {
+        "timestamp": value[0],
+        "key": _child(value[1], key, style),
+        "namespace": _child(value[2], namespace, style),
+    }
+
+
+def _ttl(value: Any, s: Any, style: Style) -> Any:
+    inner = _child_or_none(value[1], s.children()[1][1], style)
+    return {"ttl_ts": value[0], "value": inner} if style == "serializer" else inner
+
+
+def _java(value: Any, s: Any, style: Style) -> Any:
+    return None if value is None else _java_tree(read_java_stream(Cursor(value)))
+
+
+def _java_tree(node: Any) -> Any:
+    match node:
+        case JavaObject():
+            if node.cls.name.startswith("java.lang.") and set(node.fields) == {"value"}:
+                return node.fields["value"]
+            return {"$class": node.cls.name, "fields": {k: _java_tree(v) for k, v in node.fields.items()}}
+        case JavaEnum():
+            return {"$enum": node.name}
+        case JavaArray(items=bytes()):
+            return {"$hex": bytes(node.items).hex()}
+        case JavaArray():
+            return [_java_tree(i) for i in node.items]
+    return node
+
+
+_BY_CLASS: Final[dict[str, _Encoder]] = {
+    "NullableSerializer": _wrapped,
+    "WrapperSerializer": _wrapped,
+    "TtlAwareSerializer": _wrapped,
+    "GenericArraySerializer": _list,
+    "SetSerializer": _set,
+    "ListSerializer": _list,
+    "MapSerializer": _map_of,
+    "TupleSerializer": _tuple,
+    "RowSerializer": _row,
+    "PojoSerializer": _pojo,
+    "EnumSerializer": _enum,
+    "UnionSerializer": _choice("$one", "$two"),
+    "TrySerializer": _choice("$success", "$failure"),
+    "EitherSerializer": _choice("$left", "$right"),
+    "OptionSerializer": _option,
+    "TimerSerializer": _timer,
+    "TtlSerializer": _ttl,
+    "JavaSerializer": _java,
+}
