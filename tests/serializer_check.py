@@ -1,0 +1,318 @@
+"""Check every serializer case of a corpus: ``python -m tests.serializer_check DIR``.
+
+``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), folders with
+``serializer-snapshot`` and ``test-data`` at any depth, and beside some of them ``expected.json`` with values, byte
+offsets, hash codes and key groups for 128. A snapshot is behind its proxy (i32 1 or 2) or bare.
+
+Of each case: the snapshot is read to its last byte and written back; the values are decoded, skipped and compared, and
+encoded back to the same bytes; hash codes and key groups are compared. Prints a line for each case that fails, the
+serializers whose values stay bytes, and last ``cases=N passed=N failed=N unsupported=N``; exit status 0 when none failed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.formats.key_groups import key_group_for
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import read_proxied, read_snapshot, write_proxied
+from tests.expected import same, to_json
+
+#: Serializers whose Java hash is not computed, and why.
+NO_HASH: Final = {
+    "identity hash, no key type": (
+        "PrimitiveArray", "StringArray", "GenericArray", "EnumSerializer", "ValueArraySerializer",
+    ),
+    "hashCode() is in user code": ("PojoSerializer", "KryoSerializer", "AvroSerializer", "JavaSerializer"),
+    "never part of a key": (
+        "TimeWindow", "GlobalWindow", "CountWindow", "VoidNamespace", "TimerSerializer", "TtlSerializer",
+        "BufferEntry", "TwoPhaseCommit", "StreamElement", "UnionSerializer", "cep.nfa", "FlinkKafkaProducer",
+        "MapSerializer", "SetSerializer", "MapView", "LinkedList", "sequencedmultisetstate", "WindowKey",
+        "SortedLong", "VariantSerializer", "BitmapSerializer", "ArrayData", "MapData", "RawValue", "ExternalSerializer",
+        "ScalaTry", "Traversable",
+    ),
+}  # fmt: skip
+#: Data files that come without a snapshot, and the case whose snapshot describes them (or the snapshot itself).
+BORROWED: Final = {
+    "flink-1.7-string-array-serializer-data": "flink-core/string-array-serializer-1.13",
+    "flink-1.7-array-list-serializer-data": "flink-runtime/arraylist-serializer-1.13",
+    "flink-1.7-either-serializer-data": "flink-core/either-serializer-1.13",
+    "flink-1.7-avro-type-serializer-address-data": "flink-avro/specific-avro-serializer-1.13",
+    "flink-1.7-avro-generic-type-serializer-address-data": "flink-avro/generic-avro-serializer-1.13",
+}
+_COPIES: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One case; ``values`` is ``None`` where no values are given."""
+
+    name: str
+    snapshot: bytes | None
+    data: bytes | None
+    values: list[Any] | None = None
+    offsets: list[int] | None = None
+    hashes: list[int | None] | None = None
+    key_groups: list[int | None] | None = None
+    length: int | None = None
+    snapshot_class: str | None = None
+    exact_class: bool = False
+
+
+@dataclass(slots=True)
+class Result:
+    """What came out of a case: nothing (passed), failures, or serializers that keep values as bytes."""
+
+    failures: list[str] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
+
+
+def find_cases(root: Path) -> Iterator[Case]:
+    """Yield the cases below ``root``, in the order of their paths."""
+    index = _read_index(root)
+    for snapshot in sorted(root.rglob("serializer-snapshot")):
+        folder = snapshot.parent
+        name = folder.relative_to(root).as_posix()
+        data = folder / "test-data"
+        described = folder / "expected.json"
+        common: dict[str, Any] = {
+            "name": name,
+            "snapshot": snapshot.read_bytes(),
+            "data": data.read_bytes() if data.exists() else None,
+        }
+        row = index.get(name)
+        if described.exists():
+            said = json.loads(described.read_text("utf-8"))
+            yield Case(
+                **common,
+                values=said["values"],
+                offsets=said.get("offsets"),
+                hashes=said.get("hash"),
+                key_groups=said.get("keygroup128"),
+                length=said.get("length"),
+                snapshot_class=said.get("snapshot"),
+                exact_class=True,
+            )
+        elif row is not None:
+            yield Case(**common, values=[json.loads(row["expected"])], snapshot_class=row["snapshot_class"])
+        else:
+            yield Case(**common)
+    for flat in sorted(p for folder in root.rglob("_flat") for p in folder.iterdir()):
+        row = index.get(flat.relative_to(root).as_posix())
+        yield from _flat_case(root, flat, row)
+
+
+def _flat_case(root: Path, path: Path, row: dict[str, str] | None) -> Iterator[Case]:
+    name = path.relative_to(root).as_posix()
+    content = path.read_bytes()
+    if not path.name.endswith("-data"):
+        yield Case(name=name, snapshot=content, data=None)
+        return
+    borrowed = root / BORROWED.get(path.name, "none") / "serializer-snapshot"
+    snapshot = borrowed.read_bytes() if borrowed.exists() else None
+    values = [json.loads(row["expected"])] * _COPIES if row is not None and snapshot is not None else None
+    yield Case(name=name, snapshot=snapshot, data=content, values=values)
+
+
+def _read_index(root: Path) -> dict[str, dict[str, str]]:
+    path = root / "INDEX.tsv"
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return {f"{row['module']}/{row['case']}": row for row in rows}
+
+
+def check(case: Case) -> Result:
+    """Check one case; what escapes as anything but our own errors is reported as a crash."""
+    result = Result()
+    try:
+        serializer = _check_snapshot(case, result)
+        if serializer is not None and case.data is not None:
+            _check_data(case, serializer, case.data, result)
+    except (UnknownSerializerError, UnsupportedError) as e:
+        result.unsupported.append(e.message)
+    except StatetoolError as e:
+        result.failures.append(f"{type(e).__name__}: {e}")
+    except Exception as e:  # noqa: BLE001 - a crash is what this program looks for
+        at = traceback.extract_tb(e.__traceback__)[-1]
+        result.failures.append(f"CRASH {type(e).__name__}: {e} at {Path(at.filename).name}:{at.lineno}")
+    return result
+
+
+def _check_snapshot(case: Case, result: Result) -> Serializer | None:
+    if case.snapshot is None:
+        result.unsupported.append("data without a snapshot")
+        return None
+    c = Cursor(case.snapshot)
+    if _is_java_serializer(case.snapshot):
+        if c.i4() != 1 or c.i4() != c.left:
+            result.failures.append("not one framed Java-serialized serializer")
+        read_java_stream(c)
+        c.expect_end("the serializer")
+        return None
+    proxied = case.snapshot[:4] in (b"\0\0\0\1", b"\0\0\0\2")
+    serializer = read_proxied(c) if proxied else read_snapshot(c)
+    c.expect_end("the snapshot")
+    out = Output()
+    if proxied:
+        write_proxied(out, serializer)
+    else:
+        serializer.write_snapshot(out)
+    if bytes(out) != case.snapshot:
+        result.failures.append(_difference("snapshot written back", bytes(out), case.snapshot))
+    if case.snapshot_class and serializer.snapshot_class != case.snapshot_class:
+        result.failures.append(f"snapshot class {serializer.snapshot_class}, expected {case.snapshot_class}")
+    if case.length is not None and serializer.length != case.length:
+        result.failures.append(f"length {serializer.length}, Flink says {case.length}")
+    return serializer
+
+
+def _is_java_serializer(snapshot: bytes) -> bool:
+    return snapshot[:4] == b"\0\0\0\1" and snapshot[8:12] == b"\xac\xed\0\5"
+
+
+def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
+    if s.framed_only:
+        _check_frames(case, s, data, result)
+        return
+    c = Cursor(data)
+    count = len(case.values) if case.values is not None else None
+    values: list[Any] = []
+    while (len(values) < count) if count is not None else c.left > 0:
+        start = c.pos
+        if case.offsets is not None and start != case.offsets[len(values)]:
+            result.failures.append(f"value {len(values)} starts at {start}, expected {case.offsets[len(values)]}")
+        value = s.decode(c)
+        skipped = Cursor(data, start)
+        s.skip(skipped)
+        if skipped.pos != c.pos:
+            result.failures.append(f"skip of value {len(values)} ends at {skipped.pos}, decode at {c.pos}")
+        _check_encoded(s, value, data[start : c.pos], result)
+        values.append(value)
+    if c.left:
+        result.failures.append(f"{c.left} bytes trail after {len(values)} values")
+    for i, expected in enumerate(case.values or ()):
+        found = to_json(values[i], s.logical, s, style="serializer")
+        if not _same(found, expected, case.exact_class):
+            result.failures.append(f"value {i} is {_short(found)}, expected {_short(expected)}")
+    _check_hashes(case, s, values, result)
+
+
+def _check_frames(case: Case, s: Serializer, data: bytes, result: Result) -> None:
+    """Values that only user code can read: each frame must come back as its exact bytes."""
+    offsets = case.offsets or [0]
+    for start, end in zip(offsets, [*offsets[1:], len(data)], strict=True):
+        c = Cursor(data, start, end)
+        value = s.decode(c)
+        c.expect_end("an opaque value")
+        if value != data[start:end]:
+            result.failures.append(f"opaque value at {start} is not its exact bytes")
+        _check_encoded(s, value, data[start:end], result)
+    result.unsupported.append(s.type_name)
+
+
+def _check_encoded(s: Serializer, value: Any, raw: bytes, result: Result) -> None:
+    out = Output()
+    s.encode(out, value)
+    if bytes(out) == raw:
+        return
+    if _only_constants_differ(s, value, bytes(out)):
+        return
+    result.failures.append(_difference(f"{_short(value)} encoded", bytes(out), raw))
+
+
+def _only_constants_differ(s: Serializer, value: Any, encoded: bytes) -> bool:
+    """Flink writes 0, 1 and 10 as codes only where the object *is* the cached constant, which no value can tell."""
+    holds = any(name in s.type_name for name in ("BigInt", "BigDec"))
+    c = Cursor(encoded)
+    return holds and s.decode(c) == value and c.left == 0
+
+
+def _check_hashes(case: Case, s: Serializer, values: list[Any], result: Result) -> None:
+    if case.hashes is None:
+        return
+    for i, (value, expected) in enumerate(zip(values, case.hashes, strict=True)):
+        if expected is None:
+            continue
+        try:
+            found = s.hash_code(value)
+        except UnsupportedError:
+            if not any(part in s.snapshot_class for parts in NO_HASH.values() for part in parts) and not _user_part(s):
+                result.failures.append(f"no hash code of {s.type_name}, expected {expected}")
+            return
+        if found != expected:
+            result.failures.append(f"hash code of {_short(value)} is {found}, expected {expected}")
+        elif case.key_groups is not None and key_group_for(found, 128) != case.key_groups[i]:
+            result.failures.append(f"key group of {_short(value)} is not {case.key_groups[i]}")
+
+
+def _user_part(s: Serializer) -> bool:
+    """Whether a part of the type has no hash of its own."""
+    return any(
+        _user_part(child) or any(part in child.snapshot_class for parts in NO_HASH.values() for part in parts)
+        for _, child in s.children()
+    )
+
+
+def _same(found: Any, expected: Any, exact_class: bool) -> bool:
+    return same(found, expected) if exact_class else same(_without_class(found), _without_class(expected))
+
+
+def _without_class(value: Any) -> Any:
+    """Drop class names: Flink's own migration cases are described with shortened ones."""
+    if isinstance(value, dict):
+        return {k: _without_class(v) for k, v in value.items() if k != "$class"}
+    return [_without_class(v) for v in value] if isinstance(value, list) else value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else text[:300] + "..."
+
+
+def _difference(what: str, found: bytes, expected: bytes) -> str:
+    at = next((i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected)))
+    return (
+        f"{what}: {len(found)} bytes, expected {len(expected)}; from byte {at} "
+        f"{found[at : at + 16].hex()}, expected {expected[at : at + 16].hex()}"
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Check the corpus named by the only argument."""
+    if len(argv) != 1 or not Path(argv[0]).is_dir():
+        print("usage: python -m tests.serializer_check DIR", file=sys.stderr)
+        return 2
+    total = passed = failed = 0
+    unsupported: Counter[str] = Counter()
+    for case in find_cases(Path(argv[0])):
+        result = check(case)
+        total += 1
+        if result.failures:
+            failed += 1
+            print(f"FAILED {case.name}: {'; '.join(result.failures)}")
+        elif result.unsupported:
+            unsupported[result.unsupported[0]] += 1
+        else:
+            passed += 1
+    for what, n in sorted(unsupported.items()):
+        print(f"unsupported {n:4} {what}")
+    print(f"cases={total} passed={passed} failed={failed} unsupported={sum(unsupported.values())}")
+    return 0 if total and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
