@@ -60,11 +60,10 @@ class Temporal(Op):
 
     ``millis`` i64 (null: i64 min), ``millis_nanos`` i64 millis and i32 nano of second (null: i64 min, 0),
     ``seconds_nanos`` i64, i32 (null: i64 min, i32 min), ``date`` i32 year, month, day,
-    ``time`` hour, minute, second, i32 nano, ``date_time`` both; ``sql_date``: millis shown as a date,
-    ``sql_time``: millis of day shown as nanoseconds of day.
+    ``time`` hour, minute, second, i32 nano, ``date_time`` both.
     """
 
-    kind: Literal["millis", "sql_date", "sql_time", "millis_nanos", "seconds_nanos", "date", "time", "date_time"]
+    kind: Literal["millis", "millis_nanos", "seconds_nanos", "date", "time", "date_time"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +157,11 @@ class Ttl(Op):
     """``TtlSerializer``: i64 last access in epoch millis, then the value; shown as the read's ``ttl`` option says."""
 
     value: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Rest(Op):
+    """Everything up to the end of the frame, as bytes: a type whose own end cannot be found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ class Serializer(ABC):
     length
         Flink's ``TypeSerializer.getLength()``: bytes of every value, or -1 where they differ.
         It decides whether composite keys carry length markers.
+    legacy_bytes, proxy_bytes
+        The exact bytes of a snapshot of an old form (without and with its proxy); ``None`` for current ones.
     """
-
-    __slots__ = ("snapshot_class", "snapshot_version")
 
     length: int = -1
     #: Whether ``decode`` can return ``None`` for a value that stands alone.
@@ -41,6 +41,8 @@ class Serializer(ABC):
     def __init__(self, snapshot_class: str, snapshot_version: int) -> None:
         self.snapshot_class = snapshot_class
         self.snapshot_version = snapshot_version
+        self.legacy_bytes: bytes | None = None
+        self.proxy_bytes: bytes | None = None
 
     @property
     @abstractmethod
@@ -96,6 +98,9 @@ class Serializer(ABC):
 
     def write_snapshot(self, out: Output) -> None:
         """Append the versioned snapshot (``TypeSerializerSnapshot.writeVersionedSnapshot``)."""
+        if self.legacy_bytes is not None:
+            out += self.legacy_bytes
+            return
         out.utf(self.snapshot_class)
         out.i4(self.snapshot_version)
         self.write_payload(out)
@@ -103,6 +108,11 @@ class Serializer(ABC):
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         """Return nested serializers with the step that leads to each (field name, ``element``, ``key``, ...)."""
         return ()
+
+    @property
+    def framed_only(self) -> bool:
+        """Whether the end of a value cannot be found, so that it is only readable where it fills a frame."""
+        return False
 
     @property
     def type_name(self) -> str:

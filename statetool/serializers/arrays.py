@@ -1,0 +1,128 @@
+"""Arrays: i32 n and the elements (``org.apache.flink.api.common.typeutils.base.array`` and ``GenericArray``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Counted, Flagged, Op, Repeated
+from statetool.serializers.basic import STRING
+from statetool.serializers.basic import TYPES as BASIC
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import Reader, read_nested, read_resilient_list, write_nested
+from statetool.types import ListType, LogicalType, Scalar
+
+_ELEMENTS: Final = {t.name: t for t in BASIC}
+_PRIMITIVES: Final = ("Boolean", "Short", "Int", "Long", "Float", "Double", "Char")
+
+
+def _array_of(element: SimpleType) -> tuple[Callable[[Cursor], Any], Callable[[Output, Any], None]]:
+    at_least = max(element.length, 1)
+
+    def decode(c: Cursor) -> list[Any]:
+        return [element.decode(c) for _ in range(c.count("array elements", at_least=at_least))]
+
+    def encode(out: Output, value: Any) -> None:
+        if value is None:
+            raise EncodeError("null in an array type that has no null")
+        out.i4(len(value))
+        for item in value:
+            element.encode(out, item)
+
+    return decode, encode
+
+
+def _array_type(name: str, element: SimpleType) -> SimpleType:
+    decode, encode = _array_of(element)
+    op = Repeated(element.op) if element.op is not None else None
+    return SimpleType(name=name, logical=ListType(element.logical), length=-1, decode=decode, encode=encode, op=op)
+
+
+def _encode_bytes(out: Output, value: Any) -> None:
+    if not isinstance(value, bytes | bytearray):
+        raise EncodeError(f"{value!r} is not bytes")
+    out.bytes4(value)
+
+
+BYTES: Final = SimpleType(
+    name="BytePrimitiveArray",
+    logical=Scalar("binary"),
+    length=-1,
+    op=Counted(),
+    decode=Cursor.bytes4,
+    encode=_encode_bytes,
+)
+
+
+class GenericArraySerializer(CompositeSerializer):
+    """i32 n, n times: bool present, element if present. Outer payload: utf component class."""
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> str:
+        return c.utf()
+
+    def write_outer(self, out: Output) -> None:
+        out.utf(self.outer)
+
+    @property
+    def logical(self) -> LogicalType:
+        return ListType(self.nested[0].logical)
+
+    def decode(self, c: Cursor) -> list[Any]:
+        element = self.nested[0]
+        with inside("element"):
+            return [element.decode(c) if c.bool() else None for _ in range(c.count("array elements"))]
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value is None:
+            raise EncodeError("null in an array type that has no null")
+        out.i4(len(value))
+        with inside("element"):
+            for item in value:
+                out.bool(item is not None)
+                if item is not None:
+                    self.nested[0].encode(out, item)
+
+    def program(self) -> Op:
+        return Repeated(Flagged(self.nested[0].program(), null_flag=0))
+
+
+class _ConfigNamedArraySerializer(GenericArraySerializer):
+    """``GenericArraySerializerConfigSnapshot``: no magic number; version 1 has a resilient list."""
+
+    def write_payload(self, out: Output) -> None:
+        self.write_outer(out)
+        write_nested(out, self.nested)
+
+
+def _read_config_named(c: Cursor, name: str, version: int) -> _ConfigNamedArraySerializer:
+    start = c.pos
+    component = c.utf()
+    if version == 2:
+        return _ConfigNamedArraySerializer(name, version, 2, component, read_nested(c))
+    if version != 1:
+        raise c.fail(f"version {version} of {name} is not 1 or 2", pos=start - 4)
+    nested = read_resilient_list(c)
+    serializer = _ConfigNamedArraySerializer(name, version, 1, component, nested)
+    head = Output()
+    head.utf(name)
+    head.i4(version)
+    serializer.legacy_bytes = bytes(head) + bytes(c.data[start : c.pos])
+    return serializer
+
+
+TYPES: Final = (
+    *(_array_type(f"{n}PrimitiveArray", _ELEMENTS[n]) for n in _PRIMITIVES),
+    _array_type("StringArray", STRING),
+    BYTES,
+)
+
+SNAPSHOTS: Final = {
+    **simple_readers(TYPES),
+    "GenericArraySerializerSnapshot": composite(GenericArraySerializer),
+    "GenericArraySerializerConfigSnapshot": Reader(_read_config_named),
+}

@@ -1,0 +1,107 @@
+"""Base of serializers with nested serializers (``CompositeTypeSerializerSnapshot``).
+
+Version 3: i32 911108, i32 outer version, outer payload, nested block. Versions 1 and 2 (Flink 1.7): the snapshot
+version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, to which
+some classes add something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from statetool.errors import StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import (
+    COMPOSITE_MAGIC,
+    Reader,
+    read_nested,
+    read_resilient_list,
+    write_nested,
+)
+
+
+class CompositeSerializer(Serializer):
+    """A serializer with parts.
+
+    ``outer_version`` is the version of the outer payload (``None`` for the form of Flink 1.7, where it is
+    the snapshot's own version).
+    """
+
+    #: How many nested serializers there must be; ``None`` for any number.
+    arity: int | None = 1
+    #: The step to each part, for messages.
+    steps: tuple[str, ...] = ("element",)
+
+    def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Serializer, ...]) -> None:
+        super().__init__(name, version)
+        self.outer_version = outer_version
+        self.outer = outer
+        self.nested = nested
+
+    def children(self) -> tuple[tuple[str, Serializer], ...]:
+        return tuple(zip(self.steps, self.nested, strict=True))
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> Any:
+        """Read the outer payload of this outer version; most classes have none."""
+        return None
+
+    @staticmethod
+    def legacy_outer(c: Cursor, name: str) -> Any:
+        """Read what followed the resilient list up to Flink 1.6."""
+        return None
+
+    def write_outer(self, out: Output) -> None:
+        """Append the outer payload."""
+
+    def write_payload(self, out: Output) -> None:
+        if self.snapshot_version >= 3:
+            out.i4(COMPOSITE_MAGIC)
+            out.i4(self.outer_version)
+        self.write_outer(out)
+        write_nested(out, self.nested)
+
+
+@contextmanager
+def inside(step: str) -> Iterator[None]:
+    """Name the part of a type in which something goes wrong."""
+    try:
+        yield
+    except StatetoolError as error:
+        raise error.inside(step) from None
+
+
+def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,), legacy: bool = True) -> Reader:
+    """Return the reader of a composite snapshot; ``legacy`` ones were a plain resilient list up to Flink 1.6."""
+
+    def build(c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]) -> Serializer:
+        if cls.arity is not None and len(parts) != cls.arity:
+            raise c.fail(f"{name} has {len(parts)} nested serializers, expected {cls.arity}")
+        return cls(name, version, outer_version, outer, parts)
+
+    def read(c: Cursor, name: str, version: int) -> Serializer:
+        at = c.pos - 4
+        if version == 3:
+            if c.i4() != COMPOSITE_MAGIC:
+                raise c.fail(f"expected the magic number of a composite snapshot in {name}", pos=c.pos - 4)
+            at = c.pos
+            outer_version = c.i4()
+            allowed = outer_versions
+        else:
+            outer_version = version
+            allowed = (1, 2)
+        if outer_version not in allowed:
+            raise c.fail(f"version {outer_version} of {name} is not known", pos=at)
+        outer = cls.read_outer(c, outer_version)
+        return build(c, name, version, outer_version, outer, read_nested(c))
+
+    def read_list(c: Cursor, name: str, version: int) -> Serializer:
+        parts = read_resilient_list(c)
+        return build(c, name, version, min(outer_versions), cls.legacy_outer(c, name), parts)
+
+    return Reader(read, read_list if legacy else None)
+

@@ -1,0 +1,100 @@
+"""Enums: i32 index into the names of the snapshot (not the Java ordinal after an upgrade), no null.
+
+``EnumSerializerSnapshot`` version 3: utf class, i32 n, n times utf name. Version 2 (config, up to Flink 1.6) is the same,
+version 1 ends in a Java array of the constants. Scala's ``Enumeration`` writes the i32 id of the value; its snapshot
+adds the id to each name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaArray, JavaEnum, read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Choice, Op, PerRecord
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import Reader
+from statetool.types import LogicalType, Scalar
+
+
+class EnumSerializer(Serializer):
+    """Names of constants. ``ids`` are the numbers on the wire."""
+
+    length = 4
+
+    def __init__(self, name: str, version: int, enum_class: str, names: tuple[str, ...], ids: tuple[int, ...]) -> None:
+        super().__init__(name, version)
+        self.enum_class = enum_class
+        self.names = names
+        self.ids = ids
+        self._name_of = dict(zip(ids, names, strict=True))
+        self._id_of = dict(zip(names, ids, strict=True))
+
+    @property
+    def type_name(self) -> str:
+        return f"Enum {self.enum_class}"
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("string")
+
+    def decode(self, c: Cursor) -> str:
+        index = c.i4()
+        if index not in self._name_of:
+            raise c.fail(f"{index} is not one of the {len(self.names)} constants of {self.enum_class}", pos=c.pos - 4)
+        return self._name_of[index]
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value not in self._id_of:
+            raise EncodeError(f"{value!r} is not a constant of {self.enum_class}: {', '.join(self.names)}")
+        out.i4(self._id_of[value])
+
+    def program(self) -> Op:
+        return Choice(self.names) if self.ids == tuple(range(len(self.names))) else PerRecord(self.decode)
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.enum_class)
+        out.i4(len(self.names))
+        for name in self.names:
+            out.utf(name)
+
+
+class ScalaEnumSerializer(EnumSerializer):
+    """``scala.Enumeration``: ids in the snapshot."""
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.enum_class)
+        out.i4(len(self.names))
+        for name, number in zip(self.names, self.ids, strict=True):
+            out.utf(name)
+            out.i4(number)
+
+
+def _read_enum(c: Cursor, name: str, version: int) -> Serializer:
+    enum_class = c.utf()
+    if version == 1:
+        constants = read_java_stream(c)
+        if not isinstance(constants, JavaArray) or not all(isinstance(i, JavaEnum) for i in constants.items):
+            raise c.fail(f"{name} does not end with the constants of {enum_class}")
+        names = tuple(i.name for i in constants.items if isinstance(i, JavaEnum))
+    elif version in (2, 3):
+        names = tuple(c.utf() for _ in range(c.count("constants", at_least=2)))
+    else:
+        raise c.fail(f"version {version} of {name} is not 1, 2 or 3")
+    return EnumSerializer(name, version, enum_class, names, tuple(range(len(names))))
+
+
+def _read_scala_enum(c: Cursor, name: str, version: int) -> Serializer:
+    enum_class = c.utf()
+    pairs = [(c.utf(), c.i4()) for _ in range(c.count("constants", at_least=6))]
+    return ScalaEnumSerializer(name, version, enum_class, tuple(n for n, _ in pairs), tuple(i for _, i in pairs))
+
+
+SNAPSHOTS: Final = {
+    "EnumSerializer$EnumSerializerSnapshot": Reader(_read_enum),
+    "EnumSerializer$EnumSerializerConfigSnapshot": Reader(_read_enum),
+    "ScalaEnumSerializerSnapshot": Reader(_read_scala_enum),
+    "EnumValueSerializer$ScalaEnumSerializerConfigSnapshot": Reader(_read_scala_enum),
+}

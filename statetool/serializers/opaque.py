@@ -1,0 +1,48 @@
+"""Serializers whose values stay bytes: classes that statetool does not know, or whose format lies in user code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Op, Rest
+from statetool.serializers.base import Serializer
+from statetool.types import LogicalType, Scalar
+
+
+class OpaqueSerializer(Serializer):
+    """Keeps the exact bytes of a value that fills its frame; ``snapshot`` are the exact bytes of its own snapshot."""
+
+    def __init__(self, snapshot: bytes, reason: str) -> None:
+        super().__init__("", 0)
+        self.snapshot = snapshot
+        self.reason = reason
+
+    @property
+    def type_name(self) -> str:
+        return f"bytes ({self.reason})"
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("binary")
+
+    def decode(self, c: Cursor) -> bytes:
+        """Return everything up to the end of the cursor: only right where the value fills its frame."""
+        return c.take(c.left)
+
+    @property
+    def framed_only(self) -> bool:
+        return True
+
+    def program(self) -> Op:
+        return Rest()
+
+    def encode(self, out: Output, value: Any) -> None:
+        if not isinstance(value, bytes):
+            raise EncodeError(f"values of an unknown type are written as bytes, not {type(value).__name__}")
+        out += value
+
+    def write_snapshot(self, out: Output) -> None:
+        out += self.snapshot

@@ -1,0 +1,185 @@
+"""A value or its absence, or one of two: ``Nullable``, ``Option``, ``Either``, ``Try``, CoGroup's ``Union``.
+
+``Nullable``: bool is null, then padding zero bytes or the value (outer payload: i32 padding). ``Option``: bool is some.
+``Either``: bool is left. ``Try``: bool is success. ``Union``: u8 1 or 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import EitherOf, Flagged, Op, PerRecord
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.types import LogicalType, StructType
+
+
+class NullableSerializer(CompositeSerializer):
+    """``NullableSerializer``."""
+
+    nullable = True
+    steps = ("value",)
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.padding = self.outer or 0
+        if self.padding:
+            self.length = 1 + self.padding
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> int:
+        padding = c.i4()
+        if padding < 0:
+            raise c.fail(f"negative padding {padding}", pos=c.pos - 4)
+        return padding
+
+    def write_outer(self, out: Output) -> None:
+        out.i4(self.padding)
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.nested[0].logical
+
+    def decode(self, c: Cursor) -> Any:
+        if not c.bool():
+            return self.nested[0].decode(c)
+        if any(c.take(self.padding, "padding")):
+            raise c.fail("padding behind a null is not zero", pos=c.pos - self.padding)
+        return None
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.bool(value is None)
+        if value is None:
+            out += bytes(self.padding)
+        else:
+            self.nested[0].encode(out, value)
+
+    def hash_code(self, value: Any) -> int:
+        return 0 if value is None else self.nested[0].hash_code(value)
+
+    def program(self) -> Op:
+        return Flagged(self.nested[0].program(), null_flag=1, padding=self.padding)
+
+
+class OptionSerializer(CompositeSerializer):
+    """``ScalaOptionSerializer``: None is null."""
+
+    nullable = True
+    steps = ("some",)
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.nested[0].logical
+
+    def decode(self, c: Cursor) -> Any:
+        start = c.pos
+        if not c.bool():
+            return None
+        value = self.nested[0].decode(c)
+        if value is None:
+            raise c.fail("Some(null) cannot be told from None", pos=start)
+        return value
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.bool(value is not None)
+        if value is not None:
+            self.nested[0].encode(out, value)
+
+    def hash_code(self, value: Any) -> int:
+        return 2433880 if value is None else super().hash_code(value)
+
+    def program(self) -> Op:
+        if self.nested[0].nullable:
+            return PerRecord(self.decode)
+        return Flagged(self.nested[0].program(), null_flag=0)
+
+
+class EitherSerializer(CompositeSerializer):
+    """``EitherSerializer`` (Java and Scala): struct of two fields, one of them null."""
+
+    arity = 2
+    steps = ("left", "right")
+
+    @property
+    def logical(self) -> LogicalType:
+        return StructType.of(**{name: s.logical for name, s in self.children()})
+
+    def read_side(self, c: Cursor) -> int:
+        """Read which of the two follows."""
+        return 0 if c.bool() else 1
+
+    def write_side(self, out: Output, side: int) -> None:
+        """Append which of the two follows."""
+        out.bool(side == 0)
+
+    def decode(self, c: Cursor) -> tuple[Any, Any]:
+        start = c.pos
+        side = self.read_side(c)
+        with inside(self.steps[side]):
+            value = self.nested[side].decode(c)
+        if value is None:
+            raise c.fail(f"a null inside {self.steps[side]} cannot be told from the other side", pos=start)
+        return (value, None) if side == 0 else (None, value)
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value is None or sum(v is not None for v in value) != 1:
+            raise EncodeError(f"exactly one of {' and '.join(self.steps)} must be there, found {value!r}")
+        side = 0 if value[0] is not None else 1
+        self.write_side(out, side)
+        with inside(self.steps[side]):
+            self.nested[side].encode(out, value[side])
+
+    def hash_code(self, value: Any) -> int:
+        side = 0 if value[0] is not None else 1
+        return self.nested[side].hash_code(value[side])
+
+    def program(self) -> Op:
+        left, right = self.nested
+        if left.nullable or right.nullable:
+            return PerRecord(self.decode)
+        return EitherOf(left.program(), right.program())
+
+
+class TrySerializer(EitherSerializer):
+    """``ScalaTrySerializer``."""
+
+    steps = ("success", "failure")
+
+    def hash_code(self, value: Any) -> int:
+        return CompositeSerializer.hash_code(self, value)
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
+class UnionSerializer(TrySerializer):
+    """``CoGroupedStreams.UnionSerializer``."""
+
+    steps = ("one", "two")
+
+    def read_side(self, c: Cursor) -> int:
+        side = c.u1()
+        if side not in (1, 2):
+            raise c.fail(f"side {side} of a union is not 1 or 2", pos=c.pos - 1)
+        return side - 1
+
+    def write_side(self, out: Output, side: int) -> None:
+        out.u1(side + 1)
+
+
+SNAPSHOTS: Final = {
+    "NullableSerializer$NullableSerializerSnapshot": composite(NullableSerializer, outer_versions=(1, 2)),
+    "NullableSerializer$NullableSerializerConfigSnapshot": composite(NullableSerializer, outer_versions=(1, 2)),
+    "ScalaOptionSerializerSnapshot": composite(OptionSerializer, outer_versions=(1, 2)),
+    "ScalaOptionSerializerConfigSnapshot": composite(OptionSerializer, outer_versions=(1, 2)),
+    "JavaEitherSerializerSnapshot": composite(EitherSerializer),
+    "ScalaEitherSerializerSnapshot": composite(EitherSerializer),
+    "EitherSerializerSnapshot": composite(EitherSerializer),
+    "EitherSerializerConfigSnapshot": composite(EitherSerializer),
+    "ScalaTrySerializerSnapshot": composite(TrySerializer, outer_versions=(1, 2)),
+    "ScalaTrySerializerConfigSnapshot": composite(TrySerializer, outer_versions=(1, 2)),
+    "CoGroupedStreams$UnionSerializerSnapshot": composite(UnionSerializer, outer_versions=(1, 2)),
+    "CoGroupedStreams$UnionSerializerConfigSnapshot": composite(UnionSerializer, outer_versions=(1, 2)),
+}

@@ -1,0 +1,226 @@
+"""POJOs and Java records: u8 flags, then by flag.
+
+1 null. 2 exactly the class: each field as bool is null and the value. 4 another subclass: utf class name and a whole
+value of its serializer. 8 a registered subclass: u8 tag and a whole value of its serializer.
+Snapshot version 2: utf class and three optional maps (fields, registered and other subclasses).
+Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError, UnknownSerializerError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord, Pojo
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import inside
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
+from statetool.types import Field, LogicalType, Scalar, StructType
+
+CLASS_FIELD: Final = "_class"
+_NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
+
+
+class PojoSerializer(Serializer):
+    """Struct of the fields in wire order; a class with subclasses adds their fields (nullable) and ``_class``."""
+
+    nullable = True
+
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        pojo_class: str,
+        maps: tuple[tuple[OptionalEntry, ...], ...],
+        fields: tuple[tuple[str, Serializer], ...],
+        registered: tuple[tuple[str, Serializer], ...],
+        others: tuple[tuple[str, Serializer], ...],
+    ) -> None:
+        super().__init__(name, version)
+        self.pojo_class = pojo_class
+        self._maps = maps
+        self.fields = fields
+        self.registered = registered
+        self.others = others
+        self._columns = self._union()
+
+    @property
+    def type_name(self) -> str:
+        return f"POJO {self.pojo_class}"
+
+    def children(self) -> tuple[tuple[str, Serializer], ...]:
+        return (*self.fields, *self.registered, *self.others)
+
+    @property
+    def open(self) -> bool:
+        """Whether values of subclasses may occur."""
+        return bool(self.registered or self.others)
+
+    def _union(self) -> dict[str, LogicalType]:
+        """Columns by name: own fields, then those of subclasses; a name with two types is qualified by its class."""
+        columns = {n: s.logical for n, s in self.fields}
+        for cls, s in (*self.registered, *self.others):
+            for n, t in _subclass_columns(s).items():
+                if columns.setdefault(n, t) != t:
+                    columns[f"{cls}.{n}"] = t
+        return columns
+
+    @property
+    def logical(self) -> LogicalType:
+        fields = [Field(n, t) for n, t in self._columns.items()]
+        if self.open:
+            fields.append(Field(CLASS_FIELD, Scalar("string")))
+        return StructType(tuple(fields))
+
+    def decode(self, c: Cursor) -> tuple[Any, ...] | None:
+        flags = c.u1()
+        if flags == _NULL:
+            return None
+        if flags == _EXACT:
+            values = {}
+            for name, part in self.fields:
+                with inside(name):
+                    values[name] = None if c.bool() else part.decode(c)
+            return self._row(self.pojo_class, values)
+        if flags == _SUBCLASS:
+            start = c.pos
+            cls = c.utf()
+            part_of = dict(self.others).get(cls)
+            if part_of is None:
+                raise c.fail(
+                    f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe", pos=start
+                )
+            return self._sub_row(cls, part_of, c)
+        if flags == _TAGGED:
+            tag = c.u1()
+            if tag >= len(self.registered):
+                raise c.fail(f"tag {tag} of {len(self.registered)} registered subclasses", pos=c.pos - 1)
+            return self._sub_row(*self.registered[tag], c)
+        raise c.fail(f"flags {flags:#04x} of a POJO are not 1, 2, 4 or 8", pos=c.pos - 1)
+
+    def _row(self, cls: str, values: dict[str, Any]) -> tuple[Any, ...]:
+        row = tuple(values.get(n) for n in self._columns)
+        return (*row, cls) if self.open else row
+
+    def _sub_row(self, cls: str, serializer: Serializer, c: Cursor) -> tuple[Any, ...]:
+        start = c.pos
+        with inside(cls):
+            value = serializer.decode(c)
+        if value is None:
+            raise c.fail(f"a null behind the name of its class {cls}", pos=start)
+        if not isinstance(serializer, PojoSerializer):
+            return self._row(cls, {self._name_for(cls, "value", serializer.logical): value})
+        columns = serializer._columns
+        inner = value[-1] if serializer.open else cls
+        return self._row(inner, {self._name_for(cls, n, t): v for (n, t), v in zip(columns.items(), value, strict=False)})
+
+    def _name_for(self, cls: str, name: str, logical: LogicalType) -> str:
+        return name if self._columns.get(name) == logical else f"{cls}.{name}"
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value is None:
+            out.u1(_NULL)
+            return
+        if len(value) != len(self._columns) + self.open:
+            raise EncodeError(f"{len(value)} values for {len(self._columns)} fields of {self.pojo_class}")
+        row = dict(zip(self._columns, value, strict=False))
+        cls = value[-1] if self.open else self.pojo_class
+        if cls == self.pojo_class:
+            out.u1(_EXACT)
+            for name, part in self.fields:
+                with inside(name):
+                    out.bool(row[name] is None)
+                    if row[name] is not None:
+                        part.encode(out, row[name])
+            return
+        for tag, (name, part) in enumerate(self.registered):
+            if name == cls:
+                out.u1(_TAGGED)
+                out.u1(tag)
+                self._encode_sub(out, cls, part, row)
+                return
+        part_of = dict(self.others).get(cls)
+        if part_of is None:
+            raise EncodeError(f"{cls!r} is not {self.pojo_class} nor a subclass that the snapshot describes")
+        out.u1(_SUBCLASS)
+        out.utf(cls)
+        self._encode_sub(out, cls, part_of, row)
+
+    def _encode_sub(self, out: Output, cls: str, serializer: Serializer, row: dict[str, Any]) -> None:
+        with inside(cls):
+            if isinstance(serializer, PojoSerializer):
+                values = [row[self._name_for(cls, n, t)] for n, t in serializer._columns.items()]
+                serializer.encode(out, (*values, cls) if serializer.open else tuple(values))
+            else:
+                serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
+
+    def program(self) -> Op:
+        if self.open:
+            return PerRecord(self.decode)
+        return Pojo(tuple(n for n, _ in self.fields), tuple(s.program() for _, s in self.fields))
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.pojo_class)
+        for entries in self._maps:
+            write_optional_map(out, entries)
+
+
+def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:
+    if isinstance(serializer, PojoSerializer):
+        return serializer._columns
+    return {"value": serializer.logical}
+
+
+def _parts(entries: tuple[OptionalEntry, ...], c: Cursor) -> tuple[tuple[str, Serializer], ...]:
+    parts = []
+    for entry in entries:
+        if entry.value is None:
+            raise c.fail(f"the serializer of {entry.name!r} is missing from the snapshot")
+        inner = Cursor(entry.value, base=entry.value_at)
+        try:
+            serializer = read_snapshot(inner)
+            inner.expect_end(f"the serializer of {entry.name!r}")
+        except UnknownSerializerError as error:
+            serializer = OpaqueSerializer(entry.value, str(error.message))
+        parts.append((entry.name, serializer))
+    return tuple(parts)
+
+
+def _read_pojo(c: Cursor, name: str, version: int) -> Serializer:
+    if version != 2:
+        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
+    pojo_class = c.utf()
+    maps = tuple(read_optional_map(c) for _ in range(3))
+    fields, registered, others = (_parts(m, c) for m in maps)
+    return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
+
+
+def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
+    pojo_class = c.utf()
+    fields, registered, others = (_read_legacy_map(c) for _ in range(3))
+    return PojoSerializer(name, version, pojo_class, (), fields, registered, others)
+
+
+def _read_legacy_map(c: Cursor) -> tuple[tuple[str, Serializer], ...]:
+    offsets = [(c.i4(), c.i4()) for _ in range(c.count("entries", at_least=8))]
+    body = c.slice(c.i4(), "serializers")
+    parts = []
+    for at_serializer, at_snapshot in offsets:
+        if not 0 <= at_serializer <= at_snapshot <= body.end - body.pos:
+            raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {body.end - body.pos} bytes")
+    entry = Cursor(body.data, body.pos, body.end, base=body.base)
+    for _ in offsets:
+        name = entry.utf()
+        skip_old_serializer(entry)
+        parts.append((name, read_proxied(entry)))
+    return tuple(parts)
+
+
+SNAPSHOTS: Final = {
+    "PojoSerializerSnapshot": Reader(_read_pojo),
+    "PojoSerializer$PojoSerializerConfigSnapshot": Reader(_read_pojo, _read_legacy),
+}

@@ -1,0 +1,95 @@
+"""``Row``: a bit mask (two bits row kind, then one a field: set = null), then the fields that are not null.
+
+Outer payload: version 4 bool supports row kind; version 3 it always does; up to 2 never. Field names are not stored.
+Follows ``RowSerializer``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Masked, Op
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.java_hash import to_int32
+from statetool.serializers.masks import read_mask, write_mask
+from statetool.types import Field, LogicalType, Scalar, StructType
+
+ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
+KIND_FIELD: Final = "_kind"
+
+
+class RowSerializer(CompositeSerializer):
+    """Struct of ``f0`` .., and ``_kind`` last where the row kind is stored."""
+
+    arity = None
+
+    def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Any, ...]) -> None:
+        super().__init__(name, version, outer_version, outer, nested)
+        self.row_kind = bool(outer) if outer_version >= 4 else outer_version == 3
+        self.steps = tuple(f"f{i}" for i in range(len(nested)))
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> bool | None:
+        return c.bool() if outer_version >= 4 else None
+
+    def write_outer(self, out: Output) -> None:
+        if self.outer is not None:
+            out.bool(self.outer)
+
+    @property
+    def logical(self) -> LogicalType:
+        fields = [Field(n, s.logical) for n, s in self.children()]
+        if self.row_kind:
+            fields.append(Field(KIND_FIELD, Scalar("string")))
+        return StructType(tuple(fields))
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        mask = read_mask(c, len(self.nested) + 2 * self.row_kind)
+        nulls = mask[2:] if self.row_kind else mask
+        values = []
+        for (step, part), null in zip(self.children(), nulls, strict=True):
+            with inside(step):
+                values.append(None if null else part.decode(c))
+        if self.row_kind:
+            values.append(ROW_KINDS[mask[0] + 2 * mask[1]])
+        return tuple(values)
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value is None:
+            raise EncodeError("null in a row type that has no null")
+        values = value[: len(self.nested)]
+        flags = [v is None for v in values]
+        if len(value) != len(self.nested) + self.row_kind:
+            raise EncodeError(f"{len(value)} values for {len(self.nested)} fields and the row kind")
+        if self.row_kind:
+            if value[-1] not in ROW_KINDS:
+                raise EncodeError(f"{value[-1]!r} is not a row kind ({', '.join(ROW_KINDS)})")
+            kind = ROW_KINDS.index(value[-1])
+            flags = [bool(kind & 1), bool(kind & 2), *flags]
+        write_mask(out, flags)
+        for (step, part), v in zip(self.children(), values, strict=True):
+            if v is not None:
+                with inside(step):
+                    part.encode(out, v)
+
+    def hash_code(self, value: Any) -> int:
+        """``Row.hashCode``: 31 * kind + a deep hash; collections inside a row hash by a rule of their own."""
+        h = 1
+        for part, v in zip(self.nested, value, strict=False):
+            if isinstance(v, list):
+                return super().hash_code(value)
+            h = to_int32(31 * h + (0 if v is None else 31 + part.hash_code(v)))
+        kind = ROW_KINDS.index(value[-1]) if self.row_kind else 0
+        return to_int32(31 * kind + h)
+
+    def program(self) -> Op:
+        return Masked(self.steps, tuple(s.program() for s in self.nested), self.row_kind)
+
+
+SNAPSHOTS: Final = {
+    "RowSerializer$RowSerializerSnapshot": composite(RowSerializer, outer_versions=(1, 2, 3, 4)),
+    "RowSerializer$RowSerializerConfigSnapshot": composite(RowSerializer, outer_versions=(1, 2, 3, 4)),
+}

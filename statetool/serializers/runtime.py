@@ -1,0 +1,187 @@
+"""What Flink's runtime itself keeps: namespaces and windows, timers, values with a time to live.
+
+``TimeWindow`` i64 start, end; ``GlobalWindow`` and ``VoidNamespace`` a zero byte; ``CountWindow`` i64 id; timers i64 with
+its sign bit flipped, key, namespace; TTL i64 last access in epoch millis, value; ``TtlAware`` just what it wraps
+(own snapshot, version 1: bool enabled and the wrapped snapshot).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Constant, Fixed, Flipped, Op, Struct, Ttl
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import Reader, read_snapshot
+from statetool.types import LogicalType, Scalar, StructType, TtlType
+
+_SIGN: Final = -(1 << 63)
+WINDOW: Final = StructType.of(start=Scalar("int64"), end=Scalar("int64"))
+
+
+def _read_window(c: Cursor) -> tuple[int, int]:
+    return c.i8(), c.i8()
+
+
+def _write_window(out: Output, value: Any) -> None:
+    if value is None:
+        raise EncodeError("null is not a window")
+    out.i8(value[0])
+    out.i8(value[1])
+
+
+def _read_zero(c: Cursor) -> None:
+    if c.u1() != 0:
+        raise c.fail("expected a zero byte", pos=c.pos - 1)
+
+
+def _write_zero(out: Output, value: object) -> None:
+    if value is not None:
+        raise EncodeError(f"{value!r} in a type that only holds one value")
+    out.u1(0)
+
+
+# getLength() of TimeWindow and VoidNamespace claims 0 while 16 bytes and 1 byte are written; what counts for
+# composite keys is only that they are not variable.
+TIME_WINDOW: Final = SimpleType(
+    name="TimeWindow", logical=WINDOW, length=0, size=16, decode=_read_window, encode=_write_window,
+    op=Struct(("start", "end"), (Fixed("i64"), Fixed("i64"))),
+)  # fmt: skip
+VOID_NAMESPACE: Final = SimpleType(
+    name="VoidNamespace", logical=Scalar("null"), length=0, size=1, op=Constant(1), nullable=True,
+    decode=_read_zero, encode=_write_zero,
+)  # fmt: skip
+GLOBAL_WINDOW: Final = SimpleType(
+    name="GlobalWindow", logical=Scalar("null"), length=0, size=1, op=Constant(1), nullable=True,
+    decode=_read_zero, encode=_write_zero,
+)  # fmt: skip
+COUNT_WINDOW: Final = SimpleType(
+    name="CountWindow", logical=Scalar("int64"), length=8, op=Fixed("i64"), decode=Cursor.i8, encode=Output.i8
+)
+
+
+class TimerSerializer(CompositeSerializer):
+    """Struct of ``timestamp`` (epoch millis), ``key`` and ``namespace``."""
+
+    arity = 2
+    steps = ("key", "namespace")
+
+    @property
+    def logical(self) -> LogicalType:
+        key, namespace = self.nested
+        return StructType.of(timestamp=Scalar("int64"), key=key.logical, namespace=namespace.logical)
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        values = [c.i8() ^ _SIGN]
+        for step, part in self.children():
+            with inside(step):
+                values.append(part.decode(c))
+        return tuple(values)
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.i8(value[0] ^ _SIGN)
+        for (step, part), v in zip(self.children(), value[1:], strict=True):
+            with inside(step):
+                part.encode(out, v)
+
+    def program(self) -> Op:
+        key, namespace = self.nested
+        return Struct(("timestamp", *self.steps), (Flipped(), key.program(), namespace.program()))
+
+
+class TtlSerializer(CompositeSerializer):
+    """A value and the epoch millis of its last access."""
+
+    arity = 2
+    steps = ("last_access", "value")
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.value = self.nested[1]
+        self.nullable = False
+        if self.value.length >= 0:
+            self.length = 8 + self.value.length
+
+    @property
+    def logical(self) -> LogicalType:
+        return TtlType(self.value.logical)
+
+    @property
+    def type_name(self) -> str:
+        return f"Ttl<{self.value.type_name}>"
+
+    def decode(self, c: Cursor) -> tuple[int, Any]:
+        return c.i8(), self.value.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.i8(value[0])
+        self.value.encode(out, value[1])
+
+    def program(self) -> Op:
+        return Ttl(self.value.program())
+
+
+class TtlAwareSerializer(Serializer):
+    """``TtlAwareSerializer``: writes what the wrapped serializer writes."""
+
+    def __init__(self, name: str, version: int, enabled: bool, wrapped: Serializer) -> None:
+        super().__init__(name, version)
+        self.enabled = enabled
+        self.wrapped = wrapped
+        self.length = wrapped.length
+        self.nullable = wrapped.nullable
+
+    def children(self) -> tuple[tuple[str, Serializer], ...]:
+        return (("wrapped", self.wrapped),)
+
+    @property
+    def type_name(self) -> str:
+        return self.wrapped.type_name
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.wrapped.logical
+
+    def decode(self, c: Cursor) -> Any:
+        return self.wrapped.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        self.wrapped.encode(out, value)
+
+    def hash_code(self, value: Any) -> int:
+        return self.wrapped.hash_code(value)
+
+    def program(self) -> Op:
+        return self.wrapped.program()
+
+    def write_payload(self, out: Output) -> None:
+        out.bool(self.enabled)
+        self.wrapped.write_snapshot(out)
+
+
+def _read_ttl_aware(c: Cursor, name: str, version: int) -> Serializer:
+    if version != 1:
+        raise c.fail(f"version {version} of {name} is not 1", pos=c.pos - 4)
+    return TtlAwareSerializer(name, version, c.bool(), read_snapshot(c))
+
+
+def _window_names(spec: SimpleType) -> dict[str, Reader]:
+    (reader,) = simple_readers((spec,)).values()
+    return {f"{spec.name}$Serializer${spec.name}SerializerSnapshot": reader}
+
+
+SNAPSHOTS: Final = {
+    **_window_names(TIME_WINDOW),
+    **_window_names(GLOBAL_WINDOW),
+    **_window_names(COUNT_WINDOW),
+    **simple_readers((VOID_NAMESPACE,)),
+    "TimerSerializerSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
+    "TimerSerializerConfigSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
+    "TtlStateFactory$TtlSerializerSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
+    "TtlStateFactory$TtlSerializerConfigSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
+    "TtlAwareSerializerSnapshot": Reader(_read_ttl_aware),
+}

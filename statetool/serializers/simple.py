@@ -1,0 +1,95 @@
+"""Serializers without parts: their snapshot has no payload (``SimpleTypeSerializerSnapshot``).
+
+Version 3 has nothing after the version word, version 2 (Flink 1.7) the serializer's class name, and up to 1.6
+``ParameterlessTypeSerializerConfig`` names the serializer's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import Reader
+from statetool.types import LogicalType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleType:
+    """One such type.
+
+    ``name`` is the simple name of Flink's serializer class without ``Serializer``; ``package`` is there for
+    classes that share it. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
+    """
+
+    name: str
+    logical: LogicalType
+    length: int
+    decode: Callable[[Cursor], Any]
+    encode: Callable[[Output, Any], None]
+    op: Op | None = None
+    size: int | None = None
+    nullable: bool = False
+    hash_code: Callable[[Any], int] | None = None
+
+
+class SimpleSerializer(Serializer):
+    """A serializer of a :class:`SimpleType`."""
+
+    def __init__(self, snapshot_class: str, version: int, spec: SimpleType, class_in_payload: str | None) -> None:
+        super().__init__(snapshot_class, version)
+        self.spec = spec
+        self.length = spec.length
+        self.nullable = spec.nullable
+        self._class_in_payload = class_in_payload
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.spec.logical
+
+    @property
+    def type_name(self) -> str:
+        return self.spec.name
+
+    def decode(self, c: Cursor) -> Any:
+        return self.spec.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        self.spec.encode(out, value)
+
+    def skip(self, c: Cursor) -> None:
+        size = self.spec.size if self.spec.size is not None else self.length
+        if size >= 0:
+            c.skip(size)
+        else:
+            self.spec.decode(c)
+
+    def hash_code(self, value: Any) -> int:
+        if self.spec.hash_code is None:
+            return super().hash_code(value)
+        return 0 if value is None else self.spec.hash_code(value)
+
+    def program(self) -> Op:
+        return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
+
+    def write_payload(self, out: Output) -> None:
+        if self._class_in_payload is not None:
+            out.utf(self._class_in_payload)
+
+
+def simple_readers(specs: Iterable[SimpleType]) -> dict[str, Reader]:
+    """Return snapshot readers by the simple class name of the snapshot (``XSerializer$XSerializerSnapshot``)."""
+    return {f"{spec.name}Serializer${spec.name}SerializerSnapshot": Reader(_read_simple(spec)) for spec in specs}
+
+
+def _read_simple(spec: SimpleType) -> Callable[[Cursor, str, int], Serializer]:
+    def read(c: Cursor, name: str, version: int) -> Serializer:
+        if version not in (2, 3):
+            raise c.fail(f"version {version} of {name} is not 2 or 3", pos=c.pos - 4)
+        return SimpleSerializer(name, version, spec, c.utf() if version == 2 else None)
+
+    return read

@@ -1,0 +1,391 @@
+"""Serializers of the table runtime.
+
+Outside of rows: ``RowData``, ``BinaryRowData``, ``ArrayData``, ``MapData``, ``RawValue``: i32 size and that many bytes;
+``StringData``: the same, UTF-8; ``Decimal``: i64 unscaled up to precision 18, else i32 n and two's complement;
+``Timestamp``: i64 millis, above precision 3 also i32 nano of milli; ``WindowKey``: i64 window end and the key.
+Logical types stand in snapshots as Java streams, kept exactly as read. Binary rows, arrays and maps are shown as their
+exact bytes.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Counted, Fixed, Flipped, Op, Struct
+from statetool.serializers.base import Serializer
+from statetool.serializers.basic import from_decimal, to_decimal
+from statetool.serializers.collections import MapSerializer, WrapperSerializer
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.masks import read_mask, write_mask
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, write_nested
+from statetool.types import DecimalType, Field, ListType, LogicalType, Scalar, StructType, TimestampType
+
+_I64_SIGN: Final = -(1 << 63)
+
+
+class BinaryDataSerializer(Serializer):
+    """i32 size, bytes in one of the binary formats; ``payload`` is the snapshot's, exactly as read."""
+
+    def __init__(self, name: str, version: int, payload: bytes, nested: tuple[Serializer, ...]) -> None:
+        super().__init__(name, version)
+        self.payload = payload
+        self.nested = nested
+
+    @property
+    def type_name(self) -> str:
+        return self.snapshot_class.rpartition("$")[2].removesuffix("SerializerSnapshot")
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("binary")
+
+    def decode(self, c: Cursor) -> bytes:
+        return c.bytes4("binary data")
+
+    def encode(self, out: Output, value: Any) -> None:
+        if not isinstance(value, bytes):
+            raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}")
+        out.bytes4(value)
+
+    def program(self) -> Op:
+        return Counted()
+
+    def write_payload(self, out: Output) -> None:
+        out += self.payload
+
+
+def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:
+    start = c.pos
+    for _ in range(c.count("logical types", at_least=5)):
+        read_java_stream(c)
+    nested = read_nested(c)
+    return BinaryDataSerializer(name, version, bytes(c.data[start : c.pos]), nested)
+
+
+def _read_binary_row(c: Cursor, name: str, version: int) -> Serializer:
+    return BinaryDataSerializer(name, version, c.take(4), ())
+
+
+def _java_payload(streams: int) -> Reader:
+    def read(c: Cursor, name: str, version: int) -> Serializer:
+        start = c.pos
+        for _ in range(streams):
+            read_java_stream(c)
+        return BinaryDataSerializer(name, version, bytes(c.data[start : c.pos]), ())
+
+    return Reader(read)
+
+
+class DecimalDataSerializer(Serializer):
+    """``DecimalDataSerializer``: precision and scale are in the snapshot."""
+
+    def __init__(self, name: str, version: int, precision: int, scale: int) -> None:
+        super().__init__(name, version)
+        self.precision = precision
+        self.scale = scale
+        self.length = 8 if precision <= 18 else -1
+
+    @property
+    def logical(self) -> LogicalType:
+        return DecimalType(self.precision, self.scale)
+
+    def decode(self, c: Cursor) -> Decimal:
+        if self.precision <= 18:
+            return to_decimal(c.i8(), self.scale)
+        return to_decimal(int.from_bytes(c.bytes4("decimal"), "big", signed=True), self.scale)
+
+    def encode(self, out: Output, value: Any) -> None:
+        unscaled, scale = from_decimal(value)
+        if scale != self.scale:
+            raise EncodeError(f"{value} has scale {scale}, expected {self.scale}")
+        if self.precision <= 18:
+            out.i8(unscaled)
+        else:
+            n = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+            out.bytes4(unscaled.to_bytes(n, "big", signed=True))
+
+    def write_payload(self, out: Output) -> None:
+        out.i4(self.precision)
+        out.i4(self.scale)
+
+
+class TimestampDataSerializer(Serializer):
+    """``TimestampDataSerializer``: i64 millis, i32 nano of milli above precision 3."""
+
+    def __init__(self, name: str, version: int, precision: int) -> None:
+        super().__init__(name, version)
+        self.precision = precision
+        self.length = 8 if precision <= 3 else 12
+
+    @property
+    def logical(self) -> LogicalType:
+        return TimestampType("ms" if self.precision <= 3 else "ns", zoned=False)
+
+    def decode(self, c: Cursor) -> int:
+        millis = c.i8()
+        if self.precision <= 3:
+            return millis
+        nano = c.i4()
+        if not 0 <= nano < 1_000_000:
+            raise c.fail(f"{nano} is not a nano of milli", pos=c.pos - 4)
+        return millis * 1_000_000 + nano
+
+    def encode(self, out: Output, value: Any) -> None:
+        if self.precision <= 3:
+            out.i8(value)
+        else:
+            out.i8(value // 1_000_000)
+            out.i4(value % 1_000_000)
+
+    def write_payload(self, out: Output) -> None:
+        out.i4(self.precision)
+
+
+def _read_decimal(c: Cursor, name: str, version: int) -> Serializer:
+    return DecimalDataSerializer(name, version, c.i4(), c.i4())
+
+
+def _read_timestamp(c: Cursor, name: str, version: int) -> Serializer:
+    return TimestampDataSerializer(name, version, c.i4())
+
+
+class RawValueSerializer(CompositeSerializer):
+    """``RawValueDataSerializer``: i32 size, then what the inner serializer writes."""
+
+    steps = ("value",)
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.nested[0].logical
+
+    def decode(self, c: Cursor) -> Any:
+        inner = c.slice(c.i4(), "raw value")
+        with inside("value"):
+            value = self.nested[0].decode(inner)
+        inner.expect_end("a raw value")
+        return value
+
+    def encode(self, out: Output, value: Any) -> None:
+        inner = Output()
+        self.nested[0].encode(inner, value)
+        out.bytes4(inner)
+
+
+class ExternalSerializer(WrapperSerializer):
+    """``ExternalSerializer``: writes what the internal serializer writes. Outer payload: Java stream, bool."""
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> bytes:
+        start = c.pos
+        read_java_stream(c)
+        c.bool()
+        return bytes(c.data[start : c.pos])
+
+    def write_outer(self, out: Output) -> None:
+        out += self.outer
+
+
+class WindowKeySerializer(CompositeSerializer):
+    """``WindowKeySerializer``: i64 window (end), key row."""
+
+    steps = ("key",)
+
+    @property
+    def logical(self) -> LogicalType:
+        return StructType.of(window=Scalar("int64"), key=self.nested[0].logical)
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        return c.i8(), self.nested[0].decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.i8(value[0])
+        self.nested[0].encode(out, value[1])
+
+    def program(self) -> Op:
+        return Struct(("window", "key"), (Fixed("i64"), self.nested[0].program()))
+
+
+class LinkedListSerializer(CompositeSerializer):
+    """``LinkedListSerializer``: i32 n, a bit mask of nulls where the outer version says so, the others."""
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> bool:
+        return c.bool() if outer_version == 3 else outer_version == 2
+
+    def write_outer(self, out: Output) -> None:
+        if self.outer_version == 3:
+            out.bool(self.outer)
+
+    @property
+    def logical(self) -> LogicalType:
+        return ListType(self.nested[0].logical)
+
+    def decode(self, c: Cursor) -> list[Any]:
+        n = c.i4()
+        if n < 0 or n > (c.left * 8 if self.outer else c.left):
+            raise c.fail(f"{n} elements in {c.left} bytes", pos=c.pos - 4)
+        nulls = read_mask(c, n) if self.outer else [False] * n
+        with inside("element"):
+            return [None if null else self.nested[0].decode(c) for null in nulls]
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.i4(len(value))
+        if self.outer:
+            write_mask(out, [v is None for v in value])
+        with inside("element"):
+            for item in value:
+                if item is not None or not self.outer:
+                    self.nested[0].encode(out, item)
+
+
+class SortedMapSerializer(MapSerializer):
+    """``SortedMapSerializer``: own snapshot, a Java stream of the comparator before the nested block."""
+
+    def write_payload(self, out: Output) -> None:
+        out += self.outer
+        write_nested(out, self.nested)
+
+
+def _read_sorted_map(c: Cursor, name: str, version: int) -> Serializer:
+    start = c.pos
+    read_java_stream(c)
+    comparator = bytes(c.data[start : c.pos])
+    nested = read_nested(c)
+    if len(nested) != 2:
+        raise c.fail(f"{name} has {len(nested)} nested serializers, expected 2")
+    return SortedMapSerializer(name, version, 0, comparator, nested)
+
+
+class PairSerializer(CompositeSerializer):
+    """Two i64 of the sequenced multiset state."""
+
+    arity = 2
+    steps = ("first", "second")
+    length = 16
+
+    @property
+    def logical(self) -> LogicalType:
+        return StructType(tuple(Field(n, part.logical) for n, part in self.children()))
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        return tuple(s.decode(c) for s in self.nested)
+
+    def encode(self, out: Output, value: Any) -> None:
+        for s, v in zip(self.nested, value, strict=True):
+            s.encode(out, v)
+
+    def program(self) -> Op:
+        return Struct(self.steps, tuple(s.program() for s in self.nested))
+
+
+class MetaSqnInfoSerializer(PairSerializer):
+    """``MetaSqnInfoSerializer``."""
+
+    steps = ("high_sqn", "size")
+
+
+class RowSqnInfoSerializer(PairSerializer):
+    """``RowSqnInfoSerializer``."""
+
+    steps = ("first_sqn", "last_sqn")
+
+
+class SqnNodeSerializer(PairSerializer):
+    """``linked.NodeSerializer``: row, sequence number, neighbours and timestamp."""
+
+    arity = 6
+    steps = ("row", "sqn", "previous", "next", "next_for_record", "timestamp")
+    length = -1
+
+
+class RowDataKeySerializer(WrapperSerializer):
+    """``RowDataKeySerializer``: the row. Own snapshot: two generated functions as Java bytes, then the row's."""
+
+    def write_payload(self, out: Output) -> None:
+        out += self.outer
+        self.nested[0].write_snapshot(out)
+
+
+def _read_row_data_key(c: Cursor, name: str, version: int) -> Serializer:
+    start = c.pos
+    c.bytes4("generated equaliser")
+    c.bytes4("generated hash function")
+    functions = bytes(c.data[start : c.pos])
+    return RowDataKeySerializer(name, version, 0, functions, (read_snapshot(c),))
+
+
+def _decode_text(c: Cursor) -> str:
+    start = c.pos + 4
+    raw = c.bytes4("string")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise c.fail(f"not UTF-8: {e.reason}", pos=start + e.start) from e
+
+
+def _encode_text(out: Output, value: Any) -> None:
+    out.bytes4(value.encode("utf-8"))
+
+
+def _decode_sorted_long(c: Cursor) -> int:
+    return c.i8() ^ _I64_SIGN
+
+
+def _encode_sorted_long(out: Output, value: Any) -> None:
+    out.i8(value ^ _I64_SIGN)
+
+
+def _decode_variant(c: Cursor) -> tuple[bytes, bytes]:
+    value_size, metadata_size = c.i4(), c.i4()
+    return c.take(value_size, "variant value"), c.take(metadata_size, "variant metadata")
+
+
+def _encode_variant(out: Output, value: Any) -> None:
+    out.i4(len(value[0]))
+    out.i4(len(value[1]))
+    out += value[0]
+    out += value[1]
+
+
+TYPES: Final = (
+    SimpleType(
+        name="StringData", logical=Scalar("string"), length=-1, op=Counted(text=True), decode=_decode_text,
+        encode=_encode_text,
+    ),
+    SimpleType(
+        name="SortedLong", logical=Scalar("int64"), length=8, op=Flipped(), decode=_decode_sorted_long,
+        encode=_encode_sorted_long,
+    ),
+    SimpleType(
+        name="Variant", logical=StructType.of(value=Scalar("binary"), metadata=Scalar("binary")), length=-1,
+        decode=_decode_variant, encode=_encode_variant,
+    ),
+    SimpleType(
+        name="Bitmap", logical=Scalar("binary"), length=-1, op=Counted(), decode=Cursor.bytes4, encode=Output.bytes4
+    ),
+)  # fmt: skip
+
+SNAPSHOTS: Final = {
+    **simple_readers(TYPES),
+    "RowDataSerializer$RowDataSerializerSnapshot": Reader(_read_row_data),
+    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Reader(_read_binary_row),
+    "ArrayDataSerializer$ArrayDataSerializerSnapshot": _java_payload(2),
+    "MapDataSerializer$MapDataSerializerSnapshot": _java_payload(4),
+    "DecimalDataSerializer$DecimalSerializerSnapshot": Reader(_read_decimal),
+    "TimestampDataSerializer$TimestampDataSerializerSnapshot": Reader(_read_timestamp),
+    "RawValueDataSerializer$RawValueDataSerializerSnapshot": composite(RawValueSerializer, outer_versions=(0, 1)),
+    "ExternalSerializer$ExternalSerializerSnapshot": composite(ExternalSerializer),
+    "WindowKeySerializer$WindowKeySerializerSnapshot": composite(WindowKeySerializer),
+    "LinkedListSerializer$LinkedListSerializerSnapshot": composite(LinkedListSerializer, outer_versions=(1, 2, 3)),
+    "SortedMapSerializerSnapshot": Reader(_read_sorted_map),
+    "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": composite(MetaSqnInfoSerializer, outer_versions=(0,)),
+    "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": composite(RowSqnInfoSerializer, outer_versions=(0,)),
+    "NodeSerializer$NodeSerializerSnapshot": composite(SqnNodeSerializer, outer_versions=(0,)),
+    "RowDataKeySerializerSnapshot": Reader(_read_row_data_key),
+}

@@ -1,0 +1,132 @@
+"""Tuples and Scala case classes: fields one after another, no null of their own.
+
+Outer payload: utf class; up to Flink 1.6 a Java stream of the class after the resilient list.
+Follows ``TupleSerializer``, ``Tuple0Serializer``, ``ScalaCaseClassSerializer``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaClass, read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Op, Struct
+from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.java_hash import hash_chain, to_int32
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.types import Field, LogicalType, Scalar, StructType
+
+
+class TupleSerializer(CompositeSerializer):
+    """Fields ``f0`` .. in order."""
+
+    arity = None
+    prefix = "f"
+    first = 0
+
+    def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Any, ...]) -> None:
+        super().__init__(name, version, outer_version, outer, nested)
+        self.steps = tuple(f"{self.prefix}{i + self.first}" for i in range(len(nested)))
+        if all(s.length >= 0 for s in nested):
+            self.length = sum(s.length for s in nested)
+
+    @staticmethod
+    def read_outer(c: Cursor, outer_version: int) -> str:
+        return c.utf()
+
+    @staticmethod
+    def legacy_outer(c: Cursor, name: str) -> str:
+        cls = read_java_stream(c)
+        if not isinstance(cls, JavaClass):
+            raise c.fail(f"{name} ends with something else than a class")
+        return cls.name
+
+    def write_outer(self, out: Output) -> None:
+        out.utf(self.outer)
+
+    @property
+    def logical(self) -> LogicalType:
+        return StructType(tuple(Field(n, s.logical) for n, s in self.children()))
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        values = []
+        for step, part in self.children():
+            with inside(step):
+                values.append(part.decode(c))
+        return tuple(values)
+
+    def encode(self, out: Output, value: Any) -> None:
+        if value is None:
+            raise EncodeError("null in a tuple type that has no null")
+        if len(value) != len(self.nested):
+            raise EncodeError(f"{len(value)} values for {len(self.nested)} fields")
+        for (step, part), v in zip(self.children(), value, strict=True):
+            with inside(step):
+                part.encode(out, v)
+
+    def hash_code(self, value: Any) -> int:
+        hashes = [0 if v is None else s.hash_code(v) for s, v in zip(self.nested, value, strict=True)]
+        return hash_chain(hashes[1:], start=hashes[0]) if hashes else 0
+
+    def program(self) -> Op:
+        return Struct(self.steps, tuple(s.program() for s in self.nested))
+
+
+class CaseClassSerializer(TupleSerializer):
+    """Fields ``_1`` .. in order (their names are not in the snapshot)."""
+
+    prefix = "_"
+    first = 1
+
+    def hash_code(self, value: Any) -> int:
+        """``productHash`` of Scala 2.12."""
+        h = 0xCAFEBABE
+        for part, v in zip(self.nested, value, strict=True):
+            k = (0 if v is None else _scala_hash(part, v)) & 0xFFFFFFFF
+            k = k * 0xCC9E2D51 & 0xFFFFFFFF
+            k = (k << 15 | k >> 17) & 0xFFFFFFFF
+            h ^= k * 0x1B873593 & 0xFFFFFFFF
+            h = (h << 13 | h >> 19) & 0xFFFFFFFF
+            h = (h * 5 + 0xE6546B64) & 0xFFFFFFFF
+        h ^= len(self.nested)
+        h ^= h >> 16
+        h = h * 0x85EBCA6B & 0xFFFFFFFF
+        h ^= h >> 13
+        h = h * 0xC2B2AE35 & 0xFFFFFFFF
+        return to_int32(h ^ h >> 16)
+
+
+def _scala_hash(part: Any, value: Any) -> int:
+    """Scala's ``##``: numbers of equal value hash alike."""
+    if isinstance(value, float) and value.is_integer() and -(1 << 63) <= value < 1 << 63:
+        value = int(value)
+        if not -(1 << 31) <= value < 1 << 31:
+            return int(to_int32(value ^ (value >> 32)))
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
+        return value
+    return int(part.hash_code(value))
+
+
+def _decode_tuple0(c: Cursor) -> None:
+    if c.u1() != 42:
+        raise c.fail("expected the byte 42 of a Tuple0", pos=c.pos - 1)
+
+
+def _encode_tuple0(out: Output, value: None) -> None:
+    out.u1(42)
+
+
+TUPLE0: Final = SimpleType(
+    name="Tuple0", logical=Scalar("null"), length=1, decode=_decode_tuple0, encode=_encode_tuple0, hash_code=lambda _: 0
+)
+
+SNAPSHOTS: Final = {
+    "Tuple0SerializerSnapshot": simple_readers((TUPLE0,))["Tuple0Serializer$Tuple0SerializerSnapshot"],
+    "TupleSerializerSnapshot": composite(TupleSerializer, outer_versions=(1, 2)),
+    "TupleSerializerConfigSnapshot": composite(TupleSerializer, outer_versions=(1, 2)),
+    "ScalaCaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),
+    "Tuple2CaseClassSerializerSnapshot": composite(CaseClassSerializer, outer_versions=(1, 2)),
+}

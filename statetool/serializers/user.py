@@ -1,0 +1,166 @@
+"""Types whose format lies in user code: ``Value``, ``Writable``, Kryo and Java serialization.
+
+``Value``, ``CopyableValue``, ``Writable``: snapshot version 2 is utf type class; values are what the class's ``write``
+emits, known for ``org.apache.flink.types`` only. Kryo version 2: utf type class and three optional maps.
+``JavaSerializer``: each value is one Java stream, kept as its exact bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord, Rest
+from statetool.serializers.base import Serializer
+from statetool.serializers.basic import TYPES
+from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.simple import SimpleType, simple_readers
+from statetool.serializers.snapshot import Reader
+from statetool.types import LogicalType, Scalar
+
+_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
+
+
+class UserTypeSerializer(Serializer):
+    """Bytes of a class that only user code can read: exact where a value fills its frame, else an error."""
+
+    def __init__(self, name: str, version: int, type_class: str, how: str) -> None:
+        super().__init__(name, version)
+        self.type_class = type_class
+        self.how = how
+
+    @property
+    def framed_only(self) -> bool:
+        return True
+
+    @property
+    def type_name(self) -> str:
+        return f"{self.how} {self.type_class}"
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("binary")
+
+    def decode(self, c: Cursor) -> bytes:
+        return c.take(c.left)
+
+    def encode(self, out: Output, value: Any) -> None:
+        if not isinstance(value, bytes):
+            raise EncodeError(f"values of {self.type_class} are written as bytes, not {type(value).__name__}")
+        out += value
+
+    def program(self) -> Op:
+        return Rest()
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.type_class)
+
+
+class KnownValueSerializer(UserTypeSerializer):
+    """A ``Value`` class of Flink itself."""
+
+    def __init__(self, name: str, version: int, type_class: str, spec: SimpleType) -> None:
+        super().__init__(name, version, type_class, "Value")
+        self.spec = spec
+
+    @property
+    def framed_only(self) -> bool:
+        return False
+
+    @property
+    def type_name(self) -> str:
+        return self.spec.name
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.spec.logical
+
+    def decode(self, c: Cursor) -> Any:
+        return self.spec.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        self.spec.encode(out, value)
+
+    def hash_code(self, value: Any) -> int:
+        return self.spec.hash_code(value) if self.spec.hash_code else super().hash_code(value)
+
+    def program(self) -> Op:
+        return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
+
+
+class KryoSerializer(UserTypeSerializer):
+    """``KryoSerializer``; the registrations are kept as read."""
+
+    def __init__(self, name: str, version: int, type_class: str, maps: tuple[tuple[OptionalEntry, ...], ...]) -> None:
+        super().__init__(name, version, type_class, "Kryo")
+        self.maps = maps
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.type_class)
+        for entries in self.maps:
+            write_optional_map(out, entries)
+
+
+def _generic(how: str, versions: tuple[int, ...]) -> Reader:
+    def read(c: Cursor, name: str, version: int) -> Serializer:
+        if version not in versions:
+            raise c.fail(f"version {version} of {name} is not known", pos=c.pos - 4)
+        type_class = c.utf()
+        if type_class in _VALUES:
+            return KnownValueSerializer(name, version, type_class, _VALUES[type_class])
+        return UserTypeSerializer(name, version, type_class, how)
+
+    return Reader(read, read)
+
+
+def _read_kryo(c: Cursor, name: str, version: int) -> Serializer:
+    if version != 2:
+        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
+    return KryoSerializer(name, version, c.utf(), tuple(read_optional_map(c) for _ in range(3)))
+
+
+def _read_legacy_kryo(c: Cursor, name: str, version: int) -> Serializer:
+    type_class = c.utf()
+    for _ in range(c.count("registrations", at_least=8)):
+        c.utf()
+        c.utf()
+        kind = c.i4()
+        if kind == 1:
+            c.utf()
+        elif kind == 2:
+            read_java_stream(c)
+        elif kind != 0:
+            raise c.fail(f"kind {kind} of a Kryo registration is not 0, 1 or 2", pos=c.pos - 4)
+    return KryoSerializer(name, version, type_class, ())
+
+
+def _decode_java(c: Cursor) -> bytes:
+    start = c.pos
+    read_java_stream(c)
+    return bytes(c.data[start : c.pos])
+
+
+def _encode_java(out: Output, value: Any) -> None:
+    if not isinstance(value, bytes) or not value.startswith(b"\xac\xed\x00\x05"):
+        raise EncodeError("a value of JavaSerializer is the bytes of one Java stream")
+    out += value
+
+
+JAVA: Final = SimpleType(
+    name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java
+)
+
+SNAPSHOTS: Final = {
+    "ValueSerializer$ValueSerializerSnapshot": _generic("Value", (1, 2)),
+    "ValueSerializer$ValueSerializerConfigSnapshot": _generic("Value", (1, 2)),
+    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _generic("Value", (1, 2)),
+    "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _generic("Value", (1, 2)),
+    "WritableSerializer$WritableSerializerSnapshot": _generic("Writable", (1, 2)),
+    "WritableSerializer$WritableSerializerConfigSnapshot": _generic("Writable", (1, 2)),
+    "KryoSerializerSnapshot": Reader(_read_kryo),
+    "KryoSerializer$KryoSerializerConfigSnapshot": Reader(_read_kryo, _read_legacy_kryo),
+    **simple_readers((JAVA,)),
+}
