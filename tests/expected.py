@@ -250,6 +250,10 @@ _BY_NAME: Final[dict[str, _Encoder]] = {
     "GlobalWindow": _window,
     "CountWindow": _window,
     "Tuple0": lambda value, s, style: {"$tuple": []} if style == "serializer" else [],
+    "Java": lambda value, s, style: _java(value),
+    "DeweyNumber": lambda value, s, style: ".".join(map(str, value)),
+    "NullValueArray": lambda value, s, style: {"$nulls": value},
+    "TransactionState": lambda value, s, style: dict(zip(("id", "producer", "epoch"), value, strict=True)),
 }
 
 
@@ -350,7 +354,7 @@ def _ttl(value: Any, s: Any, style: Style) -> Any:
     return {"ttl_ts": value[0], "value": inner} if style == "serializer" else inner
 
 
-def _java(value: Any, s: Any, style: Style) -> Any:
+def _java(value: bytes | None) -> Any:
     return None if value is None else _java_tree(read_java_stream(Cursor(value)))
 
 
@@ -369,7 +373,118 @@ def _java_tree(node: Any) -> Any:
     return node
 
 
+def _named(**names: int | str) -> _Encoder:
+    """Name the parts of a struct: JSON name to position of the part, with ``child`` where a serializer is nested."""
+
+    def encode(value: Any, s: Any, style: Style) -> Any:
+        types = [f.type for f in s.logical.fields]
+        nested = {step: part for step, part in s.children()}
+        found = {}
+        for name, at in names.items():
+            i = int(str(at).partition(":")[0])
+            step = str(at).partition(":")[2]
+            part = nested.get(step)
+            found[name] = to_json(value[i], types[i], part, style=style) if value[i] is not None else None
+        return found
+
+    return encode
+
+
+def _stream_element(value: Any, s: Any, style: Style) -> Any:
+    inner, timestamp, tag = value
+    if tag == 2:
+        return ["wm", timestamp]
+    element = _child_or_none(inner, s.children()[0][1], style)
+    return ["rec", timestamp, element] if style == "serializer" else {"value": element, "timestamp": timestamp}
+
+
+def _transactions(value: Any, s: Any, style: Style) -> Any:
+    (_, transaction), (_, context) = s.children()
+    pending, commit, held = value
+
+    def holder(pair: Any) -> Any:
+        return None if pair is None else [_child(pair[0], transaction, style), pair[1]]
+
+    return {
+        "pending": holder(pending),
+        "commit": [holder(p) for p in commit],
+        "context": _child_or_none(held, context, style),
+    }
+
+
+def _node_id(value: Any, s: Any, style: Style) -> Any:
+    return None if value is None else [*value[0], value[1]]
+
+
+def _edge(value: Any, s: Any, style: Style) -> Any:
+    (_, node), (_, dewey) = s.children()
+    return [_child(value[0], node, style), _child(value[1], dewey, style)]
+
+
+def _cep_node(value: Any, s: Any, style: Style) -> Any:
+    part = s.children()[0][1]
+    if isinstance(part.logical, ListType):
+        return _child(value[0], part, style)
+    return [[count, _child(edge, part, style)] for count, edge in value[0]]
+
+
+def _nfa_state(value: Any, s: Any, style: Style) -> Any:
+    dewey, node, event = (part for _, part in s.children())
+
+    def match(m: Any) -> list[Any]:
+        state, previous, version, start, previous_ms, first = m
+        times = [start] if previous_ms is None else [start, previous_ms]
+        return [
+            state,
+            _child_or_none(previous, node, style),
+            _child(version, dewey, style),
+            *times,
+            _child_or_none(first, event, style),
+        ]
+
+    return [[match(m) for m in matches] for matches in value]
+
+
+def _avro(value: Any, s: Any, style: Style) -> Any:
+    return _avro_record(value, s.logical, style)
+
+
+def _avro_record(value: Any, logical: LogicalType, style: Style) -> Any:
+    if value is None:
+        return None
+    match logical:
+        case StructType(fields):
+            return {f.name: _avro_record(v, f.type, style) for f, v in zip(fields, value, strict=True)}
+        case ListType(element):
+            return [_avro_record(v, element, style) for v in value]
+        case MapType(_, item):
+            return {k: _avro_record(v, item, style) for k, v in value}
+    return _by_type(value, logical, style)
+
+
+def _timestamp_data(value: Any, s: Any, style: Style) -> Any:
+    if style == "savepoint":
+        return _by_type(value, s.logical, style)
+    nanos = value * _UNITS[s.logical.unit]
+    return {"$ts": [nanos // 1_000_000, nanos % 1_000_000]}
+
+
 _BY_CLASS: Final[dict[str, _Encoder]] = {
+    "BufferEntrySerializer": _named(joined=0, element="1:element"),
+    "LockableSerializer": _named(refs=0, element="1:part0"),
+    "WindowKeySerializer": _named(window=0, key="1:key"),
+    "StreamElementSerializer": _stream_element,
+    "TransactionsSerializer": _transactions,
+    "NodeIdSerializer": _node_id,
+    "EdgeSerializer": _edge,
+    "NodeSerializer": _cep_node,
+    "NfaStateSerializer": _nfa_state,
+    "AvroSerializer": _avro,
+    "TimestampDataSerializer": _timestamp_data,
+    "RawValueSerializer": lambda value, s, style: {"$raw": _wrapped(value, s, style)},
+    "ExternalSerializer": _wrapped,
+    "LinkedListSerializer": _list,
+    "TraversableSerializer": _list,
     "NullableSerializer": _wrapped,
     "WrapperSerializer": _wrapped,
     "TtlAwareSerializer": _wrapped,
@@ -387,5 +502,4 @@ _BY_CLASS: Final[dict[str, _Encoder]] = {
     "OptionSerializer": _option,
     "TimerSerializer": _timer,
     "TtlSerializer": _ttl,
-    "JavaSerializer": _java,
 }

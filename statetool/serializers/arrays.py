@@ -8,10 +8,10 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Flagged, Op, Repeated
+from statetool.kernels.program import Counted, Flagged, Op, PerRecord, Repeated
 from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_resilient_list, write_nested
 from statetool.types import ListType, LogicalType, Scalar
@@ -74,8 +74,10 @@ class GenericArraySerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> list[Any]:
         element = self.nested[0]
+        n = c.count("array elements")
         with inside("element"):
-            return [element.decode(c) if c.bool() else None for _ in range(c.count("array elements"))]
+            check_last(c, element, last=n <= 1)
+            return [element.decode(c) if c.bool() else None for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
         if value is None:
@@ -88,6 +90,8 @@ class GenericArraySerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
+        if self.framed_only:
+            return PerRecord(self.decode)
         return Repeated(Flagged(self.nested[0].program(), null_flag=0))
 
 

@@ -70,11 +70,8 @@ class Serializer(ABC):
         """
 
     def skip(self, c: Cursor) -> None:
-        """Step over one value."""
-        if self.length >= 0:
-            c.skip(self.length)
-        else:
-            self.decode(c)
+        """Step over one value (``length`` does not tell its size: a ``VoidNamespace`` claims 0 and takes 1 byte)."""
+        self.decode(c)
 
     def hash_code(self, value: Any) -> int:
         """Return Java's ``hashCode()`` of the object, as a signed 32-bit int.

@@ -12,9 +12,10 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Flagged, Op, Pairs, Repeated
-from statetool.serializers.composite import CompositeSerializer, composite, inside
-from statetool.serializers.java_hash import hash_chain
+from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
+from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
 
@@ -22,6 +23,11 @@ def _not_null(value: Any, what: str) -> Any:
     if value is None:
         raise EncodeError(f"null in a {what}, which has no null")
     return value
+
+
+def hash_or_zero(serializer: Serializer, value: Any) -> int:
+    """``Objects.hashCode``: 0 for null."""
+    return 0 if value is None else serializer.hash_code(value)
 
 
 class ListSerializer(CompositeSerializer):
@@ -35,6 +41,7 @@ class ListSerializer(CompositeSerializer):
         element = self.nested[0]
         n = c.count("list elements", at_least=1 if element.length else 0)
         with inside("element"):
+            check_last(c, element, last=n <= 1)
             return [element.decode(c) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
@@ -44,19 +51,22 @@ class ListSerializer(CompositeSerializer):
                 self.nested[0].encode(out, item)
 
     def hash_code(self, value: Any) -> int:
-        element = self.nested[0]
-        return hash_chain((0 if item is None else element.hash_code(item) for item in value), start=1)
+        """``List.hashCode``."""
+        return hash_chain((hash_or_zero(self.nested[0], item) for item in value), start=1)
 
     def program(self) -> Op:
-        return Repeated(self.nested[0].program())
+        return PerRecord(self.decode) if self.framed_only else Repeated(self.nested[0].program())
 
 
 class SetSerializer(ListSerializer):
     """i32 n, n times: bool is null, element unless null."""
 
     def decode(self, c: Cursor) -> list[Any]:
+        element = self.nested[0]
+        n = c.count("set elements")
         with inside("element"):
-            return [None if c.bool() else self.nested[0].decode(c) for _ in range(c.count("set elements"))]
+            check_last(c, element, last=n <= 1)
+            return [None if c.bool() else element.decode(c) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
         out.i4(len(_not_null(value, "set")))
@@ -67,9 +77,12 @@ class SetSerializer(ListSerializer):
                     self.nested[0].encode(out, item)
 
     def hash_code(self, value: Any) -> int:
-        return CompositeSerializer.hash_code(self, value)
+        """``Set.hashCode``: the sum of the hash codes of the elements."""
+        return to_int32(sum(hash_or_zero(self.nested[0], item) for item in value))
 
     def program(self) -> Op:
+        if self.framed_only:
+            return PerRecord(self.decode)
         return Repeated(Flagged(self.nested[0].program(), null_flag=1))
 
 
@@ -85,10 +98,13 @@ class MapSerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> list[tuple[Any, Any]]:
         pairs = []
-        for _ in range(c.count("map entries")):
+        n = c.count("map entries")
+        for i in range(n):
             with inside("key"):
+                check_last(c, self.nested[0], last=False)
                 k = self.decode_key(c)
             with inside("value"):
+                check_last(c, self.nested[1], last=i == n - 1)
                 pairs.append((k, None if c.bool() else self.nested[1].decode(c)))
         return pairs
 
@@ -110,8 +126,15 @@ class MapSerializer(CompositeSerializer):
         """Append one key."""
         self.nested[0].encode(out, key)
 
+    def hash_code(self, value: Any) -> int:
+        """``Map.hashCode``: the sum of key hash ^ value hash."""
+        key, item = self.nested
+        return to_int32(sum(hash_or_zero(key, k) ^ hash_or_zero(item, v) for k, v in value))
+
     def program(self) -> Op:
         key, value = self.nested
+        if self.framed_only:
+            return PerRecord(self.decode)
         return Pairs(key.program(), Flagged(value.program(), null_flag=1))
 
 
@@ -128,6 +151,8 @@ class NullAwareMapSerializer(MapSerializer):
 
     def program(self) -> Op:
         key, value = self.nested
+        if self.framed_only:
+            return PerRecord(self.decode)
         return Pairs(Flagged(key.program(), null_flag=1), Flagged(value.program(), null_flag=1))
 
 
@@ -157,6 +182,13 @@ class WrapperSerializer(CompositeSerializer):
         return self.nested[0].program()
 
 
+class ViewSerializer(WrapperSerializer):
+    """``ListView`` and ``MapView``: the list or map; they hash by ``Objects.hash``."""
+
+    def hash_code(self, value: Any) -> int:
+        return hash_chain((self.nested[0].hash_code(value),), start=1)
+
+
 SNAPSHOTS: Final = {
     "ListSerializerSnapshot": composite(ListSerializer),
     "ArrayListSerializerSnapshot": composite(ListSerializer),
@@ -165,8 +197,8 @@ SNAPSHOTS: Final = {
     "MapSerializerSnapshot": composite(MapSerializer),
     "MapSerializerConfigSnapshot": composite(MapSerializer),
     "NullAwareMapSerializerSnapshot": composite(NullAwareMapSerializer),
-    "ListViewSerializerSnapshot": composite(WrapperSerializer),
-    "MapViewSerializerSnapshot": composite(WrapperSerializer),
+    "ListViewSerializerSnapshot": composite(ViewSerializer),
+    "MapViewSerializerSnapshot": composite(ViewSerializer),
     "SingleThreadAccessCheckingTypeSerializer$SingleThreadAccessCheckingTypeSerializerSnapshot": composite(
         WrapperSerializer
     ),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
@@ -58,6 +58,10 @@ class CompositeSerializer(Serializer):
     def write_outer(self, out: Output) -> None:
         """Append the outer payload."""
 
+    @property
+    def framed_only(self) -> bool:
+        return any(part.framed_only for part in self.nested)
+
     def write_payload(self, out: Output) -> None:
         if self.snapshot_version >= 3:
             out.i4(COMPOSITE_MAGIC)
@@ -73,6 +77,27 @@ def inside(step: str) -> Iterator[None]:
         yield
     except StatetoolError as error:
         raise error.inside(step) from None
+
+
+def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:
+    """Refuse to read on behind a value whose end cannot be found.
+
+    Raises
+    ------
+    UnknownSerializerError
+        ``part`` only ends where its frame ends, and something would follow it.
+    """
+    if part.framed_only and not last:
+        raise UnknownSerializerError(
+            f"the end of a value of {part.type_name} cannot be found, and more follows it",
+            hint="values of this type can be read only where they end a frame; on_error='keep_raw' keeps the bytes",
+        ).at(offset=c.offset)
+
+
+def sum_of_lengths(parts: tuple[Serializer, ...]) -> int:
+    """Return what ``getLength()`` of a serializer that only writes its parts says: -1 where one of them varies."""
+    lengths = [part.length for part in parts]
+    return -1 if any(n < 0 for n in lengths) else sum(lengths)
 
 
 def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,), legacy: bool = True) -> Reader:

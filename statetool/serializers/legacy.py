@@ -17,7 +17,7 @@ def parameterless(types: dict[str, SimpleType]) -> Reader:
     def read(c: Cursor, name: str, version: int) -> Serializer:
         at = c.offset
         serializer_class = c.utf()
-        spec = types.get(serializer_class.rpartition(".")[2])
+        spec = types.get(serializer_class.replace(".Serializer", "$Serializer").rpartition(".")[2])
         if spec is None:
             raise UnknownSerializerError(f"serializer class {serializer_class!r} is not known").at(offset=at)
         return SimpleSerializer(name, version, spec, serializer_class)

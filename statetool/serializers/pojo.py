@@ -15,7 +15,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import inside
+from statetool.serializers.composite import check_last, inside
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
@@ -56,6 +56,10 @@ class PojoSerializer(Serializer):
         return (*self.fields, *self.registered, *self.others)
 
     @property
+    def framed_only(self) -> bool:
+        return any(part.framed_only for _, part in self.children())
+
+    @property
     def open(self) -> bool:
         """Whether values of subclasses may occur."""
         return bool(self.registered or self.others)
@@ -84,7 +88,7 @@ class PojoSerializer(Serializer):
             values = {}
             for name, part in self.fields:
                 with inside(name):
-                    values[name] = None if c.bool() else part.decode(c)
+                    values[name] = None if c.bool() else self._field(c, part, last=len(values) == len(self.fields) - 1)
             return self._row(self.pojo_class, values)
         if flags == _SUBCLASS:
             start = c.pos
@@ -101,6 +105,10 @@ class PojoSerializer(Serializer):
                 raise c.fail(f"tag {tag} of {len(self.registered)} registered subclasses", pos=c.pos - 1)
             return self._sub_row(*self.registered[tag], c)
         raise c.fail(f"flags {flags:#04x} of a POJO are not 1, 2, 4 or 8", pos=c.pos - 1)
+
+    def _field(self, c: Cursor, part: Serializer, *, last: bool) -> Any:
+        check_last(c, part, last=last)
+        return part.decode(c)
 
     def _row(self, cls: str, values: dict[str, Any]) -> tuple[Any, ...]:
         row = tuple(values.get(n) for n in self._columns)
@@ -159,7 +167,7 @@ class PojoSerializer(Serializer):
                 serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
 
     def program(self) -> Op:
-        if self.open:
+        if self.open or self.framed_only:
             return PerRecord(self.decode)
         return Pojo(tuple(n for n, _ in self.fields), tuple(s.program() for _, s in self.fields))
 

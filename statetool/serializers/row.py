@@ -11,8 +11,8 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Masked, Op
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.kernels.program import Masked, Op, PerRecord
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.types import Field, LogicalType, Scalar, StructType
@@ -49,9 +49,11 @@ class RowSerializer(CompositeSerializer):
     def decode(self, c: Cursor) -> tuple[Any, ...]:
         mask = read_mask(c, len(self.nested) + 2 * self.row_kind)
         nulls = mask[2:] if self.row_kind else mask
-        values = []
+        values: list[Any] = []
         for (step, part), null in zip(self.children(), nulls, strict=True):
             with inside(step):
+                if not null:
+                    check_last(c, part, last=all(nulls[len(values) + 1 :]))
                 values.append(None if null else part.decode(c))
         if self.row_kind:
             values.append(ROW_KINDS[mask[0] + 2 * mask[1]])
@@ -86,6 +88,8 @@ class RowSerializer(CompositeSerializer):
         return to_int32(31 * kind + h)
 
     def program(self) -> Op:
+        if self.framed_only:
+            return PerRecord(self.decode)
         return Masked(self.steps, tuple(s.program() for s in self.nested), self.row_kind)
 
 

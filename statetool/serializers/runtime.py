@@ -12,9 +12,9 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Flipped, Op, Struct, Ttl
+from statetool.kernels.program import Constant, Fixed, Flipped, Op, PerRecord, Struct, Ttl
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sum_of_lengths
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_snapshot
 from statetool.types import LogicalType, Scalar, StructType, TtlType
@@ -45,19 +45,18 @@ def _write_zero(out: Output, value: object) -> None:
     out.u1(0)
 
 
-# getLength() of TimeWindow and VoidNamespace claims 0 while 16 bytes and 1 byte are written; what counts for
-# composite keys is only that they are not variable.
+# getLength() of VoidNamespace claims 0 while one byte is written.
 TIME_WINDOW: Final = SimpleType(
-    name="TimeWindow", logical=WINDOW, length=0, size=16, decode=_read_window, encode=_write_window,
+    name="TimeWindow", logical=WINDOW, length=16, decode=_read_window, encode=_write_window,
     op=Struct(("start", "end"), (Fixed("i64"), Fixed("i64"))),
 )  # fmt: skip
 VOID_NAMESPACE: Final = SimpleType(
     name="VoidNamespace", logical=Scalar("null"), length=0, size=1, op=Constant(1), nullable=True,
-    decode=_read_zero, encode=_write_zero,
+    decode=_read_zero, encode=_write_zero, hash_code=lambda _: 99,
 )  # fmt: skip
 GLOBAL_WINDOW: Final = SimpleType(
-    name="GlobalWindow", logical=Scalar("null"), length=0, size=1, op=Constant(1), nullable=True,
-    decode=_read_zero, encode=_write_zero,
+    name="GlobalWindow", logical=Scalar("null"), length=1, op=Constant(1), nullable=True,
+    decode=_read_zero, encode=_write_zero, hash_code=lambda _: 0,
 )  # fmt: skip
 COUNT_WINDOW: Final = SimpleType(
     name="CountWindow", logical=Scalar("int64"), length=8, op=Fixed("i64"), decode=Cursor.i8, encode=Output.i8
@@ -70,6 +69,11 @@ class TimerSerializer(CompositeSerializer):
     arity = 2
     steps = ("key", "namespace")
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if self.nested[0].length >= 0 and self.nested[1].length >= 0:
+            self.length = 8 + sum_of_lengths(self.nested)
+
     @property
     def logical(self) -> LogicalType:
         key, namespace = self.nested
@@ -79,6 +83,7 @@ class TimerSerializer(CompositeSerializer):
         values = [c.i8() ^ _SIGN]
         for step, part in self.children():
             with inside(step):
+                check_last(c, part, last=step == "namespace")
                 values.append(part.decode(c))
         return tuple(values)
 
@@ -90,6 +95,8 @@ class TimerSerializer(CompositeSerializer):
 
     def program(self) -> Op:
         key, namespace = self.nested
+        if key.framed_only:
+            return PerRecord(self.decode)
         return Struct(("timestamp", *self.steps), (Flipped(), key.program(), namespace.program()))
 
 
@@ -102,9 +109,7 @@ class TtlSerializer(CompositeSerializer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.value = self.nested[1]
-        self.nullable = False
-        if self.value.length >= 0:
-            self.length = 8 + self.value.length
+        self.length = sum_of_lengths(self.nested)
 
     @property
     def logical(self) -> LogicalType:
@@ -115,11 +120,14 @@ class TtlSerializer(CompositeSerializer):
         return f"Ttl<{self.value.type_name}>"
 
     def decode(self, c: Cursor) -> tuple[int, Any]:
-        return c.i8(), self.value.decode(c)
+        last_access = c.i8()
+        with inside("value"):
+            return last_access, self.value.decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
         out.i8(value[0])
-        self.value.encode(out, value[1])
+        with inside("value"):
+            self.value.encode(out, value[1])
 
     def program(self) -> Op:
         return Ttl(self.value.program())
@@ -137,6 +145,10 @@ class TtlAwareSerializer(Serializer):
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return (("wrapped", self.wrapped),)
+
+    @property
+    def framed_only(self) -> bool:
+        return self.wrapped.framed_only
 
     @property
     def type_name(self) -> str:

@@ -15,7 +15,7 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import Reader
-from statetool.types import LogicalType
+from statetool.types import LogicalType, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class SimpleSerializer(Serializer):
     def hash_code(self, value: Any) -> int:
         if self.spec.hash_code is None:
             return super().hash_code(value)
-        return 0 if value is None else self.spec.hash_code(value)
+        return 0 if value is None and self.spec.logical != Scalar("null") else self.spec.hash_code(value)
 
     def program(self) -> Op:
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)

@@ -22,6 +22,7 @@ from statetool.errors import UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.opaque import OpaqueSerializer
 
 #: Version word of a snapshot that Flink 1.7 wrote for a class with a snapshot of the old kind.
 ADAPTER_VERSION: Final = 0x7A53C4F0
@@ -98,15 +99,25 @@ def read_resilient_list(c: Cursor) -> tuple[Serializer, ...]:
     n = c.count("serializers", at_least=8)
     offsets = [(c.i4(), c.i4()) for _ in range(n)]
     body = c.slice(c.i4(), "serializers")
-    return tuple(_resilient_entry(body, at_serializer, at_snapshot) for at_serializer, at_snapshot in offsets)
-
-
-def _resilient_entry(body: Cursor, at_serializer: int, at_snapshot: int) -> Serializer:
     size = body.end - body.pos
-    if not 0 <= at_serializer <= at_snapshot <= size:
-        raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
-    entry = Cursor(body.data, body.pos + at_snapshot, body.end, base=body.base)
-    return read_proxied(entry)
+    ends = [at_serializer for at_serializer, _ in offsets[1:]] + [size]
+    found = []
+    for (at_serializer, at_snapshot), end in zip(offsets, ends, strict=True):
+        if not 0 <= at_serializer <= at_snapshot <= end <= size:
+            raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
+        found.append(_resilient_entry(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base)))
+    return tuple(found)
+
+
+def _resilient_entry(entry: Cursor) -> Serializer:
+    # Entries are framed by their offsets, so an unknown class hides nothing here.
+    start = entry.pos
+    try:
+        return read_proxied(entry)
+    except UnknownSerializerError as error:
+        opaque = OpaqueSerializer(b"", error.message)
+        opaque.proxy_bytes = bytes(entry.data[start : entry.end])
+        return opaque
 
 
 def read_nested(c: Cursor) -> tuple[Serializer, ...]:

@@ -12,8 +12,8 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaClass, read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Op, Struct
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.kernels.program import Op, PerRecord, Struct
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sum_of_lengths
 from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, LogicalType, Scalar, StructType
@@ -29,8 +29,7 @@ class TupleSerializer(CompositeSerializer):
     def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Any, ...]) -> None:
         super().__init__(name, version, outer_version, outer, nested)
         self.steps = tuple(f"{self.prefix}{i + self.first}" for i in range(len(nested)))
-        if all(s.length >= 0 for s in nested):
-            self.length = sum(s.length for s in nested)
+        self.length = sum_of_lengths(nested)
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> str:
@@ -54,6 +53,7 @@ class TupleSerializer(CompositeSerializer):
         values = []
         for step, part in self.children():
             with inside(step):
+                check_last(c, part, last=len(values) == len(self.nested) - 1)
                 values.append(part.decode(c))
         return tuple(values)
 
@@ -71,6 +71,8 @@ class TupleSerializer(CompositeSerializer):
         return hash_chain(hashes[1:], start=hashes[0]) if hashes else 0
 
     def program(self) -> Op:
+        if any(part.framed_only for part in self.nested[:-1]):
+            return PerRecord(self.decode)
         return Struct(self.steps, tuple(s.program() for s in self.nested))
 
 

@@ -65,6 +65,8 @@ class KnownValueSerializer(UserTypeSerializer):
     def __init__(self, name: str, version: int, type_class: str, spec: SimpleType) -> None:
         super().__init__(name, version, type_class, "Value")
         self.spec = spec
+        # ValueSerializer.getLength() is -1 for every class.
+        self.length = spec.length if "CopyableValueSerializer" in name else -1
 
     @property
     def framed_only(self) -> bool:

@@ -1,0 +1,88 @@
+"""The header of keyed state streams (``KeyedBackendSerializationProxy``), proxy versions 3 to 6.
+
+i32 version, bool compression (4 and later), key serializer, i16 n, n state descriptions. It is also the whole ``meta``
+stream of RocksDB snapshots. A state's id is its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.errors import UnsupportedError
+from statetool.formats.state_meta import StateMeta, read_m3, read_m5, read_m6, read_with_unknowns, write_m6
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import read_resilient_list, write_proxied
+
+CURRENT_VERSION: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedHeader:
+    """What a keyed stream says about itself; ``size_bytes`` is where its data starts."""
+
+    version: int
+    compressed: bool
+    key: Serializer
+    states: tuple[StateMeta, ...]
+    size_bytes: int
+
+
+def read_keyed_header(c: Cursor, *, end: int | None = None) -> KeyedHeader:
+    """Read the header.
+
+    Parameters
+    ----------
+    end
+        Position right after the header where it is known (the first key group's offset): it is checked, and
+        lets the other states be read when a serializer class is unknown.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError, UnsupportedError
+    """
+    return read_with_unknowns(c, _parse, end=end)
+
+
+def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> KeyedHeader:
+    version = c.i4()
+    if not 3 <= version <= CURRENT_VERSION:
+        if version in (1, 2):
+            raise UnsupportedError(
+                f"keyed state of proxy version {version} (Flink 1.2)", hint="migrate it through Flink 1.3"
+            ).at(offset=c.offset - 4)
+        raise c.fail(f"keyed state proxy version {version} is not 3 to 6", pos=c.pos - 4)
+    compressed = c.bool() if version >= 4 else False
+    if version == CURRENT_VERSION:
+        key = read(c)
+    else:
+        found = read_resilient_list(c)
+        if len(found) != 1:
+            raise c.fail(f"{len(found)} key serializers, expected 1")
+        key = found[0]
+    n = c.i2()
+    if n < 0:
+        raise c.fail(f"{n} states", pos=c.pos - 2)
+    states = tuple(_state(c, version, read) for _ in range(n))
+    return KeyedHeader(version=version, compressed=compressed, key=key, states=states, size_bytes=c.pos)
+
+
+def _state(c: Cursor, version: int, read: Callable[[Cursor], Serializer]) -> StateMeta:
+    if version == CURRENT_VERSION:
+        return read_m6(c, read)
+    return read_m5(c) if version == 5 else read_m3(c)
+
+
+def write_keyed_header(header: KeyedHeader) -> bytes:
+    """Return the bytes of a header of the current version."""
+    out = Output()
+    out.i4(CURRENT_VERSION)
+    out.bool(header.compressed)
+    write_proxied(out, header.key)
+    out.i2(len(header.states))
+    for state in header.states:
+        write_m6(out, state)
+    return bytes(out)

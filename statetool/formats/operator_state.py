@@ -1,0 +1,95 @@
+"""The header of operator state streams (``OperatorBackendSerializationProxy``), proxy versions 2 to 6.
+
+i32 version, bool compression (6), i16 n list states, i16 n broadcast states (3 and later). The data has no framing:
+the offsets of the handle are where elements start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from statetool.errors import UnsupportedError
+from statetool.formats.metadata.handles import MODES
+from statetool.formats.state_meta import (
+    BROADCAST,
+    OPERATOR,
+    StateMeta,
+    read_m5,
+    read_m6,
+    read_with_unknowns,
+    write_m6,
+)
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import read_resilient_list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorHeader:
+    """What an operator state stream says about itself; ``size_bytes`` is where its data starts."""
+
+    version: int
+    compressed: bool
+    states: tuple[StateMeta, ...]
+    size_bytes: int
+
+
+def read_operator_header(c: Cursor, *, end: int | None = None) -> OperatorHeader:
+    """Read the header; ``end`` as in :func:`statetool.formats.keyed.header.read_keyed_header`."""
+    return read_with_unknowns(c, _parse, end=end)
+
+
+def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> OperatorHeader:
+    version = c.i4()
+    if version == 1:
+        raise UnsupportedError("operator state of proxy version 1 (Flink 1.2)").at(offset=c.offset - 4)
+    if not 2 <= version <= 6:
+        raise c.fail(f"operator state proxy version {version} is not 1 to 6", pos=c.pos - 4)
+    compressed = c.bool() if version >= 6 else False
+    states = []
+    for broadcast in (False, True) if version >= 3 else (False,):
+        n = c.i2()
+        if n < 0:
+            raise c.fail(f"{n} operator states", pos=c.pos - 2)
+        for _ in range(n):
+            if version >= 5:
+                states.append(read_m6(c, read))
+            elif version == 4:
+                states.append(read_m5(c))
+            else:
+                states.append(_read_old(c, broadcast=broadcast))
+    return OperatorHeader(version=version, compressed=compressed, states=tuple(states), size_bytes=c.pos)
+
+
+def _read_old(c: Cursor, *, broadcast: bool) -> StateMeta:
+    """Layout of Flink 1.3 to 1.5: name, mode, resilient list of one (list) or two (broadcast) serializers."""
+    name = c.utf()
+    mode = c.i1()
+    if not 0 <= mode < len(MODES):
+        raise c.fail(f"distribution mode {mode} of operator state {name!r}", pos=c.pos - 1)
+    found = read_resilient_list(c)
+    if len(found) != 1 + broadcast:
+        raise c.fail(f"{len(found)} serializers of operator state {name!r}, expected {1 + broadcast}")
+    keys = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if broadcast else ("VALUE_SERIALIZER",)
+    return StateMeta(
+        name=name,
+        backend_type=BROADCAST if broadcast else OPERATOR,
+        options={"OPERATOR_STATE_DISTRIBUTION_MODE": MODES[mode]},
+        serializers=dict(zip(keys, found, strict=True)),
+    )
+
+
+def write_operator_header(header: OperatorHeader, *, version: int) -> bytes:
+    """Return the bytes of a header of version 5 (Flink 1.7 and later) or 6 (1.18 and later)."""
+    out = Output()
+    out.i4(version)
+    if version >= 6:
+        out.bool(header.compressed)
+    for backend_type in (OPERATOR, BROADCAST):
+        states = [s for s in header.states if s.backend_type == backend_type]
+        out.i2(len(states))
+        for state in states:
+            write_m6(out, state)
+    return bytes(out)
