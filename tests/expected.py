@@ -433,12 +433,12 @@ def _nfa_state(value: Any, s: Any, style: Style) -> Any:
 
     def match(m: Any) -> list[Any]:
         state, previous, version, start, previous_ms, first = m
-        times = [start] if previous_ms is None else [start, previous_ms]
         return [
             state,
             _child_or_none(previous, node, style),
             _child(version, dewey, style),
-            *times,
+            start,
+            previous_ms,
             _child_or_none(first, event, style),
         ]
 
