@@ -148,7 +148,7 @@ def _by_type(value: Any, logical: LogicalType, style: Style) -> Any:
 def _float(value: float, style: Style) -> Any:
     if math.isfinite(value):
         return value
-    text = "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    text = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return {"$f" if style == "serializer" else "$double": text}
 
 

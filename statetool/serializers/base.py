@@ -9,7 +9,7 @@ its snapshot back exactly as it was read. :mod:`statetool.serializers.table` map
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
@@ -36,7 +36,7 @@ class Serializer(ABC):
 
     length: int = -1
     #: Whether ``decode`` can return ``None`` for a value that stands alone.
-    nullable: ClassVar[bool] = False
+    nullable: bool = False
 
     def __init__(self, snapshot_class: str, snapshot_version: int) -> None:
         self.snapshot_class = snapshot_class

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaArray, JavaEnum, read_java_stream
 from statetool.io.output import Output
@@ -87,6 +87,11 @@ def _read_enum(c: Cursor, name: str, version: int) -> Serializer:
 
 
 def _read_scala_enum(c: Cursor, name: str, version: int) -> Serializer:
+    if version == 1:
+        raise UnsupportedError(
+            f"version 1 of {name} (Flink 1.2), which holds a Java object of the user's class",
+            hint="take a savepoint with Flink 1.3 or later",
+        ).at(offset=c.offset - 4)
     enum_class = c.utf()
     pairs = [(c.utf(), c.i4()) for _ in range(c.count("constants", at_least=6))]
     return ScalaEnumSerializer(name, version, enum_class, tuple(n for n, _ in pairs), tuple(i for _, i in pairs))

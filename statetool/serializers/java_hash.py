@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 
@@ -23,12 +24,12 @@ def hash_bool(value: bool) -> int:
 
 def hash_float(value: float) -> int:
     """``Float.hashCode``; every NaN hashes as the canonical one."""
-    return 0x7FC00000 if value != value else int(struct.unpack(">i", struct.pack(">f", value))[0])
+    return 0x7FC00000 if math.isnan(value) else int(struct.unpack(">i", struct.pack(">f", value))[0])
 
 
 def hash_double(value: float) -> int:
     """``Double.hashCode``; every NaN hashes as the canonical one."""
-    return hash_long(0x7FF8 << 48 if value != value else int(struct.unpack(">q", struct.pack(">d", value))[0]))
+    return hash_long(0x7FF8 << 48 if math.isnan(value) else int(struct.unpack(">q", struct.pack(">d", value))[0]))
 
 
 def hash_string(value: str) -> int:

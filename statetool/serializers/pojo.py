@@ -85,7 +85,7 @@ class PojoSerializer(Serializer):
         if flags == _NULL:
             return None
         if flags == _EXACT:
-            values = {}
+            values: dict[str, Any] = {}
             for name, part in self.fields:
                 with inside(name):
                     values[name] = None if c.bool() else self._field(c, part, last=len(values) == len(self.fields) - 1)
@@ -184,10 +184,12 @@ def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:
 
 
 def _parts(entries: tuple[OptionalEntry, ...], c: Cursor) -> tuple[tuple[str, Serializer], ...]:
-    parts = []
+    parts: list[tuple[str, Serializer]] = []
     for entry in entries:
         if entry.value is None:
-            raise c.fail(f"the serializer of {entry.name!r} is missing from the snapshot")
+            # Flink lost this serializer when it wrote the snapshot; only values that need it cannot be read.
+            parts.append((entry.name, OpaqueSerializer(b"", f"the snapshot has no serializer of {entry.name!r}")))
+            continue
         inner = Cursor(entry.value, base=entry.value_at)
         try:
             serializer = read_snapshot(inner)

@@ -14,7 +14,7 @@ from statetool.io.java_stream import JavaClass, read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Struct
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sum_of_lengths
-from statetool.serializers.java_hash import hash_chain, to_int32
+from statetool.serializers.java_hash import hash_chain, hash_long, to_int32
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, LogicalType, Scalar, StructType
 
@@ -50,7 +50,7 @@ class TupleSerializer(CompositeSerializer):
         return StructType(tuple(Field(n, s.logical) for n, s in self.children()))
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
-        values = []
+        values: list[Any] = []
         for step, part in self.children():
             with inside(step):
                 check_last(c, part, last=len(values) == len(self.nested) - 1)
@@ -105,7 +105,7 @@ def _scala_hash(part: Any, value: Any) -> int:
     if isinstance(value, float) and value.is_integer() and -(1 << 63) <= value < 1 << 63:
         value = int(value)
         if not -(1 << 31) <= value < 1 << 31:
-            return int(to_int32(value ^ (value >> 32)))
+            return hash_long(value)
         return value
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value

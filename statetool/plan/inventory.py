@@ -1,0 +1,438 @@
+"""The inventory of a snapshot: operators, their states and types, where their bytes are.
+
+Read from ``_metadata`` and the first bytes of streams only; needs neither numpy, Arrow nor Spark.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
+from statetool.formats.metadata.handles import (
+    ChangelogHandle,
+    IncrementalHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    streams_of,
+)
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.operator_state import OperatorHeader, read_operator_header
+from statetool.formats.state_meta import StateMeta
+from statetool.formats.stream import Stream
+from statetool.io import files
+from statetool.io.cursor import Cursor
+from statetool.plan.locate import Locator, find_metadata
+from statetool.serializers.base import Serializer
+from statetool.serializers.runtime import TtlSerializer
+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedPart:
+    """Keyed state of one subtask in a stream with an offset for each key group from ``start`` on."""
+
+    subtask: int
+    tag: int
+    start: int
+    offsets: tuple[int, ...]
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPart:
+    """Operator state of one subtask; ``offsets`` by state name."""
+
+    subtask: int
+    offsets: Mapping[str, tuple[int, ...]]
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateInfo:
+    """One state as users see it."""
+
+    operator: str
+    name: str
+    scope: Literal["keyed", "operator"]
+    kind: str
+    key_type: str | None
+    namespace_type: str | None
+    value_type: str
+    ttl: bool
+    readable: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRow:
+    """One operator, as in ``statetool info``."""
+
+    operator: str
+    name: str
+    uid: str
+    operator_id: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: int
+    fully_finished: bool
+    coordinator_bytes: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One file, or inline piece, that a subtask's state lies in."""
+
+    operator: str
+    subtask: int
+    slot: str
+    path: str
+    start: int
+    size_bytes: int
+    inline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGroupRow:
+    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one."""
+
+    operator: str
+    subtask: int
+    key_group: int
+    offset: int
+    size_bytes: int
+
+
+def uses_ttl(serializer: Serializer) -> bool:
+    """Tell whether values, elements or map values carry the time of their last access."""
+    return isinstance(serializer, TtlSerializer) or any(uses_ttl(s) for _, s in serializer.children())
+
+
+class OperatorInventory:
+    """One operator of a snapshot."""
+
+    def __init__(self, state: OperatorState, uid: str, locator: Locator) -> None:
+        self.state = state
+        self.uid = uid
+        self._locator = locator
+
+    @property
+    def label(self) -> str:
+        """The uid, or the operator id where no uid is known."""
+        return self.uid or self.state.operator_id
+
+    @cached_property
+    def keyed_parts(self) -> tuple[KeyedPart, ...]:
+        """Keyed state in streams with key-group offsets, by subtask.
+
+        Raises
+        ------
+        UnsupportedError
+            The operator's keyed state is of a kind that cannot be read yet (RocksDB native, changelog).
+        """
+        parts = []
+        for subtask in self.state.subtasks:
+            handle = subtask.managed_keyed
+            if handle is None:
+                continue
+            if not isinstance(handle, KeyGroupsHandle):
+                raise UnsupportedError(
+                    f"keyed state of kind {_kind_of(handle)} cannot be read yet",
+                    hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
+                ).at(operator=self.label)
+            stream = self._locator.resolve(handle.stream)
+            if stream is None:
+                raise FormatError("keyed state without a stream").at(
+                    operator=self.label, file=self._locator.metadata_file
+                )
+            parts.append(
+                KeyedPart(
+                    subtask=subtask.index, tag=handle.tag, start=handle.start, offsets=handle.offsets, stream=stream
+                )
+            )
+        return tuple(sorted(parts, key=lambda p: p.start))
+
+    @cached_property
+    def operator_parts(self) -> tuple[OperatorPart, ...]:
+        """Managed operator state by subtask."""
+        parts = []
+        for subtask in sorted(self.state.subtasks, key=lambda s: s.index):
+            part = self._operator_part(subtask.index, subtask.managed_operator)
+            if part is not None:
+                parts.append(part)
+        return tuple(parts)
+
+    def _operator_part(self, subtask: int, handle: OperatorHandle) -> OperatorPart | None:
+        if handle is None:
+            return None
+        stream = self._locator.resolve(handle.stream)
+        if stream is None:
+            return None
+        return OperatorPart(subtask=subtask, offsets={s.name: s.offsets for s in handle.states}, stream=stream)
+
+    def keyed_header(self, part: KeyedPart) -> KeyedHeader:
+        """Read the header of a keyed part; errors name file, offset and operator."""
+        end = min((o for o in part.offsets if o > 0), default=None)
+        return self._read_keyed(part.stream, part.stream.size_bytes if end is None else end)
+
+    def _read_keyed(self, stream: Stream, end: int) -> KeyedHeader:
+        try:
+            with stream.open() as f:
+                return read_keyed_header(Cursor(f.read_at(0, end), base=stream.start), end=end)
+        except StatetoolError as error:
+            raise error.at(file=stream.file, operator=self.label) from None
+
+    def operator_header(self, part: OperatorPart) -> OperatorHeader:
+        """Read the header of an operator part; errors name file, offset and operator."""
+        first = min((o for offsets in part.offsets.values() for o in offsets), default=part.stream.size_bytes)
+        try:
+            with part.stream.open() as f:
+                data = f.read_at(0, min(first, part.stream.size_bytes))
+            # Headers before Flink 1.5 are followed by a count, compressed data by the head of its stream:
+            # neither belongs to the header, so its end is only known otherwise.
+            exact = int.from_bytes(data[:4], "big") in (3, 4, 5) or bytes(data[:5]) == b"\0\0\0\6\0"
+            return read_operator_header(
+                Cursor(data, base=part.stream.start), end=len(data) if exact and first == len(data) else None
+            )
+        except StatetoolError as error:
+            raise error.at(file=part.stream.file, operator=self.label) from None
+
+    @cached_property
+    def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+        """Keyed states (and timers) by name, with the header of the first subtask that has each."""
+        found: dict[str, tuple[KeyedHeader, StateMeta]] = {}
+        for header in self._keyed_headers():
+            for meta in header.states:
+                found.setdefault(meta.name, (header, meta))
+        return found
+
+    def _keyed_headers(self) -> Iterable[KeyedHeader]:
+        seen: set[bytes] = set()
+        for subtask in self.state.subtasks:
+            for stream, end in self._keyed_header_places(subtask):
+                with stream.open() as f:
+                    raw = bytes(f.read_at(0, min(end, stream.size_bytes)))
+                if raw not in seen:
+                    seen.add(raw)
+                    yield self._read_keyed(stream, end)
+
+    def _keyed_header_places(self, subtask: SubtaskState) -> Iterable[tuple[Stream, int]]:
+        handle = subtask.managed_keyed
+        handles = handle.materialized if isinstance(handle, ChangelogHandle) else (handle,)
+        for h in handles:
+            if isinstance(h, KeyGroupsHandle):
+                stream = self._locator.resolve(h.stream)
+                if stream is not None:
+                    yield stream, min((o for o in h.offsets if o > 0), default=stream.size_bytes)
+            elif isinstance(h, IncrementalHandle):
+                stream = self._locator.resolve(h.meta)
+                if stream is not None:
+                    yield stream, stream.size_bytes
+
+    @cached_property
+    def operator_states(self) -> Mapping[str, StateMeta]:
+        """Operator states by name."""
+        found: dict[str, StateMeta] = {}
+        seen: set[tuple[str, ...]] = set()
+        for part in self.operator_parts:
+            names = tuple(part.offsets)
+            if names in seen and all(n in found for n in names):
+                continue
+            seen.add(names)
+            for meta in self.operator_header(part).states:
+                found.setdefault(meta.name, meta)
+        return found
+
+    @cached_property
+    def states(self) -> tuple[StateInfo, ...]:
+        """All states, keyed first; what cannot be read says why."""
+        infos = [self._info(meta, "keyed", header.key) for header, meta in self.keyed_states.values()]
+        infos += [self._info(meta, "operator", None) for meta in self.operator_states.values()]
+        return tuple(infos)
+
+    def _info(self, meta: StateMeta, scope: Literal["keyed", "operator"], key: Serializer | None) -> StateInfo:
+        involved = [*meta.serializers.values(), *([key] if key is not None else [])]
+        reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
+        if scope == "operator" and "KEY_SERIALIZER" in meta.serializers:
+            key = meta.serializers["KEY_SERIALIZER"]
+        return StateInfo(
+            operator=self.label,
+            name=meta.name,
+            scope=scope,
+            kind=meta.kind,
+            key_type=key.type_name if key is not None else None,
+            namespace_type=meta.namespace.type_name if meta.namespace is not None else None,
+            value_type=meta.value.type_name,
+            ttl=uses_ttl(meta.value),
+            readable=not reason,
+            reason=reason,
+        )
+
+    def file_rows(self) -> list[FileRow]:
+        """Every piece of state and where it lies."""
+        rows = []
+        for subtask in self.state.subtasks:
+            slots = (
+                ("managed operator", subtask.managed_operator),
+                ("raw operator", subtask.raw_operator),
+                ("managed keyed", subtask.managed_keyed),
+                ("raw keyed", subtask.raw_keyed),
+                *(("input channel", h) for h in subtask.input_channels),
+                *(("output channel", h) for h in subtask.output_channels),
+            )
+            for slot, handle in slots:
+                for piece in streams_of(handle):
+                    stream = self._locator.resolve(piece)
+                    if stream is not None:
+                        rows.append(
+                            FileRow(
+                                operator=self.label,
+                                subtask=subtask.index,
+                                slot=slot,
+                                path=stream.file,
+                                start=stream.start,
+                                size_bytes=stream.size_bytes,
+                                inline=stream.inline is not None,
+                            )
+                        )
+        return rows
+
+    def key_group_rows(self) -> list[KeyGroupRow]:
+        """Every key group of streams with key-group offsets."""
+        rows = []
+        for part in self.keyed_parts:
+            for key_group, offset, size in key_group_sizes(part):
+                rows.append(
+                    KeyGroupRow(
+                        operator=self.label, subtask=part.subtask, key_group=key_group, offset=offset, size_bytes=size
+                    )
+                )
+        return rows
+
+    def row(self) -> OperatorRow:
+        """Return the operator as a row."""
+        coordinator = self.state.coordinator
+        pieces = [p for s in self.state.subtasks for h in _slots(s) for p in streams_of(h)]
+        return OperatorRow(
+            operator=self.label,
+            name=self.state.name,
+            uid=self.uid,
+            operator_id=self.state.operator_id,
+            parallelism=self.state.parallelism,
+            max_parallelism=self.state.max_parallelism,
+            subtasks=len(self.state.subtasks),
+            fully_finished=self.state.fully_finished,
+            coordinator_bytes=sum(p.size_bytes for p in streams_of(coordinator)),
+            state_bytes=sum(p.size_bytes for p in pieces),
+        )
+
+
+def _slots(s: SubtaskState) -> tuple[object, ...]:
+    return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
+
+
+def _kind_of(handle: object) -> str:
+    names = {IncrementalHandle: "RocksDB or ForSt native", ChangelogHandle: "changelog"}
+    return names.get(type(handle), type(handle).__name__)
+
+
+def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
+    if serializer.framed_only:
+        yield serializer.type_name
+    for _, child in serializer.children():
+        yield from _opaque_reasons(child)
+
+
+def key_group_sizes(part: KeyedPart) -> list[tuple[int, int, int]]:
+    """Return ``(key group, offset, bytes)``, in file order for the non-empty ones; empty ones have 0 bytes.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
+    starts = sorted({o for o in part.offsets if o > 0})
+    if starts and starts[-1] > part.stream.size_bytes:
+        raise FormatError(
+            f"key-group offset {starts[-1]} is beyond the {part.stream.size_bytes} bytes of the stream"
+        ).at(file=part.stream.file)
+    used = [o for o in part.offsets if o > 0]
+    if len(used) != len(starts):
+        raise FormatError("two key groups start at the same offset").at(file=part.stream.file)
+    end_of = dict(zip(starts, [*starts[1:], part.stream.size_bytes], strict=True))
+    return [(part.start + i, o, end_of[o] - o if o > 0 else 0) for i, o in enumerate(part.offsets)]
+
+
+class Inventory:
+    """All operators of a snapshot."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        rebase: tuple[tuple[str, str], ...] = (),
+        uids: tuple[str, ...] = (),
+    ) -> None:
+        self.path = path
+        self.rebase = rebase
+        self.metadata_file = find_metadata(path)
+        self.metadata: SnapshotMetadata = parse_metadata(
+            files.read_whole(self.metadata_file), file=self.metadata_file
+        )
+        self.given_uids = uids
+        self._locator = Locator(self.metadata_file, rebase)
+        self.operators = self._name_operators(uids)
+
+    def _name_operators(self, uids: tuple[str, ...]) -> dict[str, OperatorInventory]:
+        by_id = {operator_id_for_uid(uid): uid for uid in uids}
+        ids = {o.operator_id for o in self.metadata.operators}
+        if unknown := [uid for hex_id, uid in by_id.items() if hex_id not in ids]:
+            raise UnknownNameError(
+                f"no operator has the uid {', '.join(map(repr, unknown))}",
+                hint="a uid must be spelt exactly as in the job",
+            ).at(file=self.metadata_file)
+        found = {}
+        for state in self.metadata.operators:
+            inventory = OperatorInventory(state, state.uid or by_id.get(state.operator_id, ""), self._locator)
+            if inventory.label in found:
+                raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
+            found[inventory.label] = inventory
+        return found
+
+    def with_uids(self, uids: Iterable[str]) -> Inventory:
+        """Return the inventory with names for operators that the snapshot knows by id only."""
+        if isinstance(uids, str):
+            raise OptionError("with_uids takes a list of uids, not one string")
+        return Inventory(self.path, rebase=self.rebase, uids=(*self.given_uids, *uids))
+
+    def operator(self, name: str) -> OperatorInventory:
+        """Return an operator by uid or by its 32 hex digits.
+
+        Raises
+        ------
+        UnknownNameError
+            Names the nearest ones.
+        """
+        if name in self.operators:
+            return self.operators[name]
+        for operator in self.operators.values():
+            if operator.state.operator_id in (name.lower(), operator_id_for_uid(name)):
+                return operator
+        raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, self.operators)).at(
+            file=self.metadata_file
+        )
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Return a hint with the names that are near, or the first ones that exist."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"

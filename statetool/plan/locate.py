@@ -1,0 +1,107 @@
+"""Find a snapshot's metadata file, and the files that its handles name, also after the snapshot was moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from statetool.errors import SnapshotNotFoundError, UnsupportedError
+from statetool.formats.metadata.handles import (
+    ByteStreamHandle,
+    EmptySegmentHandle,
+    FileHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    StreamHandle,
+)
+from statetool.formats.stream import Stream
+from statetool.io import files
+
+METADATA_NAME = "_metadata"
+_TAIL_PARTS = 4
+
+
+def find_metadata(path: str) -> str:
+    """Return the metadata file that a path means: itself, or ``_metadata`` in the directory.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        Neither is there; names the snapshots right below a directory, if any.
+    """
+    if not files.exists(path):
+        raise SnapshotNotFoundError(f"{path} does not exist")
+    if not files.is_dir(path):
+        return path
+    inside = files.join(path, METADATA_NAME)
+    if files.exists(inside):
+        return inside
+    below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
+    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
+    raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
+
+
+@dataclass(slots=True)
+class Locator:
+    """Resolve stream handles of one snapshot.
+
+    ``rebase`` maps prefixes of absolute paths to where the files are now.
+    """
+
+    metadata_file: str
+    rebase: tuple[tuple[str, str], ...] = ()
+    _known: dict[str, str] = field(default_factory=dict)
+
+    def resolve(self, handle: StreamHandle) -> Stream | None:
+        """Return where the bytes are, ``None`` for a null or empty handle.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            An absolute path that is neither there nor anywhere near the metadata.
+        """
+        match handle:
+            case None | EmptySegmentHandle():
+                return None
+            case ByteStreamHandle():
+                return Stream(
+                    file=self.metadata_file, start=handle.position, size_bytes=len(handle.data), inline=handle.data
+                )
+            case RelativeFileHandle():
+                file = files.join(files.parent(self.metadata_file), handle.path)
+                return Stream(file=file, start=0, size_bytes=handle.size_bytes)
+            case FileHandle():
+                return Stream(file=self._find(handle.path), start=0, size_bytes=handle.size_bytes)
+            case SegmentHandle():
+                return Stream(file=self._find(handle.path), start=handle.start, size_bytes=handle.size_bytes)
+        raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
+
+    def _find(self, path: str) -> str:
+        if path not in self._known:
+            self._known[path] = self._search(path)
+        return self._known[path]
+
+    def _search(self, path: str) -> str:
+        tried = []
+        for old, new in self.rebase:
+            if path.startswith(old):
+                moved = new + path.removeprefix(old)
+                if files.exists(moved):
+                    return moved
+                tried.append(moved)
+        tried.append(path)
+        if files.exists(path):
+            return path
+        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned lie side by side.
+        parts = path.rstrip("/").split("/")
+        directory = files.parent(self.metadata_file)
+        for _ in range(_TAIL_PARTS):
+            for n in range(1, min(_TAIL_PARTS, len(parts) - 1) + 1):
+                candidate = files.join(directory, "/".join(parts[-n:]))
+                if files.exists(candidate):
+                    return candidate
+                tried.append(candidate)
+            directory = files.parent(directory)
+        raise SnapshotNotFoundError(
+            f"file {path} of the snapshot is not there; tried {', '.join(tried[:8])}",
+            hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",
+        )
