@@ -301,7 +301,7 @@ def _pojo(value: Any, s: Any, style: Style) -> Any:
         return None
     names = [f.name for f in s.logical.fields]
     row = dict(zip(names, value, strict=True))
-    cls = row.pop("_class", s.pojo_class)
+    cls = row.pop(s.class_field) if s.open else s.pojo_class
     fields = _pojo_fields(row, cls, s, style)
     if style == "serializer":
         return {"$class": cls, "fields": fields}

@@ -21,7 +21,7 @@ from statetool.serializers.optional_map import OptionalEntry, read_optional_map,
 from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
 from statetool.types import Field, LogicalType, Scalar, StructType
 
-CLASS_FIELD: Final = "_class"
+_CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
 
 
@@ -47,6 +47,10 @@ class PojoSerializer(Serializer):
         self.registered = registered
         self.others = others
         self._columns = self._union()
+        #: Name of the column that tells the class where the hierarchy is open.
+        self.class_field = _CLASS_FIELD
+        while self.class_field in self._columns:
+            self.class_field = f"_{self.class_field}"
 
     @property
     def type_name(self) -> str:
@@ -77,7 +81,7 @@ class PojoSerializer(Serializer):
     def logical(self) -> LogicalType:
         fields = [Field(n, t) for n, t in self._columns.items()]
         if self.open:
-            fields.append(Field(CLASS_FIELD, Scalar("string")))
+            fields.append(Field(self.class_field, Scalar("string")))
         return StructType(tuple(fields))
 
     def decode(self, c: Cursor) -> tuple[Any, ...] | None:

@@ -266,7 +266,7 @@ class PairSerializer(CompositeSerializer):
     """Two i64 of the sequenced multiset state."""
 
     arity = 2
-    steps = ("first", "second")
+    steps: tuple[str, ...] = ("first", "second")
     length = 16
 
     @property

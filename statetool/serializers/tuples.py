@@ -106,7 +106,7 @@ def _scala_hash(part: Any, value: Any) -> int:
         value = int(value)
         if not -(1 << 31) <= value < 1 << 31:
             return hash_long(value)
-        return value
+        return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
     return int(part.hash_code(value))
