@@ -253,6 +253,45 @@ def _collect(schema: Any, namespace: str, named: dict[str, Any]) -> None:
             _collect(f["type"], namespace, named)
 
 
+def _check(schema: Any, named: dict[str, Any], seen: set[int]) -> None:
+    """Go through a schema as decoding will, so that it fails when the snapshot is read and not at some value."""
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES:
+            return
+        schema = named[schema]
+    if id(schema) in seen:
+        return
+    seen.add(id(schema))
+    if isinstance(schema, list):
+        for branch in schema:
+            _check(branch, named, seen)
+        return
+    kind = schema["type"]
+    if isinstance(kind, (dict, list)):
+        _check(kind, named, seen)
+        return
+    match kind:
+        case "record" | "error":
+            if not isinstance(schema["name"], str):
+                raise TypeError("a record without a name")
+            for f in schema["fields"]:
+                if not isinstance(f["name"], str):
+                    raise TypeError(f"{f['name']!r} is not the name of a field")
+                _check(f["type"], named, seen)
+        case "array":
+            _check(schema["items"], named, seen)
+        case "map":
+            _check(schema["values"], named, seen)
+        case "fixed":
+            if not isinstance(schema["size"], int):
+                raise TypeError(f"{schema['size']!r} is not the size of a fixed type")
+        case "enum":
+            if not all(isinstance(symbol, str) for symbol in schema["symbols"]):
+                raise TypeError("a symbol that is not a string")
+        case _ if kind not in _PRIMITIVES:
+            raise ValueError(f"{kind!r} is not an Avro type")
+
+
 def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
     runtime_class: str | None = None
@@ -265,7 +304,11 @@ def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
     else:
         raise c.fail(f"version {version} of {name} is not 1, 2 or 3", pos=start - 4)
     try:
-        return AvroSerializer(name, version, runtime_class, schema or "")
+        serializer = AvroSerializer(name, version, runtime_class, schema or "")
+        _check(serializer.schema, serializer.named, set())
+        return serializer
+    except RecursionError as e:
+        raise c.fail("the Avro schema is nested too deeply", pos=start) from e
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise c.fail(f"the Avro schema cannot be parsed: {e}", pos=start) from e
 

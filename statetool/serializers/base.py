@@ -30,6 +30,8 @@ class Serializer(ABC):
     length
         Flink's ``TypeSerializer.getLength()``: bytes of every value, or -1 where they differ.
         It decides whether composite keys carry length markers.
+    depth
+        Levels of nested serializers, this one included.
     legacy_bytes, proxy_bytes
         The exact bytes of a snapshot of an old form (without and with its proxy); ``None`` for current ones.
     """
@@ -37,6 +39,7 @@ class Serializer(ABC):
     length: int = -1
     #: Whether ``decode`` can return ``None`` for a value that stands alone.
     nullable: bool = False
+    depth: int = 1
 
     def __init__(self, snapshot_class: str, snapshot_version: int) -> None:
         self.snapshot_class = snapshot_class

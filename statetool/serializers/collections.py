@@ -19,10 +19,23 @@ from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
 
+_MAX_EMPTY_ELEMENTS: Final = 1 << 20
+
+
 def _not_null(value: Any, what: str) -> Any:
     if value is None:
         raise EncodeError(f"null in a {what}, which has no null")
     return value
+
+
+def _count(c: Cursor, element: Serializer) -> int:
+    """Read how many elements follow; elements of no bytes (``NullValue``) are limited by number."""
+    if element.length != 0:
+        return c.count("list elements")
+    n = c.i4()
+    if not 0 <= n <= _MAX_EMPTY_ELEMENTS:
+        raise c.fail(f"{n} list elements that take no bytes (at most {_MAX_EMPTY_ELEMENTS})", pos=c.pos - 4)
+    return n
 
 
 def hash_or_zero(serializer: Serializer, value: Any) -> int:
@@ -39,7 +52,7 @@ class ListSerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> list[Any]:
         element = self.nested[0]
-        n = c.count("list elements", at_least=1 if element.length else 0)
+        n = _count(c, element)
         with inside("element"):
             check_last(c, element, last=n <= 1)
             return [element.decode(c) for _ in range(n)]

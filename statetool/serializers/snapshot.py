@@ -28,6 +28,7 @@ from statetool.serializers.opaque import OpaqueSerializer
 ADAPTER_VERSION: Final = 0x7A53C4F0
 NESTED_MAGIC: Final = 1333245
 COMPOSITE_MAGIC: Final = 911108
+MAX_DEPTH: Final = 64
 OPTIONAL_MAP_MAGIC: Final = 0x000004F2C69A3D70
 
 SnapshotReader: TypeAlias = Callable[[Cursor, str, int], Serializer]
@@ -55,9 +56,9 @@ def read_snapshot(c: Cursor) -> Serializer:
     version = c.i4()
     reader = _reader(c, name, start)
     if version != ADAPTER_VERSION:
-        return reader.read(c, name, version)
+        return _bounded(c, reader.read, name, version)
     skip_old_serializer(c)
-    serializer = reader.legacy(c, name, c.i4()) if reader.legacy else reader.read(c, name, c.i4())
+    serializer = _bounded(c, reader.legacy or reader.read, name, c.i4())
     return _keep(serializer, c, start)
 
 
@@ -72,9 +73,20 @@ def read_proxied(c: Cursor) -> Serializer:
     name_at = c.pos
     name = c.utf()
     reader = _reader(c, name, name_at)
-    version = c.i4()
-    serializer = reader.legacy(c, name, version) if reader.legacy else reader.read(c, name, version)
+    serializer = _bounded(c, reader.legacy or reader.read, name, c.i4())
     serializer.proxy_bytes = bytes(c.data[start : c.pos])
+    return serializer
+
+
+def _bounded(c: Cursor, read: SnapshotReader, name: str, version: int) -> Serializer:
+    """Call a reader; types nested beyond all measure (only damage makes them) are refused."""
+    try:
+        serializer = read(c, name, version)
+    except RecursionError as e:
+        raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}") from e
+    serializer.depth = 1 + max((child.depth for _, child in serializer.children()), default=0)
+    if serializer.depth > MAX_DEPTH:
+        raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}")
     return serializer
 
 

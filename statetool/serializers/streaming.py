@@ -125,10 +125,7 @@ class TransactionsSerializer(CompositeSerializer):
 
 
 class PartsSerializer(CompositeSerializer):
-    """Own columns read by functions, then nested ones; the base of the small CEP structs."""
-
-    arity = None
-    columns: tuple[tuple[str, LogicalType], ...] = ()
+    """Own columns and those of nested serializers; the base of the small CEP structs."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -156,6 +153,8 @@ class NodeIdSerializer(PartsSerializer):
 
 class EdgeSerializer(PartsSerializer):
     """CEP ``SharedBufferEdge``: node id, Dewey number."""
+
+    arity = 2
 
     @property
     def logical(self) -> LogicalType:
@@ -217,6 +216,8 @@ class NodeSerializer(PartsSerializer):
 
 class NfaStateSerializer(PartsSerializer):
     """CEP ``NFAState``: partial, then completed matches. Nested: Dewey number, node id, event id."""
+
+    arity = 3
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> bool:
