@@ -1,0 +1,149 @@
+"""Plain values (:mod:`statetool.types.logical`) as Arrow: the path of types that kernels cannot serve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.arrow.types import arrow_type, column_fields, needs_companion
+from statetool.errors import DecodeError
+from statetool.kernels.codes import LONE_SURROGATE, MESSAGES, NANOS, RANGE
+from statetool.types import (
+    BigDecimalType,
+    BigIntegerType,
+    DecimalType,
+    ListType,
+    LogicalType,
+    MapType,
+    Scalar,
+    StructType,
+    TimestampType,
+    TtlType,
+)
+from statetool.types.options import ReadOptions
+
+_PER_SECOND: Final = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_EXACT_38: Final = Context(prec=38, traps=[Inexact, InvalidOperation])
+_SCALE_18: Final = Decimal((0, (1,), -18))
+
+
+def plain_to_arrow(values: Sequence[Any], logical: LogicalType, options: ReadOptions) -> pa.Array:
+    """Return an array of plain values.
+
+    Raises
+    ------
+    DecodeError
+        A value that the Arrow type cannot hold exactly; names the option that can.
+    """
+    rows = [to_python(v, logical, options) for v in values]
+    return pa.array(rows, type=arrow_type(logical, options))
+
+
+def coded_error(code: int) -> DecodeError:
+    """Make the error for a kernel's code."""
+    message, hint = MESSAGES[code]
+    return DecodeError(message, hint=hint)
+
+
+def expired(last_access_ms: int, options: ReadOptions) -> bool:
+    """Tell whether a value had expired, as ``ttl='hide_expired'`` sees it."""
+    assert options.ttl_ms is not None and options.now_ms is not None
+    return last_access_ms + options.ttl_ms <= options.now_ms
+
+
+def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
+    """Return what ``pa.array`` takes for a plain value."""
+    if value is None:
+        return None
+    match logical:
+        case Scalar("string"):
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                raise coded_error(LONE_SURROGATE) from None
+            return value
+        case Scalar():
+            return value
+        case BigDecimalType():
+            return _decimal(value, options)
+        case BigIntegerType():
+            if options.decimals == "string":
+                return str(Decimal(value))
+            if abs(value) >= 10**38:
+                raise decimal_error("BigInteger", "38 digits")
+            return Decimal(value)
+        case DecimalType():
+            return value
+        case TimestampType():
+            return _timestamp(value, logical, options)
+        case ListType(element):
+            return [to_python(v, element, options) for v in value if not _hidden(v, element, options)]
+        case MapType(k, v):
+            return [
+                (to_python(a, k, options), to_python(b, v, options)) for a, b in value if not _hidden(b, v, options)
+            ]
+        case StructType(fields):
+            row: dict[str, Any] = {}
+            for part, v in zip(fields, value, strict=True):
+                _put(row, part.name, part.type, to_python(v, part.type, options), options)
+            return row
+        case TtlType(inner):
+            access, inner_value = value
+            if options.ttl == "raw":
+                row = {"last_access": access * 1000}
+                _put(row, "value", inner, to_python(inner_value, inner, options), options)
+                return row
+            return None if _hidden(value, logical, options) else to_python(inner_value, inner, options)
+    return value
+
+
+def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
+    return (
+        options.ttl == "hide_expired"
+        and isinstance(logical, TtlType)
+        and value is not None
+        and expired(value[0], options)
+    )
+
+
+def _put(row: dict[str, Any], name: str, logical: LogicalType, value: Any, options: ReadOptions) -> None:
+    if needs_companion(logical, options):
+        first, second = (f.name for f in column_fields(name, logical, options))
+        row[first] = None if value is None else value["timestamp"]
+        row[second] = None if value is None else value["nanos"]
+    else:
+        row[name] = value
+
+
+def _timestamp(value: int, logical: TimestampType, options: ReadOptions) -> Any:
+    below = 0
+    if logical.unit == "ns":
+        micros, below = divmod(value, 1000)
+    else:
+        micros = value * (1_000_000 // _PER_SECOND[logical.unit])
+    if not -(1 << 63) <= micros < 1 << 63:
+        raise coded_error(RANGE)
+    if logical.unit == "ns" and options.nanos == "companion":
+        return {"timestamp": micros, "nanos": below}
+    if below and options.nanos == "error":
+        raise coded_error(NANOS)
+    return micros
+
+
+def decimal_error(what: str, limit: str) -> DecodeError:
+    """Make the error for a big number that does not fit its decimal."""
+    return DecodeError(
+        f"a {what} of more than {limit}", hint="pass decimals='string' to read big numbers as text, exactly"
+    )
+
+
+def _decimal(value: Decimal, options: ReadOptions) -> Any:
+    if options.decimals == "string":
+        return str(value)
+    try:
+        return value.quantize(_SCALE_18, context=_EXACT_38)
+    except (Inexact, InvalidOperation):
+        raise decimal_error("BigDecimal", "20 digits before or 18 behind the point") from None

@@ -1,0 +1,94 @@
+"""Logical types as Arrow types, in one table, and columns that need a companion."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from statetool.errors import UnsupportedError
+from statetool.types import (
+    BigDecimalType,
+    BigIntegerType,
+    DateType,
+    DecimalType,
+    ListType,
+    LogicalType,
+    MapType,
+    Scalar,
+    StructType,
+    TimestampType,
+    TtlType,
+)
+from statetool.types.options import ReadOptions
+
+_SCALARS: Final = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "null": pa.null(),
+    "time": pa.int64(),
+}
+UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
+LOCAL_MICROS: Final = pa.timestamp("us")
+BIG_DECIMAL: Final = pa.decimal128(38, 18)
+BIG_INTEGER: Final = pa.decimal128(38, 0)
+COMPANION: Final = "_nanos"
+
+
+def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
+    """Return the Arrow type in which values of a logical type are shown."""
+    match logical:
+        case Scalar(name):
+            return _SCALARS[name]
+        case BigDecimalType():
+            return BIG_DECIMAL if options.decimals == "decimal" else pa.string()
+        case BigIntegerType():
+            return BIG_INTEGER if options.decimals == "decimal" else pa.string()
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale)
+        case DateType():
+            return pa.date32()
+        case TimestampType(unit, zoned):
+            micros = UTC_MICROS if zoned else LOCAL_MICROS
+            if unit == "ns" and options.nanos == "companion":
+                return pa.struct([pa.field("timestamp", micros), pa.field("nanos", pa.int32())])
+            return micros
+        case ListType(element):
+            return pa.list_(pa.field("element", arrow_type(element, options)))
+        case MapType(key, value):
+            return pa.map_(arrow_type(key, options), arrow_type(value, options))
+        case StructType(fields):
+            return pa.struct([f for part in fields for f in column_fields(part.name, part.type, options)])
+        case TtlType(value):
+            if options.ttl == "raw":
+                fields = column_fields("value", value, options)
+                return pa.struct([pa.field("last_access", UTC_MICROS), *fields])
+            return arrow_type(value, options)
+    raise UnsupportedError(f"{type(logical).__name__} has no Arrow type")
+
+
+def needs_companion(logical: LogicalType, options: ReadOptions) -> bool:
+    """Tell whether a column is a timestamp and, beside it, its nanos below the microsecond."""
+    if isinstance(logical, TtlType) and options.ttl != "raw":
+        return needs_companion(logical.value, options)
+    return isinstance(logical, TimestampType) and logical.unit == "ns" and options.nanos == "companion"
+
+
+def column_fields(name: str, logical: LogicalType, options: ReadOptions) -> list[pa.Field]:
+    """Return the field of a column, and that of its companion where it has one."""
+    whole = arrow_type(logical, options)
+    if needs_companion(logical, options):
+        return [pa.field(name, whole.field(0).type), pa.field(name + COMPANION, pa.int32())]
+    return [pa.field(name, whole)]
+
+
+def column_arrays(array: pa.Array, logical: LogicalType, options: ReadOptions) -> list[pa.Array]:
+    """Split a column as :func:`column_fields` says."""
+    return array.flatten() if needs_companion(logical, options) else [array]
