@@ -1,0 +1,88 @@
+"""Snappy framing as Flink writes it (``SnappyStreamCompressionDecorator``).
+
+A stream starts with the chunk FF 06 00 00 "sNaPpY"; chunks are u8 type, u3 length (little-endian), u4 checksum, data:
+type 0 compressed, 1 as it is. A stream has no end mark: its region is bounded from outside. Flink does not verify the
+checksums on read, and neither does statetool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import cramjam
+
+from statetool.errors import FormatError
+
+_IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
+_BLOCK: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk with data: where it starts in the region, and its uncompressed bytes."""
+
+    start: int
+    data: bytes
+
+
+def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
+    """Yield the uncompressed chunks of a region.
+
+    Parameters
+    ----------
+    base
+        Offset of the region in the file, for messages.
+
+    Raises
+    ------
+    FormatError
+        Not framed snappy, or damaged; with the offset of the chunk.
+    """
+    at = 0
+    size = len(region)
+    while at < size:
+        if size - at < 4:
+            raise FormatError("a compressed chunk is cut off").at(offset=base + at)
+        kind = region[at]
+        length = int.from_bytes(region[at + 1 : at + 4], "little")
+        if at + 4 + length > size:
+            raise FormatError(f"a compressed chunk of {length} bytes, only {size - at - 4} are left").at(
+                offset=base + at
+            )
+        body = region[at + 4 : at + 4 + length]
+        if kind == 0xFF:
+            if bytes(region[at : at + 4 + length]) != _IDENTIFIER:
+                raise FormatError("not a snappy stream identifier").at(offset=base + at)
+        elif kind in (0, 1):
+            if length < 4:
+                raise FormatError("a compressed chunk without its checksum").at(offset=base + at)
+            yield Chunk(at, _uncompressed(body[4:], compressed=kind == 0, offset=base + at))
+        elif 2 <= kind <= 0x7F:
+            raise FormatError(f"snappy chunk type {kind:#04x} may not be skipped").at(offset=base + at)
+        at += 4 + length
+    if at == 0:
+        raise FormatError("an empty compressed region").at(offset=base)
+
+
+def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:
+    if not compressed:
+        return bytes(body)
+    # The size in front of the data is checked before cramjam allocates it.
+    if _claimed_size(body) > _BLOCK:
+        raise FormatError(f"a compressed chunk claims more than {_BLOCK} bytes").at(offset=offset)
+    try:
+        return bytes(cramjam.snappy.decompress_raw(bytes(body)))
+    except cramjam.DecompressionError as e:
+        raise FormatError(f"a compressed chunk is damaged: {e}").at(offset=offset) from e
+
+
+def _claimed_size(body: memoryview) -> int:
+    size = shift = 0
+    for b in body[:5]:
+        size |= (b & 0x7F) << shift
+        if b < 0x80:
+            return size
+        shift += 7
+    return _BLOCK + 1

@@ -1,0 +1,191 @@
+"""Canonical keyed streams as entry batches, with bounded memory.
+
+Small key groups are read several at a time; a key group that is larger than the budget is walked in windows
+(:func:`read_windows`), so that no more than a window of it is in memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError
+from statetool.formats.compression import read_chunks
+from statetool.formats.keyed.entries import EntryBatch, Region, locate
+from statetool.formats.stream import OpenStream, Stream
+from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
+
+BATCH_BYTES: Final = 8 << 20
+WINDOW_BYTES: Final = 32 << 20
+_SMALLEST_ENTRY: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroupRange:
+    """A non-empty key group: its number, and where its bytes are in the stream."""
+
+    number: int
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLayout:
+    """What the walk must know of a stream."""
+
+    prefix: int
+    states: int
+    compressed: bool
+
+
+def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> Iterator[list[KeyGroupRange]]:
+    """Cut key groups into runs of about ``limit`` bytes; a larger one stands alone."""
+    run: list[KeyGroupRange] = []
+    size = 0
+    for group in groups:
+        if run and size + group.size_bytes > limit:
+            yield run
+            run, size = [], 0
+        run.append(group)
+        size += group.size_bytes
+    if run:
+        yield run
+
+
+def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
+    """Read the bytes of key groups, uncompressed and one after another."""
+    base = f.stream.start
+    regions, parts, at = [], [], 0
+    for group in groups:
+        raw = f.read_at(group.offset, group.size_bytes)
+        regions.append(Region(at, base + group.offset, group.number, layout.compressed))
+        if layout.compressed:
+            try:
+                chunks = [chunk.data for chunk in read_chunks(raw, base=base + group.offset)]
+            except FormatError as error:
+                raise error.at(file=f.stream.file, key_group=group.number) from None
+            parts += chunks
+            at += sum(map(len, chunks))
+        else:
+            parts.append(raw)
+            at += len(raw)
+    regions.append(Region(at, base, -1, layout.compressed))
+    whole = parts[0] if len(parts) == 1 else b"".join(parts)
+    return whole, tuple(regions)
+
+
+def read_entries(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> EntryBatch:
+    """Read all entries of key groups at once.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file, offset and key group.
+    """
+    raw, regions = load(f, groups, layout)
+    return _walk_whole(raw, regions, layout, f.stream)
+
+
+def _walk_whole(raw: Any, regions: tuple[Region, ...], layout: StreamLayout, stream: Stream) -> EntryBatch:
+    data = _readonly(raw)
+    edges = np.array([r.start for r in regions], dtype=np.int64)
+    numbers = np.array([r.key_group for r in regions[:-1]], dtype=np.int64)
+    walker = _Walker(data, edges[:-1], edges[1:], numbers, layout)
+    outs = [walker.step(len(data), regions[:-1], stream.file)]
+    while not walker.done:
+        outs.append(walker.step(len(data), regions[:-1], stream.file))
+    columns = outs[0] if len(outs) == 1 else [np.concatenate(c) for c in zip(*outs, strict=True)]
+    return _batch(data, columns, regions[:-1], stream.file)
+
+
+def read_windows(
+    f: OpenStream, group: KeyGroupRange, layout: StreamLayout, *, window: int = WINDOW_BYTES
+) -> Iterator[EntryBatch]:
+    """Read one key group of any size in windows of whole entries; a compressed one goes through a temporary file."""
+    if layout.compressed:
+        with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
+            raw = f.read_at(group.offset, group.size_bytes)
+            try:
+                for chunk in read_chunks(raw, base=f.stream.start + group.offset):
+                    spill.write(chunk.data)
+            except FormatError as error:
+                raise error.at(file=f.stream.file, key_group=group.number) from None
+            spill.flush()
+            size = spill.tell()
+            region = Region(0, f.stream.start + group.offset, group.number, True)
+            with Stream(file=spill.name, start=0, size_bytes=size).open() as plain:
+                yield from _windows(plain, 0, size, region, f.stream.file, layout, window)
+    else:
+        region = Region(0, f.stream.start + group.offset, group.number, False)
+        yield from _windows(f, group.offset, group.size_bytes, region, f.stream.file, layout, window)
+
+
+def _windows(
+    f: OpenStream, offset: int, size: int, region: Region, file: str, layout: StreamLayout, window: int
+) -> Iterator[EntryBatch]:
+    at = 0  # bytes of the key group already done
+    resume, state = -1, 0
+    while at < size or resume == -1:
+        length = min(window, size - at)
+        while True:
+            data = _readonly(f.read_at(offset + at, length))
+            here = (Region(0, region.offset + (0 if region.compressed else at), region.key_group, region.compressed),)
+            walker = _Walker(
+                data, np.zeros(1, dtype=np.int64), np.array([size - at]), np.array([region.key_group]), layout
+            )
+            walker.cursor[1], walker.cursor[2] = resume, state
+            columns = walker.step(length, here, file)
+            if len(columns[0]) or walker.done or length == size - at:
+                break
+            length = min(length * 2, size - at)  # one entry is larger than the window
+        if len(columns[0]):
+            yield _batch(data, columns, here, file)
+        if walker.done:
+            return
+        if not len(columns[0]):
+            raise FormatError("the key group ends inside an entry").at(file=file, key_group=region.key_group)
+        at += int(walker.cursor[1])
+        resume, state = 0, int(walker.cursor[2])
+
+
+class _Walker:
+    """Resumable walk over key groups in one buffer."""
+
+    def __init__(self, data: Any, starts: Any, ends: Any, numbers: Any, layout: StreamLayout) -> None:
+        self.data, self.starts, self.ends, self.numbers = data, starts, ends, numbers
+        self.layout = layout
+        self.cursor = np.array([0, -1, 0], dtype=np.int64)
+        self.done = False
+
+    def step(self, limit: int, regions: tuple[Region, ...], file: str) -> list[npt.NDArray[np.int64]]:
+        position = max(int(self.cursor[1]), 0)
+        capacity = min(max((limit - position) // _SMALLEST_ENTRY + 1, 16), 1 << 20)
+        outs = [np.empty(capacity, dtype=np.int64) for _ in range(6)]
+        code, n, at = walk(
+            self.data, self.starts, self.ends, self.numbers, self.layout.prefix, self.layout.states, self.cursor,
+            limit, *outs,
+        )  # fmt: skip
+        if code not in (0, FULL):
+            error = FormatError(WALK_MESSAGES[int(code)], hint="the file is damaged or not a canonical savepoint")
+            raise locate(error.at(offset=int(at)), regions, file)
+        self.done = code == 0
+        return [o[:n] for o in outs]
+
+
+def _batch(data: Any, columns: list[Any], regions: tuple[Region, ...], file: str) -> EntryBatch:
+    state, group, key, key_end, value, value_end = columns
+    return EntryBatch(
+        data=data, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end,
+        regions=regions, file=file,
+    )  # fmt: skip
+
+
+def _readonly(raw: Any) -> npt.NDArray[np.uint8]:
+    data = np.frombuffer(raw, dtype=np.uint8)
+    data.flags.writeable = False
+    return data

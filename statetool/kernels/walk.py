@@ -1,0 +1,250 @@
+"""Kernels over the entries of canonical key groups: find them, split their keys, group them by key.
+
+A canonical key group is: u2 state id; entries of i4 key length, key, i4 value length, value; the last entry of a state has
+bit 0x80 of its first key byte set and is followed by the u2 id of the next state, FFFF for none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from statetool.kernels.codes import BAD_FLAG, OK, TRUNCATED
+from statetool.kernels.jit import jit
+
+FULL: Final = 100
+BAD_PREFIX: Final = 101
+BAD_STATE: Final = 102
+BAD_LENGTH: Final = 103
+TRAILING: Final = 104
+
+WALK_MESSAGES: Final = {
+    TRUNCATED: "the key group ends inside an entry",
+    BAD_PREFIX: "a key does not start with the number of its key group",
+    BAD_STATE: "a state id that the header does not have",
+    BAD_LENGTH: "an entry whose length does not fit its key group",
+    TRAILING: "bytes trail after the end of the key group",
+}
+
+
+@jit
+def _i4(data, p):  # type: ignore[no-untyped-def]
+    v = np.int64(data[p]) << 24 | np.int64(data[p + 1]) << 16 | np.int64(data[p + 2]) << 8 | np.int64(data[p + 3])
+    return v if v < 0x80000000 else v - 0x100000000
+
+
+@jit
+def walk(data, starts, ends, numbers, prefix, states, cursor, limit, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
+    """Collect entries of key groups that lie in ``data``.
+
+    Parameters
+    ----------
+    data
+        uint8[:].
+    starts, ends, numbers
+        int64[k]: bytes of each key group (``ends`` may lie beyond ``limit``), and its number.
+    prefix
+        Bytes of the key-group prefix, 1 or 2.
+    states
+        Number of states in the header.
+    cursor
+        int64[3], in and out: index of the key group, position of the next entry (-1: its start), state id.
+    limit
+        Bytes of ``data`` that are there.
+    state, group, key, key_end, value, value_end
+        int64[n] out: state id, key group, and where key (behind its prefix) and value of each entry are.
+
+    Returns
+    -------
+    code, count, position
+        ``OK`` when all key groups are done, ``FULL`` when the outputs are full or ``data`` ends inside an entry of a key
+        group that goes on; else what is wrong at ``position``.
+    """
+    n = 0
+    while cursor[0] < starts.shape[0]:
+        k = cursor[0]
+        end = ends[k]
+        p = cursor[1]
+        if p < 0:
+            p = starts[k]
+            if p + 2 > limit:
+                return (FULL if end > limit else TRUNCATED), n, p
+            cursor[2] = np.int64(data[p]) << 8 | np.int64(data[p + 1])
+            if cursor[2] >= states:
+                return BAD_STATE, n, p
+            p += 2
+            cursor[1] = p
+        while True:
+            if n == state.shape[0]:
+                return FULL, n, p
+            if p + 4 > end:
+                return TRUNCATED, n, p
+            if p + 4 > limit:
+                return FULL, n, p
+            key_size = _i4(data, p)
+            if key_size < prefix or p + 8 + key_size > end:
+                return BAD_LENGTH, n, p
+            if p + 8 + key_size > limit:
+                return FULL, n, p
+            q = p + 4 + key_size
+            value_size = _i4(data, q)
+            if value_size < 0 or q + 4 + value_size > end:
+                return BAD_LENGTH, n, q
+            stop = q + 4 + value_size
+            first = data[p + 4]
+            last = first >= 0x80
+            if stop + (2 if last else 0) > limit:
+                if end > limit:
+                    return FULL, n, p
+                return TRUNCATED, n, p
+            number = np.int64(first & 0x7F)
+            if prefix == 2:
+                number = number << 8 | np.int64(data[p + 5])
+            if number != numbers[k]:
+                return BAD_PREFIX, n, p + 4
+            state[n] = cursor[2]
+            group[n] = number
+            key[n] = p + 4 + prefix
+            key_end[n] = q
+            value[n] = q + 4
+            value_end[n] = stop
+            n += 1
+            p = stop
+            if last:
+                if p + 2 > end:
+                    return TRUNCATED, n, p
+                following = np.int64(data[p]) << 8 | np.int64(data[p + 1])
+                p += 2
+                if following == 0xFFFF:
+                    if p != end:
+                        return TRAILING, n, p
+                    break
+                if following >= states:
+                    return BAD_STATE, n, p - 2
+                cursor[2] = following
+            cursor[1] = p
+        cursor[0] = k + 1
+        cursor[1] = -1
+    return OK, n, np.int64(0)
+
+
+@jit
+def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyped-def]
+    """Step over the length behind ambiguous keys: little-endian base 256 of ``stop - start``, at least one byte."""
+    for i in range(start.shape[0]):
+        left = stop[i] - start[i]
+        p = stop[i]
+        while True:
+            if p >= end[i]:
+                return TRUNCATED, i
+            if data[p] != left & 0xFF:
+                return BAD_FLAG, i
+            p += 1
+            left >>= 8
+            if left == 0:
+                break
+        after[i] = p
+    return OK, 0
+
+
+@jit
+def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
+    """Hash byte ranges together with their key group (FNV-1a, mixed) into ``out`` int64[n]."""
+    for i in range(start.shape[0]):
+        h = np.uint64(14695981039346656037) ^ np.uint64(group[i])
+        for p in range(start[i], end[i]):
+            h = (h ^ np.uint64(data[p])) * np.uint64(1099511628211)
+        h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        out[i] = np.int64(h ^ (h >> np.uint64(32)))
+    return OK, 0
+
+
+@jit
+def group_ranges(data, start, end, group, hashes, table, ids, first):  # type: ignore[no-untyped-def]
+    """Give equal (key group, bytes) the same id, numbered as they are first seen.
+
+    ``table`` int64[2**m], all -1, larger than n. ``ids`` int64[n] and ``first`` int64[n] (index of the first of each id)
+    are out. Returns the number of ids.
+    """
+    mask = table.shape[0] - 1
+    count = 0
+    for i in range(start.shape[0]):
+        slot = hashes[i] & mask
+        size = end[i] - start[i]
+        while True:
+            j = table[slot]
+            if j < 0:
+                table[slot] = count
+                first[count] = i
+                ids[i] = count
+                count += 1
+                break
+            o = first[j]
+            if hashes[o] == hashes[i] and group[o] == group[i] and end[o] - start[o] == size:
+                same = True
+                for k in range(size):
+                    if data[start[o] + k] != data[start[i] + k]:
+                        same = False
+                        break
+                if same:
+                    ids[i] = j
+                    break
+            slot = (slot + 1) & mask
+    return count
+
+
+@jit
+def match_range(data, start, end, wanted, out):  # type: ignore[no-untyped-def]
+    """Set ``out`` uint8[n] where the bytes equal ``wanted``."""
+    for i in range(start.shape[0]):
+        if end[i] - start[i] != wanted.shape[0]:
+            continue
+        same = True
+        for k in range(wanted.shape[0]):
+            if data[start[i] + k] != wanted[k]:
+                same = False
+                break
+        if same:
+            out[i] = 1
+    return OK, 0
+
+
+@jit
+def pack_entries(data, order, last, state, key, key_end, value, value_end, prefix, out):  # type: ignore[no-untyped-def]
+    """Write entries (in ``order``) as one canonical key group into ``out``; returns its size.
+
+    Entries of one state follow each other; ``last`` uint8[n] marks the last of each state. Where ``out`` is empty, only
+    the size is found.
+    """
+    o = np.int64(0)
+    write = out.shape[0] > 0
+    fresh = True
+    n = order.shape[0]
+    for x in range(n):
+        i = order[x]
+        if fresh:
+            if write:
+                out[o] = state[i] >> 8
+                out[o + 1] = state[i] & 0xFF
+            o += 2
+        fresh = last[x] == 1
+        begin = key[i] - prefix
+        for part in range(2):
+            a = begin if part == 0 else value[i]
+            b = key_end[i] if part == 0 else value_end[i]
+            size = b - a
+            if write:
+                out[o] = size >> 24
+                out[o + 1] = (size >> 16) & 0xFF
+                out[o + 2] = (size >> 8) & 0xFF
+                out[o + 3] = size & 0xFF
+                for k in range(size):
+                    out[o + 4 + k] = data[a + k]
+                if part == 0:
+                    out[o + 4] = (out[o + 4] & 0x7F) | (0x80 if last[x] == 1 else 0)
+            o += 4 + size
+    if write:
+        out[o] = 0xFF
+        out[o + 1] = 0xFF
+    return o + 2
