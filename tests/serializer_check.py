@@ -87,31 +87,36 @@ def find_cases(root: Path) -> Iterator[Case]:
         name = folder.relative_to(root).as_posix()
         data = folder / "test-data"
         described = folder / "expected.json"
-        common: dict[str, Any] = {
-            "name": name,
-            "snapshot": snapshot.read_bytes(),
-            "data": data.read_bytes() if data.exists() else None,
-        }
+        content = snapshot.read_bytes(), data.read_bytes() if data.exists() else None
         row = index.get(name)
         if described.exists():
-            said = json.loads(described.read_text("utf-8"))
-            yield Case(
-                **common,
-                values=said["values"],
-                offsets=said.get("offsets"),
-                hashes=said.get("hash"),
-                key_groups=said.get("keygroup128"),
-                length=said.get("length"),
-                snapshot_class=said.get("snapshot"),
-                exact_class=True,
-            )
+            yield described_case(name, *content, json.loads(described.read_text("utf-8")))
         elif row is not None:
-            yield Case(**common, values=[json.loads(row["expected"])], snapshot_class=row["snapshot_class"])
+            values = [json.loads(row["expected"])]
+            yield Case(
+                name=name, snapshot=content[0], data=content[1], values=values, snapshot_class=row["snapshot_class"]
+            )
         else:
-            yield Case(**common)
+            yield Case(name=name, snapshot=content[0], data=content[1])
     for flat in sorted(p for folder in root.rglob("_flat") for p in folder.iterdir()):
         row = index.get(flat.relative_to(root).as_posix())
         yield from _flat_case(root, flat, row)
+
+
+def described_case(name: str, snapshot: bytes, data: bytes | None, said: dict[str, Any]) -> Case:
+    """Return the case that an ``expected.json`` describes."""
+    return Case(
+        name=name,
+        snapshot=snapshot,
+        data=data,
+        values=said["values"],
+        offsets=said.get("offsets"),
+        hashes=said.get("hash"),
+        key_groups=said.get("keygroup128"),
+        length=said.get("length"),
+        snapshot_class=said.get("snapshot"),
+        exact_class=True,
+    )
 
 
 def _flat_case(root: Path, path: Path, row: dict[str, str] | None) -> Iterator[Case]:

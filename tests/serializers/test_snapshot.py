@@ -1,0 +1,203 @@
+"""Framing of snapshots: proxies, forms of Flink 1.7 and older, classes that are not known."""
+
+import pytest
+
+from statetool.errors import FormatError, UnknownSerializerError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import MAX_DEPTH, read_proxied, read_snapshot, write_proxied
+from statetool.serializers.table import FAMILIES, READERS
+from statetool.types import Field, ListType, MapType, Scalar, StructType
+from tests.serializers import build
+
+_BASE = "org.apache.flink.api.common.typeutils."
+_RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
+#: A Java stream holding a string; the real ones hold a serializer object, which is stepped over by length.
+_JAVA = b"\xac\xed\x00\x05t\x00\x01x"
+
+
+def _old_serializer() -> bytes:
+    out = Output()
+    out.i4(1)
+    out.bytes4(_JAVA)
+    return bytes(out)
+
+
+def _parameterless(serializer_class: str) -> bytes:
+    """Snapshot of Flink 1.6 and older behind its proxy."""
+    out = Output()
+    out.i4(1)
+    out.utf(_BASE + "ParameterlessTypeSerializerConfig")
+    out.i4(1)
+    out.utf(serializer_class)
+    return bytes(out)
+
+
+INT = _parameterless(_BASE + "base.IntSerializer")
+STRING = _parameterless(_BASE + "base.StringSerializer")
+
+
+def _resilient(*snapshots: bytes) -> bytes:
+    head, body = Output(), Output()
+    head.i4(len(snapshots))
+    for snapshot in snapshots:
+        head.i4(len(body))
+        body += _old_serializer()
+        head.i4(len(body))
+        body += snapshot
+    head.bytes4(body)
+    return bytes(head)
+
+
+def _old(name: str, payload: bytes, version: int = 1) -> bytes:
+    out = Output()
+    out.i4(1)
+    out.utf(name)
+    out.i4(version)
+    return bytes(out) + payload
+
+
+def _adapter(name: str, payload: bytes, version: int = 1) -> bytes:
+    out = Output()
+    out.utf(name)
+    out.i4(0x7A53C4F0)
+    out += _old_serializer()
+    out.i4(version)
+    return bytes(out) + payload
+
+
+def _read_both(name: str, payload: bytes, version: int = 1) -> Serializer:
+    """Read the form of Flink 1.6 and that of 1.7, check that both are written back, return the first."""
+    proxied, adapted = _old(name, payload, version), _adapter(name, payload, version)
+    found = []
+    for raw, proxy in ((proxied, True), (adapted, False)):
+        c = Cursor(raw)
+        s = read_proxied(c) if proxy else read_snapshot(c)
+        assert c.left == 0
+        out = Output()
+        if proxy:
+            write_proxied(out, s)
+        else:
+            s.write_snapshot(out)
+        assert bytes(out) == raw
+        found.append(s)
+    assert found[0].logical == found[1].logical
+    return found[0]
+
+
+def test_current_snapshot_behind_its_proxy_is_written_back() -> None:
+    raw = b"\0\0\0\2" + build.map_of(build.STRING, build.LONG)
+    s = read_proxied(Cursor(raw))
+    out = Output()
+    write_proxied(out, s)
+    assert bytes(out) == raw
+
+
+def test_snapshot_of_flink_1_7_names_the_serializer_class() -> None:
+    out = Output()
+    out.utf(_BASE + "base.IntSerializer$IntSerializerSnapshot")
+    out.i4(2)
+    out.utf(_BASE + "base.IntSerializer")
+    s = read_snapshot(Cursor(out))
+    again = Output()
+    s.write_snapshot(again)
+    assert again == out
+    assert s.decode(Cursor(b"\0\0\0\7")) == 7
+
+
+def test_old_list_and_map_are_resilient_lists() -> None:
+    s = _read_both(_BASE + "base.CollectionSerializerConfigSnapshot", _resilient(STRING))
+    assert s.logical == ListType(Scalar("string"))
+    s = _read_both(_BASE + "base.MapSerializerConfigSnapshot", _resilient(STRING, INT))
+    assert s.logical == MapType(Scalar("string"), Scalar("int32"))
+    assert s.decode(Cursor(bytes.fromhex("00000001 0261 00 00000005"))) == [("a", 5)]
+
+
+def test_old_tuple_ends_with_a_java_class() -> None:
+    cls = Output(b"\xac\xed\x00\x05\x76\x72")
+    cls.utf("org.apache.flink.api.java.tuple.Tuple2")
+    cls += bytes(8) + b"\x02\0\0" + b"\x78\x70"
+    s = _read_both(_RUNTIME + "TupleSerializerConfigSnapshot", _resilient(STRING, INT) + bytes(cls))
+    assert s.logical == StructType((Field("f0", Scalar("string")), Field("f1", Scalar("int32"))))
+
+
+def test_old_row_has_no_row_kind_and_old_nullable_no_padding() -> None:
+    s = _read_both(_RUNTIME + "RowSerializer$RowSerializerConfigSnapshot", _resilient(INT, STRING))
+    assert s.decode(Cursor(bytes.fromhex("80 0261"))) == (None, "a")
+    s = _read_both(_RUNTIME + "NullableSerializer$NullableSerializerConfigSnapshot", _resilient(INT))
+    assert s.decode(Cursor(b"\1")) is None
+
+
+def test_old_pojo_has_three_maps_by_offset() -> None:
+    payload = Output()
+    payload.utf("com.acme.P")
+    for names in (("a", "b"), (), ()):
+        head, body = Output(), Output()
+        head.i4(len(names))
+        for name, snapshot in zip(names, (INT, STRING), strict=False):
+            body.utf(name)
+            head.i4(len(body))
+            body += _old_serializer()
+            head.i4(len(body))
+            body += snapshot
+        head.bytes4(body)
+        payload += head
+    s = _read_both(_RUNTIME + "PojoSerializer$PojoSerializerConfigSnapshot", bytes(payload))
+    assert s.logical == StructType.of(a=Scalar("int32"), b=Scalar("string"))
+
+
+def test_old_enum_lists_its_names() -> None:
+    payload = Output()
+    payload.utf("com.acme.Color")
+    payload.i4(2)
+    payload.utf("RED")
+    payload.utf("BLUE")
+    s = _read_both(_BASE + "base.EnumSerializer$EnumSerializerConfigSnapshot", bytes(payload), version=2)
+    assert s.decode(Cursor(b"\0\0\0\1")) == "BLUE"
+
+
+def test_moved_class_is_found_by_its_last_part() -> None:
+    for package in ("org.apache.flink.runtime.state", "org.apache.flink.queryablestate.client"):
+        s = read_snapshot(Cursor(build.simple("VoidNamespace", package + ".")))
+        assert s.type_name == "VoidNamespace"
+
+
+def test_unknown_class_is_named_with_its_offset() -> None:
+    raw = build.list_of(build.simple("Strange", "com.acme."))
+    with pytest.raises(UnknownSerializerError, match=r"com\.acme\.StrangeSerializer") as caught:
+        read_snapshot(Cursor(raw, base=1000))
+    assert caught.value.where.offset == 1000 + raw.index(b"com.acme.") - 2
+
+
+def test_unknown_class_in_an_old_list_is_framed_by_its_offsets() -> None:
+    odd = _old("com.acme.StrangeConfigSnapshot", b"whatever")
+    s = _read_both(_BASE + "base.MapSerializerConfigSnapshot", _resilient(STRING, odd))
+    assert s.framed_only
+    assert s.decode(Cursor(bytes.fromhex("00000001 0261 00 0102"))) == [("a", b"\1\2")]
+
+
+def test_nesting_without_end_is_refused() -> None:
+    head = build.list_of(b"")
+    assert read_snapshot(Cursor(head * (MAX_DEPTH - 1) + build.INT)).depth == MAX_DEPTH
+    for levels in (MAX_DEPTH, 100 * MAX_DEPTH):
+        with pytest.raises(FormatError, match=f"deeper than {MAX_DEPTH}"):
+            read_snapshot(Cursor(head * levels + build.INT))
+
+
+@pytest.mark.parametrize("proxy", [0, 3, -1])
+def test_unknown_proxy_version_is_refused(proxy: int) -> None:
+    out = Output()
+    out.i4(proxy)
+    with pytest.raises(FormatError, match="proxy version"):
+        read_proxied(Cursor(bytes(out) + build.INT))
+
+
+def test_wrong_number_of_parts_is_refused() -> None:
+    raw = build.composite(_BASE + "base.MapSerializerSnapshot", 1, b"", build.INT)
+    with pytest.raises(FormatError, match="1 nested serializers, expected 2"):
+        read_snapshot(Cursor(raw))
+
+
+def test_every_family_is_in_the_table_once() -> None:
+    assert sum(len(readers) for readers in FAMILIES.values()) == len(READERS)
