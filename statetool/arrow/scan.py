@@ -1,0 +1,375 @@
+"""Tables of a snapshot as Arrow: schema and splits on the driver, record batches in tasks.
+
+:func:`scan_table` plans a table; :func:`read_split` reads one of its splits, anywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.arrow.keyed import UNDECODED, Columns, KeyedTable, flatten
+from statetool.arrow.operator_state import operator_columns, operator_rows
+from statetool.arrow.spill import spilled
+from statetool.arrow.types import column_fields
+from statetool.arrow.values import StateShape
+from statetool.errors import (
+    EncodeError,
+    OptionError,
+    StatetoolError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from statetool.formats.key_groups import key_group_for, prefix_size
+from statetool.formats.keyed.canonical import StreamLayout, batches_of, read_entries, read_windows
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.state_meta import StateMeta
+from statetool.formats.stream import OpenStream
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.plan.inventory import OperatorInventory, suggest
+from statetool.plan.splits import (
+    TARGET_BYTES,
+    KeyedSplit,
+    OperatorSplit,
+    Split,
+    TableSpec,
+    plan_keyed,
+    plan_operator_state,
+)
+from statetool.serializers.base import Serializer
+from statetool.types import LogicalType, MapType, Scalar
+from statetool.types.options import ReadOptions
+
+MAX_ROWS: Final = 65_536
+TIMERS_PREFIX: Final = "_timer_state/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableScan:
+    """A planned read of one table."""
+
+    schema: pa.Schema
+    splits: tuple[Split, ...]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read all splits here, one after another."""
+        for split in self.splits:
+            yield from read_split(split)
+
+
+def scan_table(
+    operator: OperatorInventory,
+    table: str,
+    *,
+    states: Sequence[str] | None = None,
+    options: ReadOptions | None = None,
+    keys: Sequence[Any] | None = None,
+    key_group: bool = False,
+    subtask: bool = False,
+    split_bytes: int = TARGET_BYTES,
+    memory_bytes: int | None = None,
+) -> TableScan:
+    """Plan a table of an operator; runs on the driver and reads headers only.
+
+    Parameters
+    ----------
+    table
+        ``keyed_state``, ``timers``, or the name of a state (its long form).
+    states
+        Of ``keyed_state``: the states wanted; others are skipped undecoded.
+    keys
+        Plain key values to keep: only their key groups are read.
+    key_group, subtask
+        Add the column ``key_group`` (keyed tables) or ``subtask`` (operator state; of union and broadcast state,
+        every subtask's copy is shown then).
+    split_bytes
+        Bytes of a split on disk, about.
+    memory_bytes
+        Key groups above this are put together by way of local disk.
+
+    Raises
+    ------
+    UnknownNameError, OptionError, UnsupportedError
+    """
+    options = _resolve(options or ReadOptions())
+    spec = TableSpec(
+        operator=operator.label,
+        table="keyed_state",
+        states=(),
+        options=options,
+        max_parallelism=operator.state.max_parallelism,
+        key_group_column=key_group,
+        subtask_column=subtask,
+    )
+    if memory_bytes is not None:
+        spec = replace(spec, memory_bytes=memory_bytes)
+    if states is not None and table != "keyed_state":
+        raise OptionError("states= selects columns of the table keyed_state only")
+    if table not in ("keyed_state", "timers") and table in operator.operator_states:
+        if keys is not None or key_group:
+            raise OptionError(f"{table!r} is an operator state: it has no keys and no key groups")
+        return _scan_operator_state(operator, spec, table)
+    if subtask:
+        raise OptionError("only operator state has a subtask column")
+    spec, columns = _keyed_columns(operator, spec, table, states)
+    groups = None
+    if keys is not None:
+        encoded, groups = _encode_keys(operator, keys)
+        spec = replace(spec, keys=encoded)
+    fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
+    if key_group:
+        fields.append(pa.field("key_group", pa.int32()))
+    splits = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes) if spec.states else []
+    return TableScan(schema=_schema(fields, operator.label), splits=tuple(splits))
+
+
+def _resolve(options: ReadOptions) -> ReadOptions:
+    if options.ttl == "hide_expired" and options.now_ms is None:
+        return replace(options, now_ms=int(time.time() * 1000))
+    return options
+
+
+def _schema(fields: list[pa.Field], operator: str) -> pa.Schema:
+    names = [f.name.lower() for f in fields]
+    if twice := {n for n in names if names.count(n) > 1}:
+        raise OptionError(
+            f"operator {operator!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
+            hint="select some with states=[...] or read one state at a time",
+        )
+    return pa.schema(fields)
+
+
+def _keyed_columns(
+    operator: OperatorInventory, spec: TableSpec, table: str, states: Sequence[str] | None
+) -> tuple[TableSpec, list[tuple[str, LogicalType]]]:
+    metas = {name: meta for name, (_, meta) in operator.keyed_states.items()}
+    key = _key_type(operator)
+    if table == "keyed_state":
+        names = _void_states(operator, metas, states)
+        columns = [("key", key), *((n, StateShape(metas[n]).logical) for n in names)]
+        if spec.options.on_error == "keep_raw":
+            columns.append((UNDECODED, MapType(Scalar("string"), Scalar("binary"))))
+        return replace(spec, table="keyed_state", states=tuple(names)), columns
+    if table == "timers":
+        timers = tuple(n for n, m in metas.items() if m.kind == "timers")
+        columns = [("key", key)]
+        if timers:
+            columns += _timer_namespace(operator, [metas[n] for n in timers])
+        columns += [("timestamp", Scalar("int64")), ("domain", Scalar("string")), ("service", Scalar("string"))]
+        return replace(spec, table="timers", states=timers), columns
+    meta = metas.get(table)
+    if meta is None or meta.kind == "timers":
+        known = [*metas, *operator.operator_states, "keyed_state", "timers"]
+        raise UnknownNameError(f"operator {operator.label!r} has no state {table!r}", hint=suggest(table, known)).at(
+            operator=operator.label
+        )
+    return replace(spec, table="state", states=(table,)), _long_columns(key, meta)
+
+
+def _key_type(operator: OperatorInventory) -> LogicalType:
+    for header, _ in operator.keyed_states.values():
+        return header.key.logical
+    return Scalar("null")
+
+
+def _void_states(
+    operator: OperatorInventory, metas: dict[str, StateMeta], states: Sequence[str] | None
+) -> list[str]:
+    void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
+    if states is None:
+        return void
+    if isinstance(states, str):
+        raise OptionError("states= takes a list of names, not one string")
+    for name in states:
+        if name not in metas:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no keyed state {name!r}", hint=suggest(name, void)
+            ).at(operator=operator.label)
+        if name not in void:
+            raise OptionError(
+                f"state {name!r} has a namespace and no place in keyed_state", hint=f"read it with op.state({name!r})"
+            )
+    return list(states)
+
+
+def _timer_namespace(operator: OperatorInventory, timers: list[StateMeta]) -> list[tuple[str, LogicalType]]:
+    kinds = {m.value.children()[1][1].logical for m in timers}
+    if len(kinds) > 1:
+        raise UnsupportedError("the timer services of the operator have namespaces of different types").at(
+            operator=operator.label
+        )
+    (kind,) = kinds
+    return [] if kind == Scalar("null") else [("namespace", kind)]
+
+
+def _long_columns(key: LogicalType, meta: StateMeta) -> list[tuple[str, LogicalType]]:
+    shape = StateShape(meta)
+    columns = [("key", key)]
+    if meta.namespace is not None and meta.namespace.logical != Scalar("null"):
+        columns.append(("namespace", meta.namespace.logical))
+    if shape.kind == "list" and not shape.framed_bytes:
+        columns.append(("list_index", Scalar("int64")))
+    if shape.kind == "map" and shape.user_key is not None:
+        columns.append(("map_key", shape.user_key.logical))
+    return [*columns, ("value", shape.element.logical)]
+
+
+def _encode_keys(operator: OperatorInventory, keys: Sequence[Any]) -> tuple[tuple[bytes, ...], frozenset[int]]:
+    """Return the bytes of keys, and the key groups that they lie in."""
+    serializer = next((h.key for h, _ in operator.keyed_states.values()), None)
+    if serializer is None:
+        return (), frozenset()
+    encoded, groups = [], set()
+    for value in keys:
+        out = Output()
+        try:
+            serializer.encode(out, value)
+        except (TypeError, AttributeError, ValueError) as e:
+            if isinstance(e, StatetoolError):
+                raise e.at(operator=operator.label) from None
+            raise EncodeError(
+                f"{value!r} is not a key of type {serializer.type_name}",
+                hint="keys are given as plain values: numbers, strings, tuples of them",
+            ).at(operator=operator.label) from e
+        encoded.append(bytes(out))
+        groups |= _groups_of(operator, serializer, value)
+    return tuple(encoded), frozenset(groups)
+
+
+def _groups_of(operator: OperatorInventory, serializer: Serializer, value: Any) -> set[int]:
+    """Return the key group of a key, all of them where its hash lies in user code."""
+    try:
+        return {key_group_for(serializer.hash_code(value), operator.state.max_parallelism)}
+    except UnsupportedError:
+        return set(range(operator.state.max_parallelism))
+
+
+def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str) -> TableScan:
+    meta = operator.operator_states[name]
+    spec = replace(spec, table="operator_state", states=(name,))
+    fields = [f for n, t in operator_columns(meta) for f in column_fields(n, t, spec.options)]
+    if spec.subtask_column:
+        fields.append(pa.field("subtask", pa.int32()))
+    one_copy = meta.kind in ("union", "broadcast") and not spec.subtask_column
+    if meta.kind == "union":
+        # Each subtask holds its own part; what is redistributed to all is their union.
+        one_copy = False
+    splits = plan_operator_state(operator, spec, one_copy=one_copy)
+    return TableScan(schema=_schema(fields, operator.label), splits=tuple(splits))
+
+
+# ---- in a task ----------------------------------------------------------------------------------
+
+
+def read_split(split: Split) -> Iterator[pa.RecordBatch]:
+    """Read the rows of one split; batches have at most 65,536 rows.
+
+    Raises
+    ------
+    FormatError
+        Damaged bytes; with file, offset, operator, state and key group.
+    """
+    try:
+        if isinstance(split, OperatorSplit):
+            n, columns = operator_rows(split)
+            extra = [("subtask", split.subtask)] if split.spec.subtask_column else []
+            yield from _record_batches(n, columns, split.spec.options, [(k, np.full(n, v)) for k, v in extra])
+            return
+        with split.stream.open() as f:
+            yield from _read_keyed(f, split)
+    except StatetoolError as error:
+        raise error.at(operator=split.spec.operator, file=split.stream.file) from None
+
+
+def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+    spec = split.spec
+    header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
+    table = KeyedTable(header, spec.states, spec.options, spec.keys)
+    layout = StreamLayout(
+        prefix=prefix_size(spec.max_parallelism), states=len(header.states), compressed=header.compressed
+    )
+    for groups in batches_of(split.key_groups):
+        for batch in _entries(f, groups, layout, table, spec):
+            yield from _rows(batch, table, spec)
+
+
+def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:
+    if len(groups) > 1 or groups[0].size_bytes <= spec.memory_bytes // (4 if layout.compressed else 1):
+        yield read_entries(f, groups, layout)
+    elif spec.table == "keyed_state":
+        yield from spilled(f, groups[0], layout, table, memory_bytes=spec.memory_bytes)
+    else:
+        yield from read_windows(f, groups[0], layout)
+
+
+def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
+    if spec.table == "keyed_state":
+        yield from _finish(*table.keyed_rows(batch, spec.states), table, spec)
+        return
+    for name in spec.states:
+        if name not in table.metas:
+            continue
+        if spec.table == "timers":
+            n, groups, columns = table.timer_rows(batch, name)
+            domain, _, service = name.removeprefix(TIMERS_PREFIX).partition("_")
+            columns += [
+                ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
+                ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),
+            ]
+        else:
+            n, groups, columns = table.long_rows(batch, name)
+        yield from _finish(n, groups, columns, table, spec)
+
+
+def _finish(
+    n: int, groups: npt.NDArray[np.int64], columns: Columns, table: KeyedTable, spec: TableSpec
+) -> Iterator[pa.RecordBatch]:
+    extra = [("key_group", groups)] if spec.key_group_column else []
+    if spec.table == "keyed_state":
+        columns = _in_order(columns, spec, table, n)
+    yield from _record_batches(n, columns, spec.options, extra)
+
+
+def _in_order(columns: Columns, spec: TableSpec, table: KeyedTable, n: int) -> Columns:
+    """Put columns in the order of the table; a state that this stream does not have is null."""
+    by_name = {name: (logical, array) for name, logical, array in columns}
+    ordered: Columns = [columns[0]]
+    for name in spec.states:
+        if name in by_name:
+            ordered.append((name, *by_name[name]))
+        else:
+            ordered.append((name, Scalar("null"), pa.nulls(n)))
+    if UNDECODED in by_name:
+        ordered.append((UNDECODED, *by_name[UNDECODED]))
+    return ordered
+
+
+def _record_batches(
+    n: int, columns: Columns, options: ReadOptions, extra: list[tuple[str, npt.NDArray[Any]]]
+) -> Iterator[pa.RecordBatch]:
+    if n == 0:
+        return
+    arrays, fields = flatten(columns, options)
+    for name, values in extra:
+        arrays.append(pa.array(values.astype(np.int32)))
+        fields.append(pa.field(name, pa.int32()))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    for start in range(0, n, MAX_ROWS):
+        yield batch.slice(start, MAX_ROWS)
+
+
+@lru_cache(maxsize=64)
+def _parse_header(raw: bytes, base: int) -> KeyedHeader:
+    return read_keyed_header(Cursor(raw, base=base), end=len(raw))
+
+
+__all__ = ["Split", "TableScan", "read_split", "scan_table"]

@@ -1,0 +1,208 @@
+"""Values of keyed states as columns: one value for each entry, comma-joined lists, maps of one entry each.
+
+States whose values cannot be decoded because a part has no findable end are shown as the exact bytes of their frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.arrow.decode import Bytes, Positions, decode_column
+from statetool.arrow.from_plain import coded_error
+from statetool.errors import DecodeError
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.io.cursor import Cursor
+from statetool.kernels import program as ir
+from statetool.kernels import skip
+from statetool.kernels.codes import BAD_SEPARATOR, OK
+from statetool.serializers.base import Serializer
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.runtime import TtlAwareSerializer
+from statetool.types import ListType, LogicalType, MapType
+from statetool.types.options import ReadOptions
+
+
+def unwrap(serializer: Serializer) -> Serializer:
+    """Return the serializer behind wrappers that write nothing of their own."""
+    while isinstance(serializer, TtlAwareSerializer):
+        serializer = serializer.wrapped
+    return serializer
+
+
+class StateShape:
+    """What the value part of a keyed state is made of.
+
+    ``element`` is the serializer of a list's elements or a map's values, or of the whole value of other kinds;
+    ``user_key`` that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
+    """
+
+    def __init__(self, meta: StateMeta) -> None:
+        self.name = meta.name
+        self.kind = meta.kind
+        self.user_key: Serializer | None = None
+        value = unwrap(meta.value)
+        if meta.backend_type == KEY_VALUE_V2:
+            self.element = value
+            self.user_key = meta.serializers.get("USER_KEY_SERIALIZER")
+        elif self.kind == "list":
+            self.element = self._nested(meta, value, 1)[0]
+        elif self.kind == "map":
+            self.user_key, self.element = self._nested(meta, value, 2)
+        else:
+            self.element = value
+        self.framed_bytes = unreadable(self.element, tail=self.kind != "list")
+        if self.framed_bytes:
+            self.element = OpaqueSerializer(b"", self.element.type_name)
+        if self.user_key is not None and unreadable(self.user_key, tail=True):
+            self.user_key = OpaqueSerializer(b"", self.user_key.type_name)
+
+    @staticmethod
+    def _nested(meta: StateMeta, value: Serializer, n: int) -> tuple[Any, ...]:
+        parts = tuple(unwrap(s) for _, s in value.children())
+        if len(parts) != n:
+            if isinstance(value, OpaqueSerializer) or value.framed_only:
+                return (value,) * n
+            raise DecodeError(f"a {meta.kind} state whose serializer is {value.type_name}").at(state=meta.name)
+        return parts
+
+    @property
+    def logical(self) -> LogicalType:
+        """Type of the state's column in the keyed-state table."""
+        if self.kind == "list" and not self.framed_bytes:
+            return ListType(self.element.logical)
+        if self.kind == "map" and self.user_key is not None:
+            return MapType(self.user_key.logical, self.element.logical)
+        return self.element.logical
+
+
+def unreadable(serializer: Serializer, *, tail: bool) -> bool:
+    """Tell whether some part has no findable end and does not end the frame either."""
+    if serializer.framed_only and not serializer.children():
+        return not tail
+    op = serializer.program()
+    return _program_unreadable(op, tail) or any(
+        unreadable(s, tail=tail and i == len(serializer.children()) - 1)
+        for i, (_, s) in enumerate(serializer.children())
+    )
+
+
+def _program_unreadable(op: ir.Op, tail: bool) -> bool:
+    if isinstance(op, ir.Rest):
+        return not tail
+    if isinstance(op, ir.Repeated | ir.Pairs):
+        # Elements are found by kernels or not at all.
+        return any(skip.compile_skip(child) is None for child in ir.children(op))
+    parts = ir.children(op)
+    return any(_program_unreadable(part, tail and i == len(parts) - 1) for i, part in enumerate(parts))
+
+
+def decode_framed(
+    serializer: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> pa.Array:
+    """Decode values that must fill their frames exactly."""
+    array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
+    check_filled(after, end)
+    return array
+
+
+def check_filled(after: Positions, end: Positions) -> None:
+    """Raise unless every value ended where its frame does."""
+    bad = np.flatnonzero(after != end)
+    if len(bad):
+        i = int(bad[0])
+        raise DecodeError(
+            f"{int(end[i] - after[i])} bytes trail behind a value",
+            hint="the bytes do not belong to the serializer that the header names",
+        ).at(offset=int(after[i]))
+
+
+def split_joined(
+    element: Serializer, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find the elements of comma-joined lists: counts of each list, starts and ends of all elements."""
+    prog = skip.compile_skip(element.program())
+    if prog is None:
+        return _split_joined_slowly(element.skip, data, pos, end)
+    counts = np.empty_like(pos)
+    code, index = skip.joined_counts(data, prog, pos, end, counts)
+    if code != OK:
+        raise coded_error(int(code)).at(offset=int(pos[index]))
+    total = int(counts.sum())
+    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    skip.joined_positions(data, prog, pos, end, counts, starts, ends)
+    return counts, starts, ends
+
+
+def _split_joined_slowly(
+    skip_value: Callable[[Cursor], None], data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    counts, starts, ends = [], [], []
+    view = memoryview(data)
+    for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
+        c = Cursor(view, first, stop)
+        n = 0
+        while True:
+            starts.append(c.pos)
+            skip_value(c)
+            ends.append(c.pos)
+            n += 1
+            if c.left == 0:
+                break
+            if c.u1() != 0x2C:
+                raise coded_error(BAD_SEPARATOR).at(offset=c.pos - 1)
+        counts.append(n)
+    return tuple(np.array(x, dtype=np.int64) for x in (counts, starts, ends))  # type: ignore[return-value]
+
+
+def map_values(
+    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
+    """Decode the values of map entries (bool is null, value), and tell which are kept when expired ones are hidden."""
+    short = np.flatnonzero(pos >= end)
+    if len(short):
+        raise DecodeError("a map entry without its null flag").at(offset=int(pos[short[0]]))
+    flags = data[pos]
+    bad = np.flatnonzero(flags > 1)
+    if len(bad):
+        raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
+    some = np.flatnonzero(flags == 0)
+    decoder_pos, decoder_end = pos[some] + 1, end[some]
+    array, after = decode_column(element.program(), element.logical, data, decoder_pos, decoder_end, options)
+    check_filled(after, decoder_end)
+    if len(some) < len(pos):
+        places = np.full(len(pos), -1, dtype=np.int64)
+        places[some] = np.arange(len(some))
+        array = array.take(pa.array(places, mask=places < 0))
+    return array, kept_map_values(element, data, pos, flags == 0, options)
+
+
+def kept_map_values(
+    element: Serializer, data: Bytes, pos: Positions, there: npt.NDArray[np.bool_], options: ReadOptions
+) -> npt.NDArray[np.bool_] | None:
+    """Tell which map values had not expired; ``None`` where all are shown."""
+    if options.ttl != "hide_expired" or not isinstance(element.program(), ir.Ttl):
+        return None
+    kept = np.ones(len(pos), dtype=np.bool_)
+    kept[there] = _fresh(data, pos[there] + 1, options)
+    return kept
+
+
+def kept_elements(
+    element: Serializer, data: Bytes, starts: Positions, options: ReadOptions
+) -> npt.NDArray[np.bool_] | None:
+    """Tell which list elements (or whole values) had not expired; ``None`` where all are shown."""
+    if options.ttl != "hide_expired" or not isinstance(element.program(), ir.Ttl):
+        return None
+    return _fresh(data, starts, options)
+
+
+def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
+    assert options.ttl_ms is not None and options.now_ms is not None
+    raw = data[pos[:, None] + np.arange(8)].astype(np.uint8)
+    access = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
+    return np.asarray(access > options.now_ms - options.ttl_ms)

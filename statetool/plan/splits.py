@@ -1,0 +1,153 @@
+"""Cut a table's bytes into splits: runs of key groups of about a target size, whatever the job's parallelism was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.keyed.canonical import KeyGroupRange
+from statetool.formats.stream import Stream
+from statetool.plan.inventory import KeyedPart, OperatorInventory, key_group_sizes
+from statetool.types.options import ReadOptions
+
+TARGET_BYTES: Final = 64 << 20
+MEMORY_BYTES: Final = 128 << 20
+TableKind = Literal["keyed_state", "state", "timers", "windows", "operator_state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """What a read wants; the same for all of its splits.
+
+    ``states`` are the names of the states involved (for timers those of the timer states). ``keys`` are encoded keys to
+    keep. ``columns`` is the schema's ``name: type`` text, which every stream must agree with.
+    """
+
+    operator: str
+    table: TableKind
+    states: tuple[str, ...]
+    options: ReadOptions
+    max_parallelism: int
+    keys: tuple[bytes, ...] | None = None
+    key_group_column: bool = False
+    subtask_column: bool = False
+    memory_bytes: int = MEMORY_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedSplit:
+    """Some key groups of one stream; picklable and self-contained."""
+
+    spec: TableSpec
+    stream: Stream
+    header_bytes: int
+    key_groups: tuple[KeyGroupRange, ...]
+    subtask: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(g.size_bytes for g in self.key_groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSplit:
+    """One operator state of one subtask; ``offsets`` are where its elements start, ``bounds`` those of all states."""
+
+    spec: TableSpec
+    stream: Stream
+    header_bytes: int
+    offsets: tuple[int, ...]
+    bounds: tuple[int, ...]
+    subtask: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.stream.size_bytes
+
+
+Split = KeyedSplit | OperatorSplit
+
+
+def plan_keyed(
+    operator: OperatorInventory, spec: TableSpec, *, groups: frozenset[int] | None, target_bytes: int = TARGET_BYTES
+) -> list[KeyedSplit]:
+    """Plan the splits of a table of keyed state.
+
+    Parameters
+    ----------
+    groups
+        Key groups to read, ``None`` for all.
+
+    Raises
+    ------
+    UnsupportedError
+        Keyed state that is not in a canonical stream.
+    """
+    splits = []
+    for part in operator.keyed_parts:
+        _check_canonical(operator, part)
+        ranges = [
+            KeyGroupRange(number, offset, size)
+            for number, offset, size in key_group_sizes(part)
+            if size and (groups is None or number in groups)
+        ]
+        ranges.sort(key=lambda r: r.offset)
+        header_bytes = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
+        for run in _runs(ranges, target_bytes):
+            splits.append(
+                KeyedSplit(
+                    spec=spec, stream=part.stream, header_bytes=header_bytes, key_groups=tuple(run), subtask=part.subtask
+                )
+            )
+    return splits
+
+
+def _check_canonical(operator: OperatorInventory, part: KeyedPart) -> None:
+    if part.tag != 7:
+        raise UnsupportedError(
+            f"keyed state of handle tag {part.tag} (heap or full RocksDB snapshot) cannot be read yet",
+            hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
+        ).at(operator=operator.label, file=part.stream.file)
+
+
+def _runs(ranges: Iterable[KeyGroupRange], target_bytes: int) -> Iterable[list[KeyGroupRange]]:
+    run: list[KeyGroupRange] = []
+    size = 0
+    for r in ranges:
+        if run and size + r.size_bytes > target_bytes:
+            yield run
+            run, size = [], 0
+        run.append(r)
+        size += r.size_bytes
+    if run:
+        yield run
+
+
+def plan_operator_state(operator: OperatorInventory, spec: TableSpec, *, one_copy: bool) -> list[OperatorSplit]:
+    """Plan the splits of an operator state: one a subtask, or the first subtask alone where all hold the same."""
+    (name,) = spec.states
+    splits = []
+    for part in operator.operator_parts:
+        offsets = part.offsets.get(name)
+        if not offsets:
+            continue
+        bounds = tuple(sorted({o for some in part.offsets.values() for o in some}))
+        if bounds[-1] > part.stream.size_bytes or bounds[0] < 0:
+            raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
+                file=part.stream.file, operator=operator.label, state=name
+            )
+        splits.append(
+            OperatorSplit(
+                spec=spec,
+                stream=part.stream,
+                header_bytes=bounds[0],
+                offsets=offsets,
+                bounds=bounds,
+                subtask=part.subtask,
+            )
+        )
+        if one_copy:
+            break
+    return splits
