@@ -18,7 +18,6 @@ from statetool.serializers.composite import CompositeSerializer, check_last, com
 from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
-
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 

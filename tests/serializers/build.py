@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from statetool.io.output import Output
@@ -120,9 +121,9 @@ def optional_map(*entries: tuple[str, bytes | None, Snapshot | None]) -> bytes:
 
 def pojo(
     cls: str,
-    fields: dict[str, Snapshot | None],
-    registered: dict[str, Snapshot] | None = None,
-    others: dict[str, Snapshot] | None = None,
+    fields: Mapping[str, Snapshot | None],
+    registered: Mapping[str, Snapshot] | None = None,
+    others: Mapping[str, Snapshot] | None = None,
     *,
     removed: tuple[str, ...] = (),
 ) -> bytes:

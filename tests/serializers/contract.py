@@ -64,7 +64,7 @@ class SerializerContract:
 
     def test_inside_of_others(self, case: Case) -> None:
         """Elements of lists, keys and values of maps, fields of tuples, nullable values."""
-        s, frames, values = _load(case)
+        s, _, values = _load(case)
         first = build.INT
         for snapshot, value in (
             (build.list_of(s), values),
