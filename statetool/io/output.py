@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from statetool.errors import EncodeError
 
+_U1: Final = struct.Struct(">B")
+_I1: Final = struct.Struct(">b")
+_I2: Final = struct.Struct(">h")
+_U2: Final = struct.Struct(">H")
+_I4: Final = struct.Struct(">i")
+_I8: Final = struct.Struct(">q")
+_F4: Final = struct.Struct(">f")
+_F8: Final = struct.Struct(">d")
+
 
 class Output(bytearray):
-    """A byte buffer with Java's ``DataOutput`` methods."""
+    """A byte buffer with Java's ``DataOutput`` methods.
+
+    A number that does not fit raises :class:`~statetool.errors.EncodeError`.
+    """
+
+    def _pack(self, packer: struct.Struct, v: float) -> None:
+        try:
+            self += packer.pack(v)
+        except (struct.error, OverflowError) as e:
+            raise EncodeError(f"{v!r} cannot be written: {e}") from e
 
     def bool(self, v: bool) -> None:
         self.append(1 if v else 0)
 
     def u1(self, v: int) -> None:
-        self += struct.pack(">B", v)
+        self._pack(_U1, v)
 
     def i1(self, v: int) -> None:
-        self += struct.pack(">b", v)
+        self._pack(_I1, v)
 
     def i2(self, v: int) -> None:
-        self += struct.pack(">h", v)
+        self._pack(_I2, v)
 
     def u2(self, v: int) -> None:
-        self += struct.pack(">H", v)
+        self._pack(_U2, v)
 
     def i4(self, v: int) -> None:
-        self += struct.pack(">i", v)
+        self._pack(_I4, v)
 
     def i8(self, v: int) -> None:
-        self += struct.pack(">q", v)
+        self._pack(_I8, v)
 
     def f4(self, v: float) -> None:
-        self += struct.pack(">f", v)
+        self._pack(_F4, v)
 
     def f8(self, v: float) -> None:
-        self += struct.pack(">d", v)
+        self._pack(_F8, v)
 
     def bytes4(self, v: bytes | bytearray | memoryview) -> None:
         self.i4(len(v))

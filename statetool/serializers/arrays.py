@@ -11,7 +11,7 @@ from statetool.io.output import Output
 from statetool.kernels.program import Counted, Flagged, Op, PerRecord, Repeated
 from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_resilient_list, write_nested
 from statetool.types import ListType, LogicalType, Scalar
@@ -20,16 +20,14 @@ _ELEMENTS: Final = {t.name: t for t in BASIC}
 _PRIMITIVES: Final = ("Boolean", "Short", "Int", "Long", "Float", "Double", "Char")
 
 
-def _array_of(element: SimpleType) -> tuple[Callable[[Cursor], Any], Callable[[Output, Any], None]]:
+def _array_of(name: str, element: SimpleType) -> tuple[Callable[[Cursor], Any], Callable[[Output, Any], None]]:
     at_least = max(element.length, 1)
 
     def decode(c: Cursor) -> list[Any]:
         return [element.decode(c) for _ in range(c.count("array elements", at_least=at_least))]
 
     def encode(out: Output, value: Any) -> None:
-        if value is None:
-            raise EncodeError("null in an array type that has no null")
-        out.i4(len(value))
+        out.i4(len(sequence(value, name)))
         for item in value:
             element.encode(out, item)
 
@@ -37,7 +35,7 @@ def _array_of(element: SimpleType) -> tuple[Callable[[Cursor], Any], Callable[[O
 
 
 def _array_type(name: str, element: SimpleType) -> SimpleType:
-    decode, encode = _array_of(element)
+    decode, encode = _array_of(name, element)
     op = Repeated(element.op) if element.op is not None else None
     return SimpleType(name=name, logical=ListType(element.logical), length=-1, decode=decode, encode=encode, op=op)
 
@@ -80,9 +78,7 @@ class GenericArraySerializer(CompositeSerializer):
             return [element.decode(c) if c.bool() else None for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
-        if value is None:
-            raise EncodeError("null in an array type that has no null")
-        out.i4(len(value))
+        out.i4(len(sequence(value, "array")))
         with inside("element"):
             for item in value:
                 out.bool(item is not None)

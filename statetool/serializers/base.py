@@ -93,7 +93,7 @@ class Serializer(ABC):
         """Describe the bytes to the kernels; types that kernels cannot serve decode record by record."""
         return PerRecord(self.decode)
 
-    def write_payload(self, out: Output) -> None:  # noqa: B027 - many snapshots have no payload
+    def write_payload(self, out: Output) -> None:
         """Append what follows class name and version in the snapshot."""
 
     def write_snapshot(self, out: Output) -> None:

@@ -136,7 +136,7 @@ def _packed(fmt: str) -> Callable[[Output, Any], None]:
     def encode(out: Output, value: Any) -> None:
         try:
             out += packer.pack(value)
-        except struct.error as e:
+        except (struct.error, OverflowError) as e:
             raise EncodeError(f"{value!r} cannot be written: {e}") from e
 
     return encode

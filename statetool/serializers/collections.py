@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
-
-
-def _not_null(value: Any, what: str) -> Any:
-    if value is None:
-        raise EncodeError(f"null in a {what}, which has no null")
-    return value
 
 
 def _count(c: Cursor, element: Serializer) -> int:
@@ -57,7 +50,7 @@ class ListSerializer(CompositeSerializer):
             return [element.decode(c) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i4(len(_not_null(value, "list")))
+        out.i4(len(sequence(value, "list")))
         with inside("element"):
             for item in value:
                 self.nested[0].encode(out, item)
@@ -81,7 +74,7 @@ class SetSerializer(ListSerializer):
             return [None if c.bool() else element.decode(c) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i4(len(_not_null(value, "set")))
+        out.i4(len(sequence(value, "set")))
         with inside("element"):
             for item in value:
                 out.bool(item is None)
@@ -121,8 +114,9 @@ class MapSerializer(CompositeSerializer):
         return pairs
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i4(len(_not_null(value, "map")))
-        for k, v in value:
+        out.i4(len(sequence(value, "map")))
+        for pair in value:
+            k, v = sequence(pair, "map entry", 2)
             with inside("key"):
                 self.encode_key(out, k)
             with inside("value"):

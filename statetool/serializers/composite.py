@@ -7,11 +7,10 @@ some classes add something.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from statetool.errors import StatetoolError, UnknownSerializerError
+from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
@@ -70,13 +69,35 @@ class CompositeSerializer(Serializer):
         write_nested(out, self.nested)
 
 
-@contextmanager
-def inside(step: str) -> Iterator[None]:
-    """Name the part of a type in which something goes wrong."""
-    try:
-        yield
-    except StatetoolError as error:
-        raise error.inside(step) from None
+class inside:
+    """Name the part of a type in which something goes wrong (a generator would cost more than most values)."""
+
+    __slots__ = ("step",)
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, StatetoolError):
+            error.inside(self.step)
+
+
+def sequence(value: Any, what: str, size: int | None = None) -> Sequence[Any]:
+    """Return ``value`` if it is a list or tuple (of ``size`` parts).
+
+    Raises
+    ------
+    EncodeError
+        It is something else.
+    """
+    if not isinstance(value, (list, tuple)):
+        raise EncodeError(f"{value!r} is not a value of a {what}")
+    if size is not None and len(value) != size:
+        raise EncodeError(f"{len(value)} values for the {size} parts of a {what}")
+    return value
 
 
 def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:

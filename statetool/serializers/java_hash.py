@@ -32,6 +32,14 @@ def hash_double(value: float) -> int:
     return hash_long(0x7FF8 << 48 if math.isnan(value) else int(struct.unpack(">q", struct.pack(">d", value))[0]))
 
 
+def is_float32(value: float) -> bool:
+    """Whether a double is exactly a float (as NaN is)."""
+    try:
+        return math.isnan(value) or struct.unpack(">f", struct.pack(">f", value))[0] == value
+    except OverflowError:
+        return False
+
+
 def hash_string(value: str) -> int:
     """``String.hashCode``, over UTF-16 units."""
     raw = value.encode("utf-16-be", "surrogatepass")

@@ -12,7 +12,7 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import EitherOf, Flagged, Op, PerRecord
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.types import LogicalType, StructType
 
 
@@ -124,7 +124,7 @@ class EitherSerializer(CompositeSerializer):
         return (value, None) if side == 0 else (None, value)
 
     def encode(self, out: Output, value: Any) -> None:
-        if value is None or sum(v is not None for v in value) != 1:
+        if sum(v is not None for v in sequence(value, "choice of two", 2)) != 1:
             raise EncodeError(f"exactly one of {' and '.join(self.steps)} must be there, found {value!r}")
         side = 0 if value[0] is not None else 1
         self.write_side(out, side)

@@ -15,7 +15,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import check_last, inside
+from statetool.serializers.composite import check_last, inside, sequence
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
@@ -137,8 +137,7 @@ class PojoSerializer(Serializer):
         if value is None:
             out.u1(_NULL)
             return
-        if len(value) != len(self._columns) + self.open:
-            raise EncodeError(f"{len(value)} values for {len(self._columns)} fields of {self.pojo_class}")
+        sequence(value, f"POJO {self.pojo_class}", len(self._columns) + self.open)
         row = dict(zip(self._columns, value, strict=False))
         cls = value[-1] if self.open else self.pojo_class
         if cls == self.pojo_class:

@@ -12,7 +12,7 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Masked, Op, PerRecord
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.types import Field, LogicalType, Scalar, StructType
@@ -60,12 +60,8 @@ class RowSerializer(CompositeSerializer):
         return tuple(values)
 
     def encode(self, out: Output, value: Any) -> None:
-        if value is None:
-            raise EncodeError("null in a row type that has no null")
-        values = value[: len(self.nested)]
+        values = sequence(value, "row", len(self.nested) + self.row_kind)[: len(self.nested)]
         flags = [v is None for v in values]
-        if len(value) != len(self.nested) + self.row_kind:
-            raise EncodeError(f"{len(value)} values for {len(self.nested)} fields and the row kind")
         if self.row_kind:
             if value[-1] not in ROW_KINDS:
                 raise EncodeError(f"{value[-1]!r} is not a row kind ({', '.join(ROW_KINDS)})")

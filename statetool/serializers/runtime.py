@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Constant, Fixed, Flipped, Op, PerRecord, Struct, Ttl
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sum_of_lengths
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_snapshot
 from statetool.types import LogicalType, Scalar, StructType, TtlType
@@ -28,10 +28,9 @@ def _read_window(c: Cursor) -> tuple[int, int]:
 
 
 def _write_window(out: Output, value: Any) -> None:
-    if value is None:
-        raise EncodeError("null is not a window")
-    out.i8(value[0])
-    out.i8(value[1])
+    start, end = sequence(value, "window", 2)
+    out.i8(start)
+    out.i8(end)
 
 
 def _read_zero(c: Cursor) -> None:
@@ -88,8 +87,11 @@ class TimerSerializer(CompositeSerializer):
         return tuple(values)
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i8(value[0] ^ _SIGN)
-        for (step, part), v in zip(self.children(), value[1:], strict=True):
+        timestamp, *parts = sequence(value, "timer", 3)
+        if not isinstance(timestamp, int):
+            raise EncodeError(f"{timestamp!r} is not the timestamp of a timer")
+        out.i8(timestamp ^ _SIGN)
+        for (step, part), v in zip(self.children(), parts, strict=True):
             with inside(step):
                 part.encode(out, v)
 
@@ -125,9 +127,10 @@ class TtlSerializer(CompositeSerializer):
             return last_access, self.value.decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i8(value[0])
+        last_access, kept = sequence(value, "value with its last access", 2)
+        out.i8(last_access)
         with inside("value"):
-            self.value.encode(out, value[1])
+            self.value.encode(out, kept)
 
     def program(self) -> Op:
         return Ttl(self.value.program())

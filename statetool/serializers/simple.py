@@ -6,10 +6,12 @@ Version 3 has nothing after the version word, version 2 (Flink 1.7) the serializ
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
@@ -59,7 +61,10 @@ class SimpleSerializer(Serializer):
         return self.spec.decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        self.spec.encode(out, value)
+        try:
+            self.spec.encode(out, value)
+        except (TypeError, AttributeError, UnicodeError, OverflowError, struct.error) as e:
+            raise EncodeError(f"{value!r} is not a value of {self.type_name}: {e}") from e
 
     def skip(self, c: Cursor) -> None:
         size = self.spec.size if self.spec.size is not None else self.length

@@ -12,11 +12,14 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaClass, read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Op, PerRecord, Struct
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sum_of_lengths
-from statetool.serializers.java_hash import hash_chain, hash_long, to_int32
+from statetool.kernels.program import Constant, Op, PerRecord, Struct
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
+from statetool.serializers.java_hash import hash_chain, hash_double, hash_float, hash_long, is_float32, to_int32
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, LogicalType, Scalar, StructType
+
+_SCALA_NUMBERS: Final = frozenset(Scalar(n) for n in ("int8", "int16", "int32", "int64", "float32", "float64"))
 
 
 class TupleSerializer(CompositeSerializer):
@@ -58,11 +61,8 @@ class TupleSerializer(CompositeSerializer):
         return tuple(values)
 
     def encode(self, out: Output, value: Any) -> None:
-        if value is None:
-            raise EncodeError("null in a tuple type that has no null")
-        if len(value) != len(self.nested):
-            raise EncodeError(f"{len(value)} values for {len(self.nested)} fields")
-        for (step, part), v in zip(self.children(), value, strict=True):
+        fields = sequence(value, "tuple", len(self.nested))
+        for (step, part), v in zip(self.children(), fields, strict=True):
             with inside(step):
                 part.encode(out, v)
 
@@ -100,16 +100,15 @@ class CaseClassSerializer(TupleSerializer):
         return to_int32(h ^ h >> 16)
 
 
-def _scala_hash(part: Any, value: Any) -> int:
-    """Scala's ``##``: numbers of equal value hash alike."""
-    if isinstance(value, float) and value.is_integer() and -(1 << 63) <= value < 1 << 63:
+def _scala_hash(part: Serializer, value: Any) -> int:
+    """Scala's ``##``: numbers of equal value hash alike, whatever their type."""
+    if part.logical not in _SCALA_NUMBERS:
+        return part.hash_code(value)
+    if isinstance(value, float):
+        if not value.is_integer() or not -(1 << 63) <= value < 1 << 63:
+            return hash_float(value) if is_float32(value) else hash_double(value)
         value = int(value)
-        if not -(1 << 31) <= value < 1 << 31:
-            return hash_long(value)
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
-        return value
-    return int(part.hash_code(value))
+    return int(value) if -(1 << 31) <= value < 1 << 31 else hash_long(value)
 
 
 def _decode_tuple0(c: Cursor) -> None:
@@ -117,13 +116,16 @@ def _decode_tuple0(c: Cursor) -> None:
         raise c.fail("expected the byte 42 of a Tuple0", pos=c.pos - 1)
 
 
-def _encode_tuple0(out: Output, value: None) -> None:
+def _encode_tuple0(out: Output, value: object) -> None:
+    if value is not None:
+        raise EncodeError(f"{value!r} in a type that only holds one value")
     out.u1(42)
 
 
 TUPLE0: Final = SimpleType(
-    name="Tuple0", logical=Scalar("null"), length=1, decode=_decode_tuple0, encode=_encode_tuple0, hash_code=lambda _: 0
-)
+    name="Tuple0", logical=Scalar("null"), length=1, nullable=True, op=Constant(1),
+    decode=_decode_tuple0, encode=_encode_tuple0, hash_code=lambda _: 0,
+)  # fmt: skip
 
 SNAPSHOTS: Final = {
     "Tuple0SerializerSnapshot": simple_readers((TUPLE0,))["Tuple0Serializer$Tuple0SerializerSnapshot"],

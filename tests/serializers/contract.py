@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from statetool.errors import StatetoolError, UnknownSerializerError
+from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import kernel_only
@@ -80,6 +80,13 @@ class SerializerContract:
             found = outer.decode(c)
             assert c.left == 0
             assert _json(outer, found) == _json(outer, value)
+
+
+    def test_what_it_cannot_hold_is_refused(self, case: Case) -> None:
+        s, _, _ = _load(case)
+        for value in (object(), (object(),) * 7, *(() if s.nullable else (None,))):
+            with pytest.raises(EncodeError):
+                s.encode(Output(), value)
 
 
 class FramedContract(SerializerContract):

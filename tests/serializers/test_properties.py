@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from tests.serializer_check import Case
 from tests.serializers.golden import generated
 from tests.serializers.strategies import typed_values
 
+# Strategies that are drawn have long names.
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 _SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 _CASES = [case for cases in generated().values() for case in cases]
 
