@@ -1,0 +1,319 @@
+"""What users hold: a savepoint and its operators.
+
+With a Spark session, tables are Spark DataFrames; without one, ``to_arrow`` and the ``..._batches`` methods give the same rows
+in this process, with no JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from statetool.errors import OptionError, UnknownNameError
+from statetool.plan.inventory import Inventory, OperatorInventory, StateInfo, suggest
+from statetool.types.options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from statetool.arrow.scan import TableScan
+
+KEYED_STATE = "keyed_state"
+TIMERS = "timers"
+METADATA_TABLES = ("operators", "states", "files", "key_groups")
+
+
+def load(
+    path: str,
+    spark: SparkSession | None = None,
+    *,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+) -> Savepoint:
+    """Open a savepoint or checkpoint.
+
+    Parameters
+    ----------
+    path
+        Its directory, or its metadata file: a local path or any URI that fsspec can open.
+    spark
+        Session for the DataFrame methods; everything else works without.
+    uids
+        Names for operators of snapshots before Flink 2.0, which store only hashes of them.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        There is no snapshot.
+    FormatError
+        Its metadata is damaged.
+    """
+    return Savepoint(Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids)), spark)
+
+
+class Savepoint:
+    """An open snapshot. ``sp["uid"]`` is an operator; iteration gives their names."""
+
+    def __init__(self, inventory: Inventory, spark: SparkSession | None = None) -> None:
+        self._inventory = inventory
+        self._spark = spark
+
+    @property
+    def path(self) -> str:
+        """The path as it was given."""
+        return self._inventory.path
+
+    @property
+    def checkpoint_id(self) -> int:
+        """Id of the checkpoint; 0 for savepoints that the State Processor API wrote."""
+        return self._inventory.metadata.checkpoint_id
+
+    @property
+    def metadata_version(self) -> int:
+        """Version of the ``_metadata`` format, 2 to 6."""
+        return self._inventory.metadata.version
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """Operators by uid, or by hex id where no uid is known."""
+        found = {name: Operator(self._inventory, o, self._spark) for name, o in self._inventory.operators.items()}
+        return MappingProxyType(found)
+
+    def __getitem__(self, name: str) -> Operator:
+        return Operator(self._inventory, self._inventory.operator(name), self._spark)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._inventory.operators)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._inventory.operators
+
+    def __repr__(self) -> str:
+        return f"Savepoint({self.path!r}, {len(self._inventory.operators)} operators)"
+
+    def with_uids(self, uids: Iterable[str]) -> Savepoint:
+        """Return the savepoint with names for operators known by id only; each uid is hashed as Flink does.
+
+        Raises
+        ------
+        UnknownNameError
+            No operator has such a uid.
+        """
+        return Savepoint(self._inventory.with_uids(uids), self._spark)
+
+    def metadata_rows(self, table: str) -> list[Any]:
+        """Return the rows of ``operators``, ``states``, ``files`` or ``key_groups`` as records."""
+        operators = self._inventory.operators.values()
+        match table:
+            case "operators":
+                return [o.row() for o in operators]
+            case "states":
+                return [s for o in operators for s in o.states]
+            case "files":
+                return [r for o in operators for r in o.file_rows()]
+            case "key_groups":
+                return [r for o in operators for r in o.key_group_rows()]
+        raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
+
+    def to_arrow(self, table: str) -> pa.Table:
+        """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``) as Arrow, with no JVM."""
+        from statetool.arrow.metadata import metadata_table
+
+        return metadata_table(table, self.metadata_rows(table))
+
+    def _metadata_frame(self, table: str) -> DataFrame:
+        from statetool.spark.frames import metadata_frame
+
+        return metadata_frame(_session(self._spark), self.to_arrow(table))
+
+    def files(self) -> DataFrame:
+        """Return every piece of state and where it lies."""
+        return self._metadata_frame("files")
+
+    def states(self) -> DataFrame:
+        """Return every state with its types."""
+        return self._metadata_frame("states")
+
+    def key_groups(self) -> DataFrame:
+        """Return every key group with its size on disk."""
+        return self._metadata_frame("key_groups")
+
+    def register(self, prefix: str) -> list[str]:
+        """Make temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
+
+        Returns
+        -------
+        list of str
+            Names of the views; characters that SQL names cannot have are underscores in them.
+
+        Raises
+        ------
+        OptionError
+            Two tables would get the same name.
+        """
+        from statetool.spark.frames import register_views
+
+        tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
+        return register_views(_session(self._spark), prefix, tables)
+
+
+class Operator:
+    """One operator of a savepoint: a namespace of tables."""
+
+    def __init__(self, inventory: Inventory, operator: OperatorInventory, spark: SparkSession | None) -> None:
+        self._inventory = inventory
+        self._operator = operator
+        self._spark = spark
+
+    @property
+    def name(self) -> str:
+        """The uid, or the operator id where no uid is known."""
+        return self._operator.label
+
+    @property
+    def uid(self) -> str | None:
+        """The uid, if it is stored or was given."""
+        return self._operator.uid or None
+
+    @property
+    def operator_id(self) -> str:
+        """The 32 hex digits of the operator id."""
+        return self._operator.state.operator_id
+
+    @property
+    def parallelism(self) -> int:
+        """Parallelism of the job."""
+        return self._operator.state.parallelism
+
+    @property
+    def max_parallelism(self) -> int:
+        """Number of key groups."""
+        return self._operator.state.max_parallelism
+
+    @property
+    def states(self) -> Mapping[str, StateInfo]:
+        """States by name, with kind, types, and whether they can be decoded."""
+        return MappingProxyType({s.name: s for s in self._operator.states})
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables that the operator has: ``keyed_state``, ``timers``, and each state's long form."""
+        states = self._operator.states
+        keyed = [s for s in states if s.scope == "keyed"]
+        void = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
+        tables = [KEYED_STATE] if void else []
+        if any(s.kind == "timers" for s in keyed):
+            tables.append(TIMERS)
+        return tables + [s.name for s in states if s.kind != "timers"]
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name!r}, tables={self.tables})"
+
+    # ---- Spark --------------------------------------------------------------------------------
+
+    def keyed_state(
+        self, states: Sequence[str] | None = None, *, keys: Sequence[Any] | None = None, **options: Any
+    ) -> DataFrame:
+        """Return one row a key: ``key`` and a column for each state without a namespace.
+
+        Parameters
+        ----------
+        states
+            States wanted; others are skipped undecoded.
+        keys
+            Keys wanted; only their key groups are read. A filter on ``key`` does the same (PySpark 4).
+        **options
+            ``ttl``, ``ttl_ms``, ``now_ms``, ``nanos``, ``decimals``, ``on_error``
+            (:class:`statetool.types.options.ReadOptions`), ``key_group=True`` for a column with the key group,
+            ``split_bytes`` and ``memory_bytes``.
+
+        Raises
+        ------
+        UnknownNameError, OptionError, UnsupportedError
+        """
+        return self._frame(KEYED_STATE, states=states, keys=keys, **options)
+
+    def state(self, name: str, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
+        """Return one state in long form.
+
+        Keyed: ``key``, ``namespace`` where there is one, ``list_index`` or ``map_key``, ``value``. List and union state:
+        ``value``; broadcast state: ``key``, ``value``; ``subtask=True`` adds the subtask.
+        """
+        return self._frame(name, keys=keys, **options)
+
+    def windows(self, name: str, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
+        """Return the contents of windows: the long form of a state whose namespace is a window."""
+        self._check_window(name)
+        return self._frame(name, keys=keys, **options)
+
+    def timers(self, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
+        """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``domain`` (event, processing), ``service``."""
+        return self._frame(TIMERS, keys=keys, **options)
+
+    def _frame(self, table: str, **arguments: Any) -> DataFrame:
+        from statetool.spark.frames import table_frame
+
+        spark = _session(self._spark)
+        return table_frame(spark, self._inventory, self._operator, table, **arguments)
+
+    def _check_window(self, name: str) -> None:
+        info = self.states.get(name)
+        if info is not None and (info.namespace_type is None or not info.namespace_type.endswith("Window")):
+            raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
+
+    # ---- Arrow --------------------------------------------------------------------------------
+
+    def scan(self, table: str, **arguments: Any) -> TableScan:
+        """Plan a table (arguments of :func:`statetool.arrow.scan.scan_table`, and of ``ReadOptions``)."""
+        from statetool.arrow.scan import scan_table
+
+        return scan_table(self._operator, table, **split_options(arguments))
+
+    def batches(self, table: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
+        """Read a table in this process, batch by batch, with no JVM."""
+        return self.scan(table, **arguments).batches()
+
+    def keyed_state_batches(self, **arguments: Any) -> Iterator[pa.RecordBatch]:
+        """Read ``keyed_state`` in this process, batch by batch, with no JVM."""
+        return self.batches(KEYED_STATE, **arguments)
+
+    def to_arrow(self, table: str = KEYED_STATE, **arguments: Any) -> pa.Table:
+        """Read a whole table into memory, with no JVM."""
+        import pyarrow as pa
+
+        scan = self.scan(table, **arguments)
+        return pa.Table.from_batches(scan.batches(), schema=scan.schema)
+
+
+_READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
+
+
+def split_options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Gather the fields of ``ReadOptions`` among keyword arguments into ``options``.
+
+    Raises
+    ------
+    OptionError
+        An option that does not exist.
+    """
+    others = ("states", "keys", "key_group", "subtask", "split_bytes", "memory_bytes", "options")
+    for name in arguments:
+        if name not in _READ_OPTIONS and name not in others:
+            raise OptionError(f"no option {name!r}", hint=suggest(name, (*_READ_OPTIONS, *others)))
+    rest = {k: v for k, v in arguments.items() if k not in _READ_OPTIONS}
+    reads = {k: v for k, v in arguments.items() if k in _READ_OPTIONS}
+    if reads:
+        rest["options"] = ReadOptions(**reads)
+    return rest
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    if spark is not None:
+        return spark
+    from statetool.spark.session import active_session
+
+    return active_session()

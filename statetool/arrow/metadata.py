@@ -1,0 +1,30 @@
+"""Metadata tables as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.plan.inventory import FileRow, KeyGroupRow, OperatorRow, StateInfo
+
+_RECORDS: Final = {"operators": OperatorRow, "states": StateInfo, "files": FileRow, "key_groups": KeyGroupRow}
+_TYPES: Final = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+
+
+def metadata_schema(table: str) -> pa.Schema:
+    """Return the schema of ``operators``, ``states``, ``files`` or ``key_groups``."""
+    columns = []
+    for field in fields(_RECORDS[table]):
+        text = str(field.type)
+        optional = text.endswith("| None")
+        kind = _TYPES.get(text.removesuffix(" | None"), pa.string())
+        columns.append(pa.field(field.name, kind, nullable=optional))
+    return pa.schema(columns)
+
+
+def metadata_table(table: str, rows: Sequence[Any]) -> pa.Table:
+    """Return records of the inventory as a table."""
+    return pa.Table.from_pylist([asdict(r) for r in rows], schema=metadata_schema(table))

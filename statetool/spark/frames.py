@@ -1,0 +1,82 @@
+"""Tables as DataFrames.
+
+On PySpark 4 a table is read by the data source ``flink-state``, so that filters on ``key`` prune; on 3.5 by ``mapInArrow`` over
+one row a split. Planning runs on the driver, :func:`statetool.arrow.scan.read_split` in tasks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from statetool.arrow.scan import TableScan, read_split, scan_table
+from statetool.errors import OptionError
+from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.spark.guard import checked
+from statetool.spark.schema import spark_schema
+from statetool.spark.session import has_data_sources, register
+from statetool.types.options import ReadOptions
+
+_READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
+
+
+def table_frame(
+    spark: Any, inventory: Inventory, operator: OperatorInventory, table: str, **arguments: Any
+) -> Any:
+    """Return a table of an operator as a DataFrame."""
+    given = {k: v for k, v in arguments.items() if v is not None}
+    reads = {k: given.pop(k) for k in _READ_OPTIONS if k in given}
+    # Planned here as well, so that mistakes show before Spark is involved.
+    scan = scan_table(operator, table, options=ReadOptions(**reads), **given)
+    if "keys" in given or not has_data_sources():
+        return scan_frame(spark, scan)
+    register(spark)
+    reader = spark.read.format("flink-state").option("operatorId", operator.state.operator_id).option("table", table)
+    for name, value in {**reads, **given}.items():
+        reader = reader.option(name, json.dumps(list(value)) if name == "states" else str(value))
+    if inventory.rebase:
+        reader = reader.option("rebase", json.dumps(dict(inventory.rebase)))
+    return reader.load(inventory.path)
+
+
+def scan_frame(spark: Any, scan: TableScan) -> Any:
+    """Return a planned scan as a DataFrame, without the data source: one partition a split."""
+    schema = spark_schema(scan.schema)
+    splits = scan.splits
+    if not splits:
+        return spark.createDataFrame([], schema)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from checked(read_split(splits[number]))
+
+    return spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, schema)
+
+
+def metadata_frame(spark: Any, table: pa.Table) -> Any:
+    """Return a metadata table as a DataFrame."""
+    return spark.createDataFrame([tuple(r.values()) for r in table.to_pylist()], spark_schema(table.schema))
+
+
+def register_views(spark: Any, prefix: str, tables: Sequence[tuple[str, str, Any]]) -> list[str]:
+    """Make a temporary view of each ``(operator, table, Operator)``.
+
+    Raises
+    ------
+    OptionError
+        Two of them would have the same name.
+    """
+    names: dict[str, tuple[str, str]] = {}
+    for operator, table, _ in tables:
+        name = re.sub(r"\W", "_", f"{prefix}_{operator}_{table}").lower()
+        if name in names:
+            raise OptionError(f"{names[name]} and {(operator, table)} would both be the view {name}")
+        names[name] = (operator, table)
+    for name, (_, table, operator) in zip(names, tables, strict=True):
+        operator.state(table).createOrReplaceTempView(name)
+    return list(names)

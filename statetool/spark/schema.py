@@ -1,0 +1,54 @@
+"""Arrow schemas as Spark schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from statetool.errors import UnsupportedError
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """Return the Spark ``StructType`` of an Arrow schema."""
+    from pyspark.sql import types as t
+
+    return t.StructType([t.StructField(f.name, spark_type(f.type), f.nullable) for f in schema])
+
+
+def spark_type(kind: pa.DataType) -> Any:
+    """Return the Spark type of an Arrow type.
+
+    Raises
+    ------
+    UnsupportedError
+        Spark has no such type.
+    """
+    from pyspark.sql import types as t
+
+    simple = {
+        pa.bool_(): t.BooleanType(),
+        pa.int8(): t.ByteType(),
+        pa.int16(): t.ShortType(),
+        pa.int32(): t.IntegerType(),
+        pa.int64(): t.LongType(),
+        pa.float32(): t.FloatType(),
+        pa.float64(): t.DoubleType(),
+        pa.string(): t.StringType(),
+        pa.binary(): t.BinaryType(),
+        pa.null(): t.NullType(),
+        pa.date32(): t.DateType(),
+    }
+    if kind in simple:
+        return simple[kind]
+    if pa.types.is_timestamp(kind):
+        return t.TimestampNTZType() if kind.tz is None else t.TimestampType()
+    if pa.types.is_decimal(kind):
+        return t.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_list(kind):
+        return t.ArrayType(spark_type(kind.value_type))
+    if pa.types.is_map(kind):
+        return t.MapType(spark_type(kind.key_type), spark_type(kind.item_type))
+    if pa.types.is_struct(kind):
+        return t.StructType([t.StructField(f.name, spark_type(f.type), f.nullable) for f in kind])
+    raise UnsupportedError(f"Spark has no type for {kind}")
