@@ -40,6 +40,7 @@ class CompositeSerializer(Serializer):
         self.outer_version = outer_version
         self.outer = outer
         self.nested = nested
+        self._framed_only = any(part.framed_only for part in nested)
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return tuple(zip(self.steps, self.nested, strict=True))
@@ -59,7 +60,7 @@ class CompositeSerializer(Serializer):
 
     @property
     def framed_only(self) -> bool:
-        return any(part.framed_only for part in self.nested)
+        return self._framed_only
 
     def write_payload(self, out: Output) -> None:
         if self.snapshot_version >= 3:
@@ -127,7 +128,10 @@ def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...]
     def build(c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]) -> Serializer:
         if cls.arity is not None and len(parts) != cls.arity:
             raise c.fail(f"{name} has {len(parts)} nested serializers, expected {cls.arity}")
-        return cls(name, version, outer_version, outer, parts)
+        try:
+            return cls(name, version, outer_version, outer, parts)
+        except StatetoolError as error:
+            raise error.at(offset=c.offset) from error.__cause__
 
     def read(c: Cursor, name: str, version: int) -> Serializer:
         at = c.pos - 4

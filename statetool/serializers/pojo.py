@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError, UnknownSerializerError
+from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
@@ -46,6 +46,8 @@ class PojoSerializer(Serializer):
         self.fields = fields
         self.registered = registered
         self.others = others
+        self._others = dict(others)
+        self._framed_only = any(part.framed_only for _, part in self.children())
         self._columns = self._union()
         #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
@@ -61,7 +63,7 @@ class PojoSerializer(Serializer):
 
     @property
     def framed_only(self) -> bool:
-        return any(part.framed_only for _, part in self.children())
+        return self._framed_only
 
     @property
     def open(self) -> bool:
@@ -89,15 +91,11 @@ class PojoSerializer(Serializer):
         if flags == _NULL:
             return None
         if flags == _EXACT:
-            values: dict[str, Any] = {}
-            for name, part in self.fields:
-                with inside(name):
-                    values[name] = None if c.bool() else self._field(c, part, last=len(values) == len(self.fields) - 1)
-            return self._row(self.pojo_class, values)
+            return self._exact(c)
         if flags == _SUBCLASS:
             start = c.pos
             cls = c.utf()
-            part_of = dict(self.others).get(cls)
+            part_of = self._others.get(cls)
             if part_of is None:
                 raise c.fail(
                     f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe", pos=start
@@ -110,9 +108,23 @@ class PojoSerializer(Serializer):
             return self._sub_row(*self.registered[tag], c)
         raise c.fail(f"flags {flags:#04x} of a POJO are not 1, 2, 4 or 8", pos=c.pos - 1)
 
-    def _field(self, c: Cursor, part: Serializer, *, last: bool) -> Any:
-        check_last(c, part, last=last)
-        return part.decode(c)
+    def _exact(self, c: Cursor) -> tuple[Any, ...]:
+        values: list[Any] = []
+        last = len(self.fields) - 1
+        name = ""
+        try:
+            for name, part in self.fields:
+                if c.bool():
+                    values.append(None)
+                else:
+                    check_last(c, part, last=len(values) == last)
+                    values.append(part.decode(c))
+        except StatetoolError as error:
+            raise error.inside(name) from error.__cause__
+        if not self.open:
+            return tuple(values)
+        # Own fields are the first columns.
+        return (*values, *[None] * (len(self._columns) - len(values)), self.pojo_class)
 
     def _row(self, cls: str, values: dict[str, Any]) -> tuple[Any, ...]:
         row = tuple(values.get(n) for n in self._columns)
@@ -154,7 +166,7 @@ class PojoSerializer(Serializer):
                 out.u1(tag)
                 self._encode_sub(out, cls, part, row)
                 return
-        part_of = dict(self.others).get(cls)
+        part_of = self._others.get(cls)
         if part_of is None:
             raise EncodeError(f"{cls!r} is not {self.pojo_class} nor a subclass that the snapshot describes")
         out.u1(_SUBCLASS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Masked, Op, PerRecord
@@ -50,11 +50,15 @@ class RowSerializer(CompositeSerializer):
         mask = read_mask(c, len(self.nested) + 2 * self.row_kind)
         nulls = mask[2:] if self.row_kind else mask
         values: list[Any] = []
-        for (step, part), null in zip(self.children(), nulls, strict=True):
-            with inside(step):
-                if not null:
+        try:
+            for part, null in zip(self.nested, nulls, strict=True):
+                if null:
+                    values.append(None)
+                else:
                     check_last(c, part, last=all(nulls[len(values) + 1 :]))
-                values.append(None if null else part.decode(c))
+                    values.append(part.decode(c))
+        except StatetoolError as error:
+            raise error.inside(self.steps[len(values)]) from error.__cause__
         if self.row_kind:
             values.append(ROW_KINDS[mask[0] + 2 * mask[1]])
         return tuple(values)

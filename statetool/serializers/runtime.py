@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Constant, Fixed, Flipped, Op, PerRecord, Struct, Ttl
@@ -110,6 +110,8 @@ class TtlSerializer(CompositeSerializer):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        if self.nested[0].logical != Scalar("int64"):
+            raise FormatError(f"the last access of a TTL value is a {self.nested[0].type_name}, expected a Long")
         self.value = self.nested[1]
         self.length = sum_of_lengths(self.nested)
 
@@ -195,8 +197,9 @@ SNAPSHOTS: Final = {
     **_window_names(COUNT_WINDOW),
     **simple_readers((VOID_NAMESPACE,)),
     "TimerSerializerSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
-    "TimerSerializerConfigSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
+    "TimerSerializer$TimerSerializerConfigSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
     "TtlStateFactory$TtlSerializerSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
-    "TtlStateFactory$TtlSerializerConfigSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
+    # Up to Flink 1.7 this general class stands for TTL values, the only ones that used it.
+    "CompositeSerializer$ConfigSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
     "TtlAwareSerializerSnapshot": Reader(_read_ttl_aware),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaClass, read_java_stream
 from statetool.io.output import Output
@@ -54,10 +54,13 @@ class TupleSerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
         values: list[Any] = []
-        for step, part in self.children():
-            with inside(step):
-                check_last(c, part, last=len(values) == len(self.nested) - 1)
+        last = len(self.nested) - 1
+        try:
+            for part in self.nested:
+                check_last(c, part, last=len(values) == last)
                 values.append(part.decode(c))
+        except StatetoolError as error:
+            raise error.inside(self.steps[len(values)]) from error.__cause__
         return tuple(values)
 
     def encode(self, out: Output, value: Any) -> None:
