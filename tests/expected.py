@@ -235,7 +235,25 @@ def _one_value(name: str) -> _Encoder:
     return lambda value, s, style: {name: True} if style == "serializer" else None
 
 
+def _variant(value: Any, s: Any, style: Style) -> Any:
+    if style == "serializer" or value is None:
+        return _by_type(value, s.logical, style)
+    from pyspark.sql.types import VariantVal
+
+    return {"$variant": VariantVal(*value).toPython()}
+
+
+def _bitmap(value: Any, s: Any, style: Style) -> Any:
+    if style == "serializer" or value is None:
+        return _by_type(value, s.logical, style)
+    from pyroaring import BitMap
+
+    return {"$bitmap": list(BitMap.deserialize(value))}
+
+
 def _window(value: Any, s: Any, style: Style) -> Any:
+    if style == "savepoint" and isinstance(value, tuple):
+        return {"start": value[0], "end": value[1]}
     return {"$window": list(value) if isinstance(value, tuple) else value}
 
 
@@ -251,6 +269,8 @@ _BY_NAME: Final[dict[str, _Encoder]] = {
     "CountWindow": _window,
     "Tuple0": lambda value, s, style: {"$tuple": []} if style == "serializer" else [],
     "Java": lambda value, s, style: _java(value),
+    "Variant": _variant,
+    "Bitmap": _bitmap,
     "DeweyNumber": lambda value, s, style: ".".join(map(str, value)),
     "NullValueArray": lambda value, s, style: {"$nulls": value},
     "TransactionState": lambda value, s, style: dict(zip(("id", "producer", "epoch"), value, strict=True)),
@@ -305,7 +325,7 @@ def _pojo(value: Any, s: Any, style: Style) -> Any:
     fields = _pojo_fields(row, cls, s, style)
     if style == "serializer":
         return {"$class": cls, "fields": fields}
-    return {"$class": cls.rpartition("$")[2].rpartition(".")[2], **fields} if s.open else fields
+    return {"$class": cls, **fields} if s.open else fields
 
 
 def _pojo_fields(row: dict[str, Any], cls: str, s: Any, style: Style) -> dict[str, Any]:

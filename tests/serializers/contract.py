@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from statetool.arrow.decode import as_data, decode_column
+from statetool.arrow.from_plain import plain_to_arrow
+from statetool.arrow.types import arrow_type
 from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -14,12 +17,14 @@ from statetool.kernels.program import kernel_only
 from statetool.kernels.skip import compile_skip, skip_many
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import read_snapshot
+from statetool.types.options import ReadOptions
 from tests.expected import to_json
 from tests.serializer_check import Case, check
 from tests.serializers import build
 from tests.serializers.golden import generated
 
 _BASE = 1000
+_OPTIONS = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 
 
 class SerializerContract:
@@ -52,6 +57,18 @@ class SerializerContract:
         skip_many(data, program, starts, np.full_like(ends, len(data)), after)
         assert after.tolist() == ends.tolist()
 
+    def test_column_kernel_gives_the_same_values(self, case: Case) -> None:
+        s, frames, values = _load(case)
+        data = as_data(case.data or b"")
+        starts = np.array([a for a, _ in frames], np.int64)
+        ends = np.array([b for _, b in frames], np.int64)
+        column, after = decode_column(s.program(), s.logical, data, starts, ends, _OPTIONS)
+        plain = plain_to_arrow(values, s.logical, _OPTIONS)
+        assert column.type == plain.type == arrow_type(s.logical, _OPTIONS)
+        # NaN is not equal to itself, its text is.
+        assert repr(column.to_pylist()) == repr(plain.to_pylist())
+        assert after.tolist() == ends.tolist()
+
     def test_truncation_is_an_error_inside_of_what_is_there(self, case: Case) -> None:
         s, frames, _ = _load(case)
         for start, end in frames:
@@ -80,7 +97,6 @@ class SerializerContract:
             found = outer.decode(c)
             assert c.left == 0
             assert _json(outer, found) == _json(outer, value)
-
 
     def test_what_it_cannot_hold_is_refused(self, case: Case) -> None:
         s, _, _ = _load(case)

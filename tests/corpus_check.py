@@ -1,0 +1,339 @@
+"""Compare every row of the corpus's savepoints with what the corpus expects.
+
+``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both]``: DIR holds (at any depth) case folders with
+``case.json`` and ``expected.json``. One line a case, a last line ``cases=N passed=N``; exit 0 only when all pass.
+
+Values whose bytes only user code can read (Kryo's user classes, subclasses that a snapshot does not describe) must be there as
+exact bytes; the line of a case says how many rows that were (``raw``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import statetool
+from statetool.arrow.values import StateShape
+from statetool.errors import StatetoolError
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
+from statetool.types import Scalar
+from tests.expected import json_text, to_json
+from tests.plain import row_value
+
+ReadTable = Callable[..., pa.Table]
+OPTIONS = {"nanos": "companion", "decimals": "string"}
+
+
+class Case:
+    """One case folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.info = json.loads((folder / "case.json").read_text())
+        self.expected = json.loads((folder / "expected.json").read_text())
+
+    @property
+    def kind(self) -> str:
+        return str(self.info["kind"])
+
+    @property
+    def metadata(self) -> Path:
+        return self.folder / "snapshot" / self.info["metadata"]
+
+
+class Checker:
+    """Compares one case read one way."""
+
+    def __init__(self, case: Case, spark: Any) -> None:
+        self.case = case
+        self.spark = spark
+        self.savepoint = statetool.load(str(case.metadata), spark=spark)
+        self.rows = 0
+        self.raw = 0
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        by_id = {op.operator_id: op for op in self.savepoint.operators.values()}
+        if any("operator_id" not in o for o in self.case.expected["operators"].values()):
+            self.problems.append("expected values of SQL jobs and sources are not compared yet")
+            return
+        for label, wanted in self.case.expected["operators"].items():
+            op = by_id.get(wanted["operator_id"])
+            stateful = wanted.get("keyed_state") or wanted.get("operator_state")
+            if op is None:
+                if stateful:
+                    self.problems.append(f"{label}: operator is missing")
+                continue
+            if op.max_parallelism != wanted["max_parallelism"] or op.parallelism != wanted["parallelism"]:
+                self.problems.append(f"{label}: parallelism {op.parallelism} of {op.max_parallelism}")
+            try:
+                self.operator(op, wanted)
+            except StatetoolError as error:
+                self.problems.append(f"{label}: {error}")
+
+    def read(self, op: statetool.Operator, table: str, **arguments: Any) -> pa.Table:
+        if self.spark is None:
+            return op.to_arrow(table, **OPTIONS, **arguments)
+        frame = op.keyed_state(**OPTIONS, **arguments) if table == "keyed_state" else op.state(table, **OPTIONS, **arguments)
+        return frame.toArrow()
+
+    def operator(self, op: statetool.Operator, wanted: dict[str, Any]) -> None:
+        metas = {name: (h.key, meta) for name, (h, meta) in op._operator.keyed_states.items()}
+        keyed = wanted.get("keyed_state")
+        if keyed:
+            names = {n for n, (_, m) in metas.items() if m.kind != "timers"}
+            with_rows = {n for n, s in keyed["states"].items() if s["rows"]}
+            if with_rows - names or names - keyed["states"].keys():
+                self.problems.append(f"{op.name}: states {sorted(names)}, expected {sorted(keyed['states'])}")
+            for name in sorted(names & keyed["states"].keys()):
+                self.long_form(op, name, *metas[name], keyed["states"][name])
+            self.one_row_a_key(op, metas, keyed["states"])
+            self.timers(op, metas, keyed)
+        states = op._operator.operator_states
+        for name, expected in (wanted.get("operator_state") or {}).items():
+            if name not in states:
+                if expected["rows"]:
+                    self.problems.append(f"{op.name}.{name}: operator state is missing")
+                continue
+            self.operator_state(op, name, states[name], expected)
+
+    def compare(self, what: str, found: list[Any], expected: list[Any]) -> None:
+        left, right = Counter(map(json_text, found)), Counter(map(json_text, expected))
+        self.rows += len(expected)
+        if left != right:
+            extra, missing = list((left - right).elements()), list((right - left).elements())
+            self.problems.append(f"{what}: {len(extra)} unexpected {extra[:1]}, {len(missing)} missing {missing[:1]}")
+
+    # ---- keyed --------------------------------------------------------------------------------
+
+    def long_form(
+        self, op: statetool.Operator, name: str, key: Serializer, meta: StateMeta, wanted: dict[str, Any]
+    ) -> None:
+        what = f"{op.name}.{name}"
+        if meta.kind != wanted["kind"]:
+            self.problems.append(f"{what}: kind {meta.kind}, expected {wanted['kind']}")
+        shape = StateShape(meta)
+        if opaque(shape) or self.undescribed(op, name, wanted):
+            return  # compared through keyed_state, where the bytes are
+        groups: dict[str, list[Any]] = defaultdict(list)
+        heads: dict[str, dict[str, Any]] = {}
+        for row in self.read(op, name).to_pylist():
+            head: dict[str, Any] = {"key": self.json(row, "key", key)}
+            assert meta.namespace is not None
+            namespace = self.namespace(row, meta.namespace)
+            if namespace is not None:
+                head["namespace"] = namespace
+            value = self.json(row, "value", shape.element)
+            item: Any = value
+            if "map_key" in row:
+                assert shape.user_key is not None
+                item = [self.json(row, "map_key", shape.user_key), value]
+            elif "list_index" in row and row["list_index"] != len(groups[json_text(head)]):
+                self.problems.append(f"{what}: list index {row['list_index']} out of order")
+            text = json_text(head)
+            heads[text] = head
+            groups[text].append(item)
+        found = []
+        for text, items in groups.items():
+            if shape.kind == "map":
+                found.append({**heads[text], "value": sorted(items, key=lambda i: json_text(i[0]))})
+            elif shape.kind == "list":
+                found.append({**heads[text], "value": items})
+            else:
+                if len(items) != 1:
+                    self.problems.append(f"{what}: {len(items)} rows for {text}")
+                found.append({**heads[text], "value": items[0]})
+        self.compare(what, [in_order(name, r) for r in found], [in_order(name, r) for r in wanted["rows"]])
+
+    def one_row_a_key(
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], wanted: dict[str, Any]
+    ) -> None:
+        void = {
+            n: m for n, (_, m) in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
+        }
+        void = {n: m for n, m in void.items() if n in wanted}
+        if not void:
+            return
+        key = next(iter(metas.values()))[0]
+        table = self.read(op, "keyed_state", on_error="keep_raw")
+        found: dict[str, list[Any]] = {n: [] for n in void}
+        raw: Counter[str] = Counter()
+        for row in table.to_pylist():
+            head = self.json(row, "key", key)
+            undecoded = dict(row["_undecoded"] or ())
+            for name, meta in void.items():
+                if row[name] is None and name not in undecoded:
+                    continue
+                if name in undecoded or opaque(StateShape(meta)):
+                    raw[name] += 1
+                    found[name].append({"key": head})
+                    continue
+                namespace = {"namespace": n} if (n := self.namespace(row, meta.namespace)) is not None else {}
+                found[name].append({"key": head, **namespace, "value": self.json(row, name, whole(meta))})
+        for name in void:
+            rows = wanted[name]["rows"]
+            self.raw += raw[name]
+            if raw[name]:
+                skipped = {json_text(r["key"]) for r in found[name] if "value" not in r}
+                if not opaque(StateShape(void[name])) and not self.undescribed(op, name, wanted[name]):
+                    self.problems.append(f"{op.name}.{name}: {raw[name]} values could not be decoded")
+                rows = [r if json_text(r["key"]) not in skipped else {"key": r["key"]} for r in rows]
+            self.compare(
+                f"{op.name}.{name} (keyed_state)",
+                [in_order(name, r) for r in found[name]],
+                [in_order(name, r) for r in rows],
+            )
+
+    def undescribed(self, op: statetool.Operator, name: str, wanted: dict[str, Any]) -> bool:
+        """Tell whether rows are of classes that the snapshot says nothing about."""
+        type_names = json.dumps([repr(s.logical) for _, (_, m) in op._operator.keyed_states.items() for s in [m.value]])
+        described = described_classes(op._operator.keyed_states[name][1].value)
+        classes = {r["value"].get("$class") for r in wanted["rows"] if isinstance(r.get("value"), dict)} - {None}
+        return bool(type_names) and bool(classes - described) and bool(described)
+
+    def timers(
+        self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], keyed: dict[str, Any]
+    ) -> None:
+        timers = [(k, m) for k, m in metas.values() if m.kind == "timers"]
+        expected = {"event": keyed["event_time_timers"], "processing": keyed["processing_time_timers"]}
+        if not timers:
+            if any(expected.values()):
+                self.problems.append(f"{op.name}: timers are missing")
+            return
+        key = timers[0][0]
+        namespace = timers[0][1].value.children()[1][1]
+        found: dict[str, list[Any]] = {"event": [], "processing": []}
+        table = self.read(op, "timers") if self.spark is None else op.timers(**OPTIONS).toArrow()
+        for row in table.to_pylist():
+            found[row["domain"]].append(
+                {
+                    "key": self.json(row, "key", key),
+                    "namespace": self.namespace(row, namespace),
+                    "timestamp": row["timestamp"],
+                }
+            )
+        for domain, rows in expected.items():
+            rows = [{"key": r["key"], "namespace": r.get("namespace"), "timestamp": r["timestamp"]} for r in rows]
+            self.compare(f"{op.name} {domain} timers", found[domain], rows)
+
+    def namespace(self, row: dict[str, Any], serializer: Serializer | None) -> Any:
+        assert serializer is not None
+        if serializer.type_name == "GlobalWindow":
+            return "GlobalWindow"
+        return self.json(row, "namespace", serializer) if "namespace" in row else None
+
+    @staticmethod
+    def json(row: dict[str, Any], column: str, serializer: Serializer) -> Any:
+        return to_json(row_value(row, column, serializer.logical), serializer.logical, serializer)
+
+    # ---- operator state -----------------------------------------------------------------------
+
+    def operator_state(self, op: statetool.Operator, name: str, meta: StateMeta, wanted: dict[str, Any]) -> None:
+        what = f"{op.name}.{name} (operator state)"
+        if meta.kind != wanted["mode"]:
+            self.problems.append(f"{what}: mode {meta.kind}, expected {wanted['mode']}")
+        rows = self.read(op, name).to_pylist()
+        if any(s.framed_only for s in tree(meta.value)):
+            self.raw += len(rows)
+            self.compare(what, [None for _ in rows], [None for _ in wanted["rows"]])
+            return
+        found = [self.json(r, "value", meta.value) for r in rows]
+        if meta.kind == "broadcast":
+            key = meta.serializers["KEY_SERIALIZER"]
+            found = [[self.json(r, "key", key), v] for r, v in zip(rows, found, strict=True)]
+        self.compare(what, found, wanted["rows"])
+
+
+def tree(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and all below it."""
+    yield serializer
+    for _, child in serializer.children():
+        yield from tree(child)
+
+
+def described_classes(serializer: Serializer) -> set[str]:
+    """Return the classes of POJOs that a serializer can decode."""
+    found = set()
+    for s in tree(serializer):
+        if hasattr(s, "pojo_class"):
+            found.add(s.pojo_class)
+            found |= {n for n, _ in (*s.registered, *s.others)}  # type: ignore[attr-defined]
+    return found
+
+
+def opaque(shape: StateShape) -> bool:
+    """Tell whether a part of the state's value can only be read by user code."""
+    parts = [shape.element, *([shape.user_key] if shape.user_key is not None else [])]
+    return shape.framed_bytes or any(s.framed_only for p in parts for s in tree(p))
+
+
+def whole(meta: StateMeta) -> Serializer:
+    """Return the serializer of a state's whole value."""
+    return meta.value
+
+
+def in_order(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Give rows one order of members, and window sets (which have none) one order of elements."""
+    row = {k: row[k] for k in ("key", "namespace", "value") if k in row}
+    if name == "merging-window-set" and "value" in row:
+        row["value"] = sorted(row["value"], key=json_text)
+    return row
+
+
+def find_cases(root: Path, kinds: set[str] | None) -> list[Case]:
+    """Return the cases below a folder."""
+    cases = [Case(p.parent) for p in sorted(root.rglob("case.json")) if (p.parent / "expected.json").exists()]
+    return [c for c in cases if kinds is None or c.kind in kinds]
+
+
+def check_case(case: Case, vias: list[tuple[str, Any]]) -> tuple[bool, str]:
+    """Check one case each way and return whether it passed, and its line."""
+    words, passed = [], True
+    for via, spark in vias:
+        try:
+            checker = Checker(case, spark)
+            checker.run()
+            problems = checker.problems
+            words.append(f"{via}: rows={checker.rows} raw={checker.raw}")
+        except StatetoolError as error:
+            problems = [str(error)]
+        if problems:
+            passed = False
+            words.append(f"{via}: {len(problems)} problems: {' | '.join(problems[:3])}")
+    return passed, f"{'PASS' if passed else 'FAIL'} {case.folder.name} {'; '.join(words)}"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line and return its exit code."""
+    parser = argparse.ArgumentParser(prog="tests.corpus_check")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--kinds", help="comma-separated kinds, e.g. canonical")
+    parser.add_argument("--via", choices=("arrow", "spark", "both"), default="both")
+    given = parser.parse_args(arguments)
+    cases = find_cases(given.directory, set(given.kinds.split(",")) if given.kinds else None)
+    vias: list[tuple[str, Any]] = []
+    if given.via in ("arrow", "both"):
+        vias.append(("arrow", None))
+    if given.via in ("spark", "both"):
+        from statetool.spark.session import local_session
+
+        vias.append(("spark", local_session(cores="2")))
+    passed = 0
+    for case in cases:
+        good, line = check_case(case, vias)
+        passed += good
+        print(line, flush=True)
+    print(f"cases={len(cases)} passed={passed}")
+    return 0 if cases and passed == len(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
