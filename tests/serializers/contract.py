@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,8 +63,14 @@ class SerializerContract:
         data = as_data(case.data or b"")
         starts = np.array([a for a, _ in frames], np.int64)
         ends = np.array([b for _, b in frames], np.int64)
+        try:
+            plain = plain_to_arrow(values, s.logical, _OPTIONS)
+        except StatetoolError as e:
+            # Arrow maps have no null keys, whichever way they are made.
+            with pytest.raises(StatetoolError, match=re.escape(e.message)):
+                decode_column(s.program(), s.logical, data, starts, ends, _OPTIONS)
+            return
         column, after = decode_column(s.program(), s.logical, data, starts, ends, _OPTIONS)
-        plain = plain_to_arrow(values, s.logical, _OPTIONS)
         assert column.type == plain.type == arrow_type(s.logical, _OPTIONS)
         # NaN is not equal to itself, its text is.
         assert repr(column.to_pylist()) == repr(plain.to_pylist())
