@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.from_plain import coded_error, plain_to_arrow
+from statetool.arrow.from_plain import coded_error, null_key_error, plain_to_arrow
 from statetool.arrow.types import BIG_DECIMAL, BIG_INTEGER, arrow_type, column_arrays, column_fields
 from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
@@ -428,10 +428,7 @@ class _Decoder:
     ) -> pa.Array:
         """Return maps of ``counts`` entries each; null keys have no place in a map."""
         if keys.null_count:
-            raise DecodeError(
-                "a map with a null key, which Arrow and Spark maps cannot hold",
-                hint="read the state in its long form with op.state(name)",
-            ).at(offset=int(pos[0]) if len(pos) else 0)
+            raise null_key_error().at(offset=int(pos[0]) if len(pos) else 0)
         kind = arrow_type(logical, self.options)
         entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
         offsets = pa.py_buffer(_offsets(counts, pos))

@@ -48,6 +48,14 @@ def coded_error(code: int) -> DecodeError:
     return DecodeError(message, hint=hint)
 
 
+def null_key_error() -> DecodeError:
+    """Make the error for a map that Arrow and Spark cannot hold."""
+    return DecodeError(
+        "a map with a null key, which Arrow and Spark maps cannot hold",
+        hint="read the state in its long form with op.state(name)",
+    )
+
+
 def expired(last_access_ms: int, options: ReadOptions) -> bool:
     """Tell whether a value had expired, as ``ttl='hide_expired'`` sees it."""
     assert options.ttl_ms is not None and options.now_ms is not None
@@ -82,6 +90,8 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
         case ListType(element):
             return [to_python(v, element, options) for v in value if not _hidden(v, element, options)]
         case MapType(k, v):
+            if any(a is None for a, _ in value):
+                raise null_key_error()
             return [
                 (to_python(a, k, options), to_python(b, v, options)) for a, b in value if not _hidden(b, v, options)
             ]
