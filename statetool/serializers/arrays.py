@@ -115,6 +115,12 @@ def _read_config_named(c: Cursor, name: str, version: int) -> _ConfigNamedArrayS
     return serializer
 
 
+#: Element types by the name of the array type.
+ARRAY_ELEMENTS: Final = {
+    **{f"{n}PrimitiveArray": _ELEMENTS[n] for n in (*_PRIMITIVES, "Byte")},
+    "StringArray": STRING,
+}
+
 TYPES: Final = (
     *(_array_type(f"{n}PrimitiveArray", _ELEMENTS[n]) for n in _PRIMITIVES),
     _array_type("StringArray", STRING),

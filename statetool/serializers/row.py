@@ -13,8 +13,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Masked, Op, PerRecord
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
-from statetool.serializers.java_hash import to_int32
 from statetool.serializers.masks import read_mask, write_mask
+from statetool.serializers.row_hash import hash_row
 from statetool.types import Field, LogicalType, Scalar, StructType
 
 ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
@@ -78,14 +78,8 @@ class RowSerializer(CompositeSerializer):
                     part.encode(out, v)
 
     def hash_code(self, value: Any) -> int:
-        """``Row.hashCode``: 31 * kind + a deep hash; collections inside a row hash by a rule of their own."""
-        h = 1
-        for part, v in zip(self.nested, value, strict=False):
-            if isinstance(v, list):
-                return super().hash_code(value)
-            h = to_int32(31 * h + (0 if v is None else 31 + part.hash_code(v)))
-        kind = ROW_KINDS.index(value[-1]) if self.row_kind else 0
-        return to_int32(31 * kind + h)
+        """``Row.hashCode``; rows without a kind are inserts."""
+        return hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
 
     def program(self) -> Op:
         if self.framed_only:

@@ -32,7 +32,8 @@ class TupleSerializer(CompositeSerializer):
     def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Any, ...]) -> None:
         super().__init__(name, version, outer_version, outer, nested)
         self.steps = tuple(f"{self.prefix}{i + self.first}" for i in range(len(nested)))
-        self.length = sum_of_lengths(nested)
+        # TupleSerializerBase takes a field of length 0 (NullValue, VoidNamespace) for one that varies.
+        self.length = sum_of_lengths(nested) if all(part.length > 0 for part in nested) else -1
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> str:
@@ -109,7 +110,8 @@ def _scala_hash(part: Serializer, value: Any) -> int:
         return part.hash_code(value)
     if isinstance(value, float):
         if not value.is_integer() or not -(1 << 63) <= value < 1 << 63:
-            return hash_float(value) if is_float32(value) else hash_double(value)
+            single = part.logical == Scalar("float32") or is_float32(value)
+            return hash_float(value) if single else hash_double(value)
         value = int(value)
     return int(value) if -(1 << 31) <= value < 1 << 31 else hash_long(value)
 
