@@ -10,6 +10,7 @@ from typing import Any, Final
 from statetool.errors import MissingDependencyError
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+_REGISTERED: Final = "spark.statetool.registered"
 
 
 def check_java() -> None:
@@ -56,7 +57,7 @@ def local_session(*, cores: str = "*", name: str = "statetool") -> Any:
     builder = _spark_session().builder.appName(name)
     if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
         builder = builder.master(f"local[{cores}]")
-    return builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    return builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
 
 
 def _spark_session() -> Any:
@@ -91,6 +92,9 @@ def register(spark: Any) -> None:
         )
     from statetool.spark.sources import FlinkStateMetadataSource, FlinkStateSource
 
+    if spark.conf.get(_REGISTERED, None) == "true":
+        return
     spark.dataSource.register(FlinkStateSource)
     spark.dataSource.register(FlinkStateMetadataSource)
     spark.conf.set(_PUSHDOWN, "true")
+    spark.conf.set(_REGISTERED, "true")

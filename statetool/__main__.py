@@ -1,0 +1,5 @@
+"""``python -m statetool``."""
+
+from statetool.cli.main import main
+
+main()

@@ -1,0 +1,75 @@
+"""What ``statetool doctor`` looks at."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import statetool
+from statetool.errors import MissingDependencyError, StatetoolError
+
+_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "fsspec", "cramjam", "fastavro")
+_OLDEST_JAVA = 17
+
+
+def check_machine() -> list[dict[str, Any]]:
+    """Return findings about Python, packages and Java."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    findings = [_finding("python", sys.version_info >= (3, 10), version)]
+    for package in _PACKAGES:
+        try:
+            findings.append(_finding(package, True, importlib.metadata.version(package)))
+        except importlib.metadata.PackageNotFoundError:
+            findings.append(_finding(package, False, f"not installed: pip install {package}"))
+    return [*findings, _java()]
+
+
+def _java() -> dict[str, Any]:
+    from statetool.spark.session import check_java
+
+    try:
+        check_java()
+    except MissingDependencyError as error:
+        return _finding("java", False, str(error))
+    java = shutil.which("java")
+    if java is None:
+        return _finding("java", True, "JAVA_HOME")
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    words = shown.split('"')[1] if '"' in shown else shown.strip()
+    major = words.split(".")[0]
+    fine = major.isdigit() and int(major) >= _OLDEST_JAVA
+    return _finding("java", fine, words if fine else f"{words}: Spark 4 needs Java {_OLDEST_JAVA} or later")
+
+
+def check_snapshot(path: str) -> list[dict[str, Any]]:
+    """Return findings about a snapshot: files that are missing or short, states that cannot be decoded."""
+    from statetool.io.files import InputFile
+
+    try:
+        savepoint = statetool.load(path)
+        pieces = savepoint.metadata_rows("files")
+        states = savepoint.metadata_rows("states")
+    except StatetoolError as error:
+        return [_finding("snapshot", False, str(error))]
+    findings = [_finding("snapshot", True, f"{len(savepoint.operators)} operators, {len(states)} states")]
+    for piece in pieces:
+        if piece.inline:
+            continue
+        try:
+            with InputFile(piece.path) as f:
+                if f.size < piece.start + piece.size_bytes:
+                    short = f"{f.size} bytes, the metadata says {piece.start + piece.size_bytes}"
+                    findings.append(_finding(piece.path, False, short))
+        except StatetoolError as error:
+            findings.append(_finding(piece.path, False, str(error)))
+    for state in states:
+        if not state.readable:
+            findings.append(_finding(f"{state.operator}.{state.name}", False, f"kept as bytes: {state.reason}"))
+    return findings
+
+
+def _finding(what: str, fine: bool, found: str) -> dict[str, Any]:
+    return {"what": what, "fine": fine, "found": found}
