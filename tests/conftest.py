@@ -1,0 +1,34 @@
+"""What tests share: the unpacked corpora and one Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpora import HERE, shared, unpack
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints and checkpoints of DataStream jobs, one folder a case."""
+    return unpack(HERE / "corpus" / "public-datastream.tar.xz", tmp_path_factory.mktemp("corpus")) / "public"
+
+
+@pytest.fixture(scope="session")
+def migration_savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints of Flink's own migration tests."""
+    return unpack(shared("flink-migration-savepoints.tar.xz"), tmp_path_factory.mktemp("migration")) / "savepoints"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One local session for all tests."""
+    from statetool.spark.session import local_session
+
+    session = local_session(cores="2", name="statetool tests")
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

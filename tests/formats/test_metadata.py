@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
+from statetool.formats.metadata.handles import (
+    ByteStreamHandle,
+    ChangelogHandle,
+    ChangesHandle,
+    ChannelHandle,
+    EmptySegmentHandle,
+    FileHandle,
+    InMemoryChangesHandle,
+    IncrementalHandle,
+    KeyGroupsHandle,
+    MergedChannelHandle,
+    OperatorStreamHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    SegmentOperatorHandle,
+    StatePartitions,
+)
+from statetool.formats.metadata.model import MasterState
+
+NULL_PROPERTIES = bytes.fromhex("aced000570")
+
+
+def test_every_metadata_file_of_the_corpus_is_written_back_identical(corpus: Path) -> None:
+    paths = sorted(corpus.rglob("_metadata"))
+    assert len(paths) >= 39
+    for path in paths:
+        data = path.read_bytes()
+        assert write_metadata(parse_metadata(data)) == data, path
+
+
+def test_every_metadata_file_of_flinks_migration_tests_is_written_back_identical(migration_savepoints: Path) -> None:
+    paths = sorted(migration_savepoints.rglob("_metadata"))
+    assert len(paths) >= 50
+    for path in paths:
+        data = path.read_bytes()
+        assert write_metadata(parse_metadata(data)) == data, path
+
+
+def everything(version: int) -> SnapshotMetadata:
+    """A metadata with every handle that there is."""
+    inline = ByteStreamHandle(name="x", data=b"abc")
+    file, relative = FileHandle(size_bytes=5, path="s3://b/f"), RelativeFileHandle(path="f", size_bytes=7)
+    groups = KeyGroupsHandle(tag=7, start=0, offsets=(0, 9), stream=relative)
+    operator = OperatorStreamHandle(states=(StatePartitions(name="s", mode=1, offsets=(1, 2)),), stream=file)
+    segment = SegmentHandle(start=1, size_bytes=2, scope=1, path="/p", logical_id="id")
+    merged_operator = SegmentOperatorHandle(
+        states=(), taskowned_dir="/t", shared_dir="/s", is_empty=True, stream=EmptySegmentHandle()
+    )
+    keyed = [
+        groups,
+        replace(groups, tag=3, stream=segment),
+        replace(groups, tag=12, handle_id="h"),
+        IncrementalHandle(
+            tag=5, checkpoint_id=1, backend_id="u", start=0, count=2, meta=inline, shared=(("a", file),), private=()
+        ),
+        IncrementalHandle(
+            tag=11, checkpoint_id=1, backend_id="u", start=0, count=2, meta=inline, shared=(), private=(("b", file),),
+            checkpointed_size=9, handle_id="h",
+        ),
+        ChangelogHandle(
+            tag=14, start=0, count=2, checkpointed_size=3, materialized=(groups,), materialization_id=4,
+            checkpoint_id=5, handle_id="h",
+            changes=(
+                ChangesHandle(
+                    tag=13, start=0, count=2, streams=((4, file),), state_size=1, checkpointed_size=1, handle_id="h",
+                    storage_id="filesystem",
+                ),
+            ),
+        ),
+        ChangelogHandle(
+            tag=8, start=0, count=2, checkpointed_size=3, materialized=(), materialization_id=4, handle_id="h",
+            changes=(ChangesHandle(tag=10, start=0, count=2, streams=(), state_size=1, checkpointed_size=1, handle_id="h"),),
+        ),
+        InMemoryChangesHandle(
+            start=0, count=2, first_sequence=1, last_sequence=2, changes=((-1, b"m"), (1, b"c")), handle_id="h"
+        ),
+    ]  # fmt: skip
+    typed = {"type_byte": 1} if version >= 6 else {}
+    channels = (ChannelHandle(subtask=0, gate=1, channel=2, offsets=(4,), size_bytes=8, stream=inline, **typed),)  # type: ignore[arg-type]
+    merged = (MergedChannelHandle(type_byte=4, subtask=0, size_bytes=9, stream=file, channels=b"\0\0\0\0"),)
+    named = {"name": "Map", "uid": "u"} if version >= 5 else {}
+    operators = [
+        OperatorState(
+            operator_id=f"{i:032x}", parallelism=3, max_parallelism=128,
+            coordinator=inline if version >= 3 else None,
+            subtasks=(
+                SubtaskState(
+                    index=0, managed_operator=operator if i % 2 else merged_operator, raw_operator=None,
+                    managed_keyed=handle, raw_keyed=None if i else groups,
+                    input_channels=channels if version >= 3 else (),
+                    output_channels=merged if version >= 6 else (),
+                ),
+                *((SubtaskState(index=2, finished=True),) if version >= 3 else ()),
+            ),
+            **named,
+        )
+        for i, handle in enumerate(keyed)
+    ]  # fmt: skip
+    if version >= 3:
+        operators.append(
+            OperatorState(operator_id="f" * 32, parallelism=1, max_parallelism=1, subtasks=(), fully_finished=True)
+        )
+    return SnapshotMetadata(
+        version=version,
+        checkpoint_id=7,
+        master_states=(MasterState(version=1, name="hook", payload=b"xyz"),),
+        operators=tuple(operators),
+        properties=NULL_PROPERTIES if version >= 4 else b"",
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+def test_every_handle_in_every_version_comes_back(version: int) -> None:
+    data = write_metadata(everything(version))
+    again = parse_metadata(data)
+    assert write_metadata(again) == data
+    assert again.version == version
+    assert [o.operator_id for o in again.operators] == [o.operator_id for o in everything(version).operators]
+    found = [type(s.managed_keyed) for o in again.operators for s in o.subtasks if not s.finished]
+    assert found == [type(s.managed_keyed) for o in everything(version).operators for s in o.subtasks if not s.finished]
+
+
+def test_flink_1_14_changelog_handles_are_told_from_those_of_1_15() -> None:
+    short = ChangelogHandle(
+        tag=8, start=0, count=1, materialized=(),
+        changes=(ChangesHandle(tag=10, start=0, count=1, streams=(), state_size=3),),
+    )  # fmt: skip
+    operator = OperatorState(
+        operator_id="0" * 32, parallelism=1, max_parallelism=1, subtasks=(SubtaskState(index=0, managed_keyed=short),)
+    )
+    metadata = SnapshotMetadata(version=3, checkpoint_id=1, operators=(operator,))
+    assert parse_metadata(write_metadata(metadata)) == metadata
+
+
+def test_what_a_version_cannot_say_is_refused() -> None:
+    with pytest.raises(EncodeError, match="version 2"):
+        write_metadata(replace(everything(3), version=2))
+    with pytest.raises(EncodeError, match="properties"):
+        write_metadata(replace(everything(3), version=4))
+
+
+def test_other_files_are_refused_with_their_name() -> None:
+    with pytest.raises(FormatError, match=r"not a Flink _metadata file.*x\.txt"):
+        parse_metadata(b"hello world, this is text", file="x.txt")
+    with pytest.raises(UnsupportedError, match="version 9"):
+        parse_metadata(bytes.fromhex("4960672d00000009") + bytes(16))
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+def test_truncated_metadata_is_an_error_with_an_offset(version: int) -> None:
+    data = write_metadata(everything(version))
+    for n in range(len(data)):
+        with pytest.raises(StatetoolError) as caught:
+            parse_metadata(data[:n])
+        assert caught.value.where.offset is not None
+
+
+def test_damaged_metadata_gives_metadata_or_our_error() -> None:
+    data = write_metadata(everything(6))
+    dice = random.Random(1)
+    for _ in range(3000):
+        changed = bytearray(data)
+        changed[dice.randrange(len(data))] = dice.randrange(256)
+        try:
+            parse_metadata(bytes(changed))
+        except StatetoolError:
+            continue

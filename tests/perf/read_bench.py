@@ -1,0 +1,102 @@
+"""How fast a canonical savepoint is read: ``python -m tests.perf.read_bench PATH [--operator accounts]``.
+
+Each stage runs in a process of its own, so that its peak memory is its own. ``kernels`` reads all splits into Arrow on two
+threads, once cold and then warm; ``to_arrow`` makes one table; ``spark`` writes to the noop sink on ``local[2]``, after the session
+has started, three times; ``lookup`` reads one key.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import statetool
+
+STAGES = ("kernels", "to_arrow", "spark", "lookup")
+
+
+def timed(action: Callable[[], int]) -> tuple[float, int]:
+    """Return seconds and what the action counted."""
+    start = time.perf_counter()
+    rows = action()
+    return time.perf_counter() - start, rows
+
+
+def kernels(operator: statetool.Operator) -> Callable[[], int]:
+    from statetool.arrow.scan import read_split
+
+    splits = operator.scan("keyed_state", split_bytes=16 << 20).splits
+
+    def run() -> int:
+        with ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda s: sum(b.num_rows for b in read_split(s)), splits))
+
+    return run
+
+
+def spark_noop(path: str, operator: str) -> Callable[[], int]:
+    from statetool.spark.session import local_session
+
+    spark = local_session(cores="2", name="bench")
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.range(1).count()
+
+    def run() -> int:
+        frame = statetool.load(path, spark=spark)[operator].keyed_state(split_bytes=32 << 20)
+        frame.write.format("noop").mode("overwrite").save()
+        return 0
+
+    return run
+
+
+def run_stage(stage: str, path: str, name: str) -> dict[str, Any]:
+    """Run one stage in this process."""
+    operator = statetool.load(path)[name]
+    size = sum(g.size_bytes for g in operator._operator.key_group_rows())
+    if stage == "spark":
+        action = spark_noop(path, name)
+    elif stage == "kernels":
+        action = kernels(operator)
+    elif stage == "to_arrow":
+        action = lambda: int(operator.to_arrow().num_rows)  # noqa: E731
+    else:
+        action = lambda: int(operator.to_arrow(keys=[12345]).num_rows)  # noqa: E731
+    times = [timed(action) for _ in range(3)]
+    peak = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
+    seconds = [t for t, _ in times]
+    return {"stage": stage, "seconds": seconds, "rows": times[0][1], "bytes": size, "peak_mb": peak}
+
+
+def main() -> None:
+    """Run all stages and print a line for each."""
+    parser = argparse.ArgumentParser(prog="tests.perf.read_bench")
+    parser.add_argument("path")
+    parser.add_argument("--operator", default="accounts")
+    parser.add_argument("--stage", choices=STAGES)
+    given = parser.parse_args()
+    if given.stage:
+        print(json.dumps(run_stage(given.stage, given.path, given.operator)))
+        return
+    rows = 0
+    for stage in STAGES:
+        command = [sys.executable, "-m", "tests.perf.read_bench", given.path, "--operator", given.operator]
+        done = subprocess.run([*command, "--stage", stage], capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(done.stderr)
+        result = json.loads(done.stdout.splitlines()[-1])
+        rows = max(rows, result["rows"])
+        best = min(result["seconds"])
+        speed = "" if stage == "lookup" else f" {rows / best:12,.0f} rows/s {result['bytes'] / best / 1e6:8,.0f} MB/s"
+        shown = " ".join(f"{s:6.3f}" for s in result["seconds"])
+        print(f"{stage:10} seconds (first, second, third) {shown}{speed}  peak {result['peak_mb']:,.0f} MB", flush=True)
+
+
+if __name__ == "__main__":
+    main()
