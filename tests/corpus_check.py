@@ -46,7 +46,7 @@ class Case:
 
     @property
     def metadata(self) -> Path:
-        return self.folder / "snapshot" / self.info["metadata"]
+        return self.folder / "snapshot" / str(self.info["metadata"])
 
 
 class Checker:
@@ -82,7 +82,11 @@ class Checker:
     def read(self, op: statetool.Operator, table: str, **arguments: Any) -> pa.Table:
         if self.spark is None:
             return op.to_arrow(table, **OPTIONS, **arguments)
-        frame = op.keyed_state(**OPTIONS, **arguments) if table == "keyed_state" else op.state(table, **OPTIONS, **arguments)
+        frame = (
+            op.keyed_state(**OPTIONS, **arguments)
+            if table == "keyed_state"
+            else op.state(table, **OPTIONS, **arguments)
+        )
         return frame.toArrow()
 
     def operator(self, op: statetool.Operator, wanted: dict[str, Any]) -> None:

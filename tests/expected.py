@@ -335,9 +335,7 @@ def _pojo_fields(row: dict[str, Any], cls: str, s: Any, style: Style) -> dict[st
         # A subclass that is not a POJO (Kryo): one column holds it whole.
         (value,) = (v for v in row.values() if v is not None)
         return {"value": _child(value, target, style)}
-    return {
-        name: _child_or_none(row.get(f"{cls}.{name}", row.get(name)), part, style) for name, part in target.fields
-    }
+    return {name: _child_or_none(row.get(f"{cls}.{name}", row.get(name)), part, style) for name, part in target.fields}
 
 
 def _child_or_none(value: Any, part: Serializer, style: Style) -> Any:

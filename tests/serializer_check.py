@@ -289,7 +289,9 @@ def _short(value: Any) -> str:
 
 
 def _difference(what: str, found: bytes, expected: bytes) -> str:
-    at = next((i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected)))
+    at = next(
+        (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected))
+    )
     return (
         f"{what}: {len(found)} bytes, expected {len(expected)}; from byte {at} "
         f"{found[at : at + 16].hex()}, expected {expected[at : at + 16].hex()}"

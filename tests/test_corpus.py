@@ -36,7 +36,9 @@ def test_no_canonical_case_is_left_out(corpus: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v2_3_0-hashmap-native", "v2_3_0-rocksdb-native", "v1_13_6-rocksdb-incremental"])
-@pytest.mark.xfail(strict=True, reason="native savepoints and checkpoints cannot be read yet, only canonical savepoints")
+@pytest.mark.xfail(
+    strict=True, reason="native savepoints and checkpoints cannot be read yet, only canonical savepoints"
+)
 def test_native_and_incremental_snapshots(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line

@@ -271,7 +271,9 @@ class _Decoder:
         _check(loads.big_integers(self.data, pos, end, out, valid, wide, after), pos)
         return out, valid, wide, after
 
-    def big_integer(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> tuple[pa.Array, Positions]:
+    def big_integer(
+        self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions
+    ) -> tuple[pa.Array, Positions]:
         from statetool.serializers.basic import read_big_integer
 
         out, valid, wide, after = self.big_numbers(pos, end)
@@ -280,7 +282,9 @@ class _Decoder:
         words = np.stack([out, out >> 63], axis=1)
         return pa.Array.from_buffers(BIG_INTEGER, len(pos), [_bitmap(valid), pa.py_buffer(words)]), after
 
-    def big_decimal(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> tuple[pa.Array, Positions]:
+    def big_decimal(
+        self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions
+    ) -> tuple[pa.Array, Positions]:
         from statetool.serializers.basic import read_big_decimal
 
         out, valid, wide, after = self.big_numbers(pos, end)
@@ -473,7 +477,8 @@ class _Decoder:
 
     def expired(self, access: Positions) -> Mask:
         """Tell which last accesses are too long ago."""
-        assert self.options.ttl_ms is not None and self.options.now_ms is not None
+        assert self.options.ttl_ms is not None
+        assert self.options.now_ms is not None
         return access <= self.options.now_ms - self.options.ttl_ms
 
     def kept(self, op: ir.Op, starts: Positions) -> Mask | None:
@@ -499,7 +504,7 @@ class _Decoder:
     ) -> tuple[pa.Array, Positions]:
         values = []
         after = np.empty_like(pos)
-        view = memoryview(self.data)
+        view = self.data.data
         for i in range(len(pos)):
             c = Cursor(view, int(pos[i]), int(end[i]))
             values.append(decode(c))
@@ -524,7 +529,8 @@ def _null_where(array: pa.Array, mask: Mask) -> pa.Array:
 def _count_kept(kept: Mask, counts: Positions) -> Positions:
     running = np.concatenate([[0], np.cumsum(kept)])
     ends = np.cumsum(counts)
-    return running[ends] - running[ends - counts]
+    kept_counts: Positions = running[ends] - running[ends - counts]
+    return kept_counts
 
 
 __all__ = ["Bytes", "Positions", "as_data", "decode_column", "find_ends", "spread"]

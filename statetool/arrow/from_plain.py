@@ -58,7 +58,8 @@ def null_key_error() -> DecodeError:
 
 def expired(last_access_ms: int, options: ReadOptions) -> bool:
     """Tell whether a value had expired, as ``ttl='hide_expired'`` sees it."""
-    assert options.ttl_ms is not None and options.now_ms is not None
+    assert options.ttl_ms is not None
+    assert options.now_ms is not None
     return last_access_ms + options.ttl_ms <= options.now_ms
 
 

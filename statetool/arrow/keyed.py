@@ -141,8 +141,9 @@ class KeyedTable:
         elements = decode_framed(shape.element, entries.data, starts, ends, self.options)
         kept = kept_elements(shape.element, entries.data, starts, self.options)
         if kept is not None:
-            elements, counts = elements.filter(pa.array(kept)), np.add.reduceat(
-                kept.astype(np.int64), np.cumsum(counts) - counts
+            elements, counts = (
+                elements.filter(pa.array(kept)),
+                np.add.reduceat(kept.astype(np.int64), np.cumsum(counts) - counts),
             )
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         kind = arrow_type(ListType(shape.element.logical), self.options)
@@ -260,8 +261,10 @@ class KeyedTable:
             kind, arrays = by_name[part]
             if part == "namespace" and kind == Scalar("null"):
                 continue
-            whole = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(
-                arrays, fields=list(arrow_type(kind, self.options))
+            whole = (
+                arrays[0]
+                if len(arrays) == 1
+                else pa.StructArray.from_arrays(arrays, fields=list(arrow_type(kind, self.options)))
             )
             columns.append((part, kind, whole))
         return _filtered(len(entries), entries.group, columns, keep if self.keys is not None else None)
@@ -273,7 +276,8 @@ class KeyedTable:
             start = entries.key + 8
             raw = np.frombuffer(wanted, dtype=np.uint8)
             match_range(entries.data, start, np.minimum(start + len(raw), entries.key_end), raw, matches)
-        return matches == 1
+        found: npt.NDArray[np.bool_] = matches == 1
+        return found
 
 
 def group_keys(
@@ -311,7 +315,7 @@ def _raw_column(undecoded: dict[int, dict[str, bytes]], n: int) -> pa.Array:
     return pa.array(rows, type=pa.map_(pa.string(), pa.binary()))
 
 
-class _state:  # noqa: N801 - reads as a statement
+class _state:
     """Add state name and place to errors that come from the decoding of a batch."""
 
     def __init__(self, name: str, batch: EntryBatch) -> None:

@@ -102,5 +102,3 @@ def _decode(
     if after[0] != end[0]:
         raise DecodeError(f"{int(end[0] - after[0])} bytes trail behind the entries").at(offset=int(after[0]))
     return len(column.keys), [("key", key.logical, column.keys), ("value", element.logical, column.items)]
-
-

@@ -181,9 +181,7 @@ def _key_type(operator: OperatorInventory) -> LogicalType:
     return Scalar("null")
 
 
-def _void_states(
-    operator: OperatorInventory, metas: dict[str, StateMeta], states: Sequence[str] | None
-) -> list[str]:
+def _void_states(operator: OperatorInventory, metas: dict[str, StateMeta], states: Sequence[str] | None) -> list[str]:
     void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
     if states is None:
         return void

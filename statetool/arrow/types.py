@@ -68,8 +68,7 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
             return pa.struct([f for part in fields for f in column_fields(part.name, part.type, options)])
         case TtlType(value):
             if options.ttl == "raw":
-                fields = column_fields("value", value, options)
-                return pa.struct([pa.field("last_access", UTC_MICROS), *fields])
+                return pa.struct([pa.field("last_access", UTC_MICROS), *column_fields("value", value, options)])
             return arrow_type(value, options)
     raise UnsupportedError(f"{type(logical).__name__} has no Arrow type")
 

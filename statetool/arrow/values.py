@@ -142,7 +142,7 @@ def _split_joined_slowly(
     skip_value: Callable[[Cursor], None], data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
     counts, starts, ends = [], [], []
-    view = memoryview(data)
+    view = data.data
     for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
         c = Cursor(view, first, stop)
         n = 0
@@ -202,7 +202,8 @@ def kept_elements(
 
 
 def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
-    assert options.ttl_ms is not None and options.now_ms is not None
+    assert options.ttl_ms is not None
+    assert options.now_ms is not None
     raw = data[pos[:, None] + np.arange(8)].astype(np.uint8)
     access = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
     return np.asarray(access > options.now_ms - options.ttl_ms)

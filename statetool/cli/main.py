@@ -208,7 +208,9 @@ def _first_rows(operator: Operator, table: str, limit: int, **arguments: Any) ->
 @click.argument("operator")
 @click.argument("table")
 @click.argument("target")
-@click.option("--format", "style", type=click.Choice(["parquet", "avro", "jsonl"]), default="parquet", show_default=True)
+@click.option(
+    "--format", "style", type=click.Choice(["parquet", "avro", "jsonl"]), default="parquet", show_default=True
+)
 def export(
     path: str,
     uids: tuple[str, ...],

@@ -110,7 +110,7 @@ class InputFile:
         self._map: mmap.mmap | None = None
         try:
             if is_local(uri):
-                self._file = open(local_path(uri), "rb")
+                self._file = open(local_path(uri), "rb")  # noqa: SIM115 - closed by close()
                 self.size = os.fstat(self._file.fileno()).st_size
                 if self.size:
                     self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -16,6 +16,7 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
 from statetool.formats.metadata.handles import (
     ChangelogHandle,
+    Handle,
     IncrementalHandle,
     KeyGroupsHandle,
     OperatorHandle,
@@ -30,7 +31,6 @@ from statetool.io.cursor import Cursor
 from statetool.plan.locate import Locator, find_metadata
 from statetool.serializers.base import Serializer
 from statetool.serializers.runtime import TtlSerializer
-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ class OperatorInventory:
         )
 
 
-def _slots(s: SubtaskState) -> tuple[object, ...]:
+def _slots(s: SubtaskState) -> tuple[Handle, ...]:
     return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
 
 
@@ -382,9 +382,7 @@ class Inventory:
         self.path = path
         self.rebase = rebase
         self.metadata_file = find_metadata(path)
-        self.metadata: SnapshotMetadata = parse_metadata(
-            files.read_whole(self.metadata_file), file=self.metadata_file
-        )
+        self.metadata: SnapshotMetadata = parse_metadata(files.read_whole(self.metadata_file), file=self.metadata_file)
         self.given_uids = uids
         self._locator = Locator(self.metadata_file, rebase)
         self.operators = self._name_operators(uids)
@@ -424,9 +422,7 @@ class Inventory:
         for operator in self.operators.values():
             if operator.state.operator_id in (name.lower(), operator_id_for_uid(name)):
                 return operator
-        raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, self.operators)).at(
-            file=self.metadata_file
-        )
+        raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, self.operators)).at(file=self.metadata_file)
 
 
 def suggest(name: str, names: Iterable[str]) -> str:

@@ -98,7 +98,11 @@ def plan_keyed(
         for run in _runs(ranges, target_bytes):
             splits.append(
                 KeyedSplit(
-                    spec=spec, stream=part.stream, header_bytes=header_bytes, key_groups=tuple(run), subtask=part.subtask
+                    spec=spec,
+                    stream=part.stream,
+                    header_bytes=header_bytes,
+                    key_groups=tuple(run),
+                    subtask=part.subtask,
                 )
             )
     return splits

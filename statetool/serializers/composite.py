@@ -125,7 +125,9 @@ def sum_of_lengths(parts: tuple[Serializer, ...]) -> int:
 def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,), legacy: bool = True) -> Reader:
     """Return the reader of a composite snapshot; ``legacy`` ones were a plain resilient list up to Flink 1.6."""
 
-    def build(c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]) -> Serializer:
+    def build(
+        c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]
+    ) -> Serializer:
         if cls.arity is not None and len(parts) != cls.arity:
             raise c.fail(f"{name} has {len(parts)} nested serializers, expected {cls.arity}")
         try:
@@ -154,4 +156,3 @@ def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...]
         return build(c, name, version, min(outer_versions), cls.legacy_outer(c, name), parts)
 
     return Reader(read, read_list if legacy else None)
-

@@ -140,7 +140,9 @@ class PojoSerializer(Serializer):
             return self._row(cls, {self._name_for(cls, "value", serializer.logical): value})
         columns = serializer._columns
         inner = value[-1] if serializer.open else cls
-        return self._row(inner, {self._name_for(cls, n, t): v for (n, t), v in zip(columns.items(), value, strict=False)})
+        return self._row(
+            inner, {self._name_for(cls, n, t): v for (n, t), v in zip(columns.items(), value, strict=False)}
+        )
 
     def _name_for(self, cls: str, name: str, logical: LogicalType) -> str:
         return name if self._columns.get(name) == logical else f"{cls}.{name}"

@@ -92,9 +92,7 @@ class TransactionsSerializer(CompositeSerializer):
 
     @property
     def logical(self) -> LogicalType:
-        return StructType.of(
-            pending=self._holder, to_commit=ListType(self._holder), context=self.nested[1].logical
-        )
+        return StructType.of(pending=self._holder, to_commit=ListType(self._holder), context=self.nested[1].logical)
 
     def _read_holder(self, c: Cursor) -> tuple[Any, int]:
         with inside("transaction"):
@@ -455,7 +453,9 @@ _OUTER: Final = {
 
 SNAPSHOTS: Final = {
     **{_OUTER.get(name.partition("Serializer$")[0], "") + name: reader for name, reader in _SIMPLE.items()},
-    "StreamElementSerializer$StreamElementSerializerSnapshot": composite(StreamElementSerializer, outer_versions=(1, 2)),
+    "StreamElementSerializer$StreamElementSerializerSnapshot": composite(
+        StreamElementSerializer, outer_versions=(1, 2)
+    ),
     "StreamElementSerializer$StreamElementSerializerConfigSnapshot": composite(
         StreamElementSerializer, outer_versions=(1, 2)
     ),

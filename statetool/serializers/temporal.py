@@ -124,8 +124,6 @@ def _write_millis(out: Output, value: int | None) -> None:
     out.i8(_I64_MIN if value is None else value)
 
 
-
-
 def _read_sql_timestamp(c: Cursor) -> int | None:
     start = c.pos
     millis, nano = c.i8(), c.i4()

@@ -151,9 +151,7 @@ def _encode_java(out: Output, value: Any) -> None:
     out += value
 
 
-JAVA: Final = SimpleType(
-    name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java
-)
+JAVA: Final = SimpleType(name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java)
 
 SNAPSHOTS: Final = {
     "ValueSerializer$ValueSerializerSnapshot": _generic("Value", (1, 2)),

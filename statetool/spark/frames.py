@@ -24,9 +24,7 @@ from statetool.types.options import ReadOptions
 _READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
 
 
-def table_frame(
-    spark: Any, inventory: Inventory, operator: OperatorInventory, table: str, **arguments: Any
-) -> Any:
+def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, table: str, **arguments: Any) -> Any:
     """Return a table of an operator as a DataFrame."""
     given = {k: v for k, v in arguments.items() if v is not None}
     reads = {k: given.pop(k) for k in _READ_OPTIONS if k in given}

@@ -57,7 +57,12 @@ def local_session(*, cores: str = "*", name: str = "statetool") -> Any:
     builder = _spark_session().builder.appName(name)
     if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
         builder = builder.master(f"local[{cores}]")
-    return builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    return (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
 
 
 def _spark_session() -> Any:

@@ -65,16 +65,16 @@ class _Options:
         path = self.get("path")
         if not path:
             raise OptionError("no path was given", hint='name the snapshot in .load("...")')
-        rebase = tuple(json.loads(self.get("rebase") or "{}").items())
-        return Inventory(path, rebase=rebase, uids=tuple(self.names("uids") or ()))
+        moved: dict[str, str] = json.loads(self.get("rebase") or "{}")
+        return Inventory(path, rebase=tuple(moved.items()), uids=tuple(self.names("uids") or ()))
 
     def arguments(self) -> dict[str, Any]:
         try:
             numbers = {n: int(v) for n in _NUMBERS if (v := self.get(n)) is not None}
         except ValueError as e:
             raise OptionError(f"not a number: {e}") from e
-        words = {n: v for n in _WORDS if (v := self.get(n)) is not None}
-        reads = {**words, **{n: numbers.pop(n) for n in ("ttl_ms", "now_ms") if n in numbers}}
+        words: dict[str, Any] = {n: v for n in _WORDS if (v := self.get(n)) is not None}
+        reads: dict[str, Any] = {**words, **{n: numbers.pop(n) for n in ("ttl_ms", "now_ms") if n in numbers}}
         flags = {n: v.lower() == "true" for n in _FLAGS if (v := self.get(n)) is not None}
         return {"options": ReadOptions(**reads), "states": self.names("states"), **numbers, **flags}
 
@@ -86,9 +86,7 @@ class _Options:
                 "neither operatorUid nor operatorId was given",
                 hint=f"choose one of {', '.join(list(inventory.operators)[:10])}",
             )
-        return scan_table(
-            inventory.operator(name), self.get("table") or "keyed_state", keys=keys, **self.arguments()
-        )
+        return scan_table(inventory.operator(name), self.get("table") or "keyed_state", keys=keys, **self.arguments())
 
 
 class SplitPartition(InputPartition):

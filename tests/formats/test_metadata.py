@@ -15,8 +15,9 @@ from statetool.formats.metadata.handles import (
     ChannelHandle,
     EmptySegmentHandle,
     FileHandle,
-    InMemoryChangesHandle,
     IncrementalHandle,
+    InMemoryChangesHandle,
+    KeyedHandle,
     KeyGroupsHandle,
     MergedChannelHandle,
     OperatorStreamHandle,
@@ -56,7 +57,7 @@ def everything(version: int) -> SnapshotMetadata:
     merged_operator = SegmentOperatorHandle(
         states=(), taskowned_dir="/t", shared_dir="/s", is_empty=True, stream=EmptySegmentHandle()
     )
-    keyed = [
+    keyed: list[KeyedHandle] = [
         groups,
         replace(groups, tag=3, stream=segment),
         replace(groups, tag=12, handle_id="h"),
@@ -88,7 +89,7 @@ def everything(version: int) -> SnapshotMetadata:
     typed = {"type_byte": 1} if version >= 6 else {}
     channels = (ChannelHandle(subtask=0, gate=1, channel=2, offsets=(4,), size_bytes=8, stream=inline, **typed),)  # type: ignore[arg-type]
     merged = (MergedChannelHandle(type_byte=4, subtask=0, size_bytes=9, stream=file, channels=b"\0\0\0\0"),)
-    named = {"name": "Map", "uid": "u"} if version >= 5 else {}
+    name, uid = ("Map", "u") if version >= 5 else ("", "")
     operators = [
         OperatorState(
             operator_id=f"{i:032x}", parallelism=3, max_parallelism=128,
@@ -102,7 +103,8 @@ def everything(version: int) -> SnapshotMetadata:
                 ),
                 *((SubtaskState(index=2, finished=True),) if version >= 3 else ()),
             ),
-            **named,
+            name=name,
+            uid=uid,
         )
         for i, handle in enumerate(keyed)
     ]  # fmt: skip

@@ -78,12 +78,14 @@ def _wrap(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
                 st.none() | st.tuples(*(st.none() | v for _, v in parts)),
             )
         ),
-        st.tuples(inner, inner).map(
+        st.tuples(inner, inner)
+        .map(
             lambda p: (
                 build.either(p[0][0], p[1][0]),
                 st.tuples(p[0][1].filter(_there), st.none()) | st.tuples(st.none(), p[1][1].filter(_there)),
             )
-        ).filter(lambda t: t[0].count(b"Void") == 0),
+        )
+        .filter(lambda t: t[0].count(b"Void") == 0),
     )
 
 

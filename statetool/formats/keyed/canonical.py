@@ -60,7 +60,9 @@ def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> 
 def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
     """Read the bytes of key groups, uncompressed and one after another."""
     base = f.stream.start
-    regions, parts, at = [], [], 0
+    regions: list[Region] = []
+    parts: list[Any] = []
+    at = 0
     for group in groups:
         raw = f.read_at(group.offset, group.size_bytes)
         regions.append(Region(at, base + group.offset, group.number, layout.compressed))

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-
 # ---- streams (1.5.1) ----------------------------------------------------------------------------
 
 
@@ -235,5 +234,3 @@ def streams_of(handle: Handle) -> Iterator[ByteStreamHandle | FileHandle | Relat
                 yield from streams_of(s)
         case _:
             return
-
-

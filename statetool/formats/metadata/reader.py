@@ -143,7 +143,7 @@ class _Reader:
         c = self.c
         start = c.pos
         parallelism, max_parallelism = c.i4(), c.i4()
-        if not 0 < parallelism or not parallelism <= max_parallelism <= 32768:
+        if not parallelism > 0 or not parallelism <= max_parallelism <= 32768:
             raise c.fail(f"parallelism {parallelism} with max parallelism {max_parallelism}", pos=start)
         coordinator: StreamHandle = None
         if self.version == 2:

@@ -46,7 +46,9 @@ def write_metadata(metadata: SnapshotMetadata) -> bytes:
     if m.version not in VERSIONS:
         raise EncodeError(f"metadata version {m.version} cannot be written", hint="choose 2 to 6")
     if bool(m.properties) != (m.version >= 4):
-        raise EncodeError(f"metadata version {m.version} {'needs' if m.version >= 4 else 'has no'} checkpoint properties")
+        raise EncodeError(
+            f"metadata version {m.version} {'needs' if m.version >= 4 else 'has no'} checkpoint properties"
+        )
     out = Output()
     out.i4(MAGIC)
     out.i4(m.version)
