@@ -15,6 +15,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.runtime import TimerSerializer
 from statetool.serializers.snapshot import read_proxied, read_resilient_list, write_proxied
 
 T = TypeVar("T")
@@ -123,6 +124,9 @@ def _checked(
         needed |= {"KEY_SERIALIZER"}
     if missing := needed - serializers.keys():
         raise c.fail(f"state {name!r} lacks its {', '.join(sorted(missing))}")
+    value = serializers["VALUE_SERIALIZER"]
+    if backend_type == PRIORITY_QUEUE and not isinstance(value, TimerSerializer):
+        raise c.fail(f"the elements of the queue {name!r} are {value.type_name}, not timers")
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 

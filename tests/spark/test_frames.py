@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import statetool
+from statetool.errors import DecodeError, OptionError, TargetExistsError
+from statetool.spark.export_job import export_table
+from statetool.spark.frames import scan_frame
+from statetool.spark.guard import checked
+
+CASE = "v2_3_0-rocksdb-canonical"
+
+
+@pytest.fixture(scope="module")
+def path(corpus: Path) -> str:
+    return str(corpus / CASE / "snapshot")
+
+
+@pytest.fixture(scope="module")
+def savepoint(path: str, spark: Any) -> statetool.Savepoint:
+    return statetool.load(path, spark=spark)
+
+
+def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetool.Savepoint) -> None:
+    statetool.register(spark)
+    reader = spark.read.format("flink-state").option("table", "keyed_state")
+    by_uid = reader.option("operatorUid", "timers").load(path)
+    by_id = reader.option("operatorId", savepoint["timers"].operator_id).option("operatorUid", "timers").load(path)
+    assert by_uid.schema.simpleString() == "struct<key:string,registered:int>"
+    assert sorted(by_uid.collect()) == sorted(by_id.collect())
+    assert by_uid.count() == savepoint["timers"].to_arrow().num_rows
+
+
+def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savepoint) -> None:
+    from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In
+
+    from statetool.spark.sources import FlinkStateReader, _Options
+
+    def groups(*filters: Any) -> int:
+        options = _Options({"path": savepoint.path, "operatorUid": "timers", "table": "keyed_state"})
+        reader = FlinkStateReader(options)
+        assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark checks them all again
+        return sum(len(p.split.key_groups) for p in reader.partitions())  # type: ignore[attr-defined]
+
+    everything = groups()
+    assert everything > 5
+    assert groups(EqualTo(("key",), "timer-0")) == 1
+    assert groups(EqualNullSafe(("key",), "timer-0")) == 1
+    assert groups(In(("key",), ("timer-0", "timer-1"))) == 2
+    assert groups(In(("key",), ("timer-0", "timer-1")), EqualTo(("key",), "timer-1")) == 1
+    assert groups(GreaterThan(("key",), "timer-0")) == everything
+    assert groups(EqualTo(("registered",), 7)) == everything
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys"),
+    [
+        ("key = 'timer-3'", {"timer-3"}),
+        ("key IN ('timer-3', 'timer-4', 'nobody')", {"timer-3", "timer-4"}),
+        ("key <=> 'timer-3'", {"timer-3"}),
+        ("key = 'timer-3' OR key = 'timer-5'", {"timer-3", "timer-5"}),
+        ("key = 'timer-3' AND registered > 0", {"timer-3"}),
+        ("key = 'timer-3' AND key = 'timer-4'", set()),
+        ("key IS NULL", set()),
+    ],
+)
+def test_filters_give_the_right_rows(savepoint: statetool.Savepoint, condition: str, keys: set[str]) -> None:
+    found = savepoint["timers"].keyed_state().filter(condition).collect()
+    assert {r["key"] for r in found} == keys
+
+
+def test_the_frame_without_the_data_source_gives_the_same_rows(savepoint: statetool.Savepoint, spark: Any) -> None:
+    op = savepoint["with-ttl"]
+    by_source = sorted(map(repr, op.keyed_state().toArrow().to_pylist()))
+    by_map = sorted(map(repr, scan_frame(spark, op.scan("keyed_state", split_bytes=1)).toArrow().to_pylist()))
+    assert by_map == by_source == sorted(map(repr, op.to_arrow().to_pylist()))
+
+
+def test_keys_argument_prunes(savepoint: statetool.Savepoint) -> None:
+    rows = savepoint["by-tuple"].keyed_state(keys=[("", 0)]).collect()
+    assert [(r["key"]["f0"], r["key"]["f1"], r["count"]) for r in rows] == [("", 0, 3)]
+
+
+def test_views_for_sql(savepoint: statetool.Savepoint, spark: Any) -> None:
+    names = savepoint.register("sp")
+    assert "sp_timers_keyed_state" in names
+    assert "sp_win_tumble_reduce_window_contents" in names
+    (row,) = spark.sql("SELECT count(*) AS n, sum(registered) AS s FROM sp_timers_keyed_state").collect()
+    assert (row["n"], row["s"]) == (14, sum(savepoint["timers"].to_arrow()["registered"].to_pylist()))
+
+
+def test_windows_and_metadata_frames(savepoint: statetool.Savepoint, spark: Any) -> None:
+    windows = savepoint["win-tumble-reduce"].windows("window-contents")
+    assert windows.columns == ["key", "namespace", "value"]
+    assert windows.selectExpr("namespace.start").count() == 5
+    with pytest.raises(OptionError, match="window"):
+        savepoint["timers"].windows("registered")
+    assert savepoint.states().count() == len(savepoint.metadata_rows("states"))
+    assert savepoint.key_groups().filter("operator = 'timers' AND size_bytes > 0").count() > 5
+    source = spark.read.format("flink-state-metadata").option("table", "operators").load(savepoint.path)
+    assert source.count() == len(savepoint.operators)
+
+
+def test_errors_of_tasks_carry_the_place(corpus: Path, spark: Any) -> None:
+    op = statetool.load(str(corpus / "v2_3_0-hashmap-canonical" / "snapshot"), spark=spark)["orders"]
+    with pytest.raises(Exception, match=r"(?s)Cat.*state pet, key group"):
+        op.keyed_state(states=["pet"]).collect()
+
+
+def test_a_map_with_a_key_twice_is_refused() -> None:
+    kind = pa.map_(pa.string(), pa.int32())
+    fine = pa.record_batch({"m": pa.array([[("a", 1)], None, [("a", 2), ("b", 3)]], type=kind)})
+    assert list(checked(iter([fine]))) == [fine]
+    twice = pa.record_batch({"m": pa.array([[("a", 1), ("a", 2)]], type=kind)})
+    with pytest.raises(DecodeError, match="long form"):
+        list(checked(iter([twice])))
+    nested = pa.record_batch({"l": pa.array([[[("a", 1), ("a", 2)]]], type=pa.list_(kind))})
+    with pytest.raises(DecodeError):
+        list(checked(iter([nested])))
+
+
+@pytest.mark.parametrize("style", ["parquet", "avro", "jsonl"])
+def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> None:
+    op = savepoint["with-ttl"]
+    target = str(tmp_path / "out")
+    assert export_table(op, "keyed_state", target, style=style) == 13
+    with pytest.raises(TargetExistsError):
+        export_table(op, "keyed_state", target, style=style)
+    expected = {r["key"]: r for r in op.to_arrow().to_pylist()}
+    if style == "parquet":
+        found = {r["key"]: r for r in pq.read_table(target).to_pylist()}
+    elif style == "jsonl":
+        lines = [line for p in Path(target).glob("*.json") for line in p.read_text().splitlines()]
+        found = {r["key"]: r for r in map(json.loads, lines)}
+        expected = {k: {**v, "ttl-map": dict(v["ttl-map"])} for k, v in expected.items()}
+    else:
+        import fastavro
+
+        found = {}
+        for part in Path(target).glob("*.avro"):
+            with part.open("rb") as f:
+                found |= {r["key"]: r for r in fastavro.reader(f)}  # type: ignore[index, call-overload, misc]
+        renamed = {k.replace("-", "_"): k for k in next(iter(expected.values()))}
+        found = {k: {renamed[n]: v for n, v in r.items()} for k, r in found.items()}
+        expected = {k: {**v, "ttl-map": dict(v["ttl-map"])} for k, v in expected.items()}
+    assert found.keys() == expected.keys()
+    for key, row in expected.items():
+        assert found[key] == row
+    assert (Path(target) / "_SUCCESS").exists()
+    assert not (Path(target) / "_temporary").exists()
+
+
+def package_zip(folder: Path) -> Path:
+    """Pack the package as ``--py-files`` takes it."""
+    root = Path(statetool.__file__).parent
+    target = folder / "statetool.zip"
+    with zipfile.ZipFile(target, "w") as z:
+        for file in root.rglob("*.py"):
+            z.write(file, Path("statetool") / file.relative_to(root))
+    return target
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]"])
+def test_the_export_job_on_a_cluster(path: str, tmp_path: Path, master: str) -> None:
+    """As documented: spark-submit with the package as a zip, workers in processes of their own."""
+    import pyspark
+
+    job = tmp_path / "export_job.py"
+    job.write_text((Path(statetool.__file__).parent / "spark" / "export_job.py").read_text())
+    target = tmp_path / "rows"
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")}
+    command = [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", master, "--py-files", str(package_zip(tmp_path)), "--conf", "spark.ui.enabled=false"),
+        *(str(job), path, "--operator", "collections-by-string", "--states", "total,joined", "--target", str(target)),
+    ]
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "MASTER": master}
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "13 rows in" in done.stdout
+    expected = statetool.load(path)["collections-by-string"].to_arrow(states=["total", "joined"])
+    found = pq.read_table(target)
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))
