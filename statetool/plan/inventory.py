@@ -365,7 +365,7 @@ def key_group_sizes(part: KeyedPart) -> list[tuple[int, int, int]]:
     used = [o for o in part.offsets if o > 0]
     if len(used) != len(starts):
         raise FormatError("two key groups start at the same offset").at(file=part.stream.file)
-    end_of = dict(zip(starts, [*starts[1:], part.stream.size_bytes], strict=True))
+    end_of = dict(zip(starts, [*starts, part.stream.size_bytes][1:], strict=True))
     return [(part.start + i, o, end_of[o] - o if o > 0 else 0) for i, o in enumerate(part.offsets)]
 
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.errors import FormatError, UnsupportedError
-from statetool.formats.keyed.canonical import KeyGroupRange
+from statetool.formats.key_groups import prefix_size
+from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import KeyedPart, OperatorInventory, key_group_sizes
 from statetool.types.options import ReadOptions
 
 TARGET_BYTES: Final = 64 << 20
 MEMORY_BYTES: Final = 128 << 20
+_SAMPLE_BYTES: Final = 1 << 20
 TableKind = Literal["keyed_state", "state", "timers", "windows", "operator_state"]
 
 
@@ -87,13 +89,13 @@ def plan_keyed(
     """
     splits = []
     for part in operator.keyed_parts:
-        _check_canonical(operator, part)
         ranges = [
             KeyGroupRange(number, offset, size)
             for number, offset, size in key_group_sizes(part)
             if size and (groups is None or number in groups)
         ]
         ranges.sort(key=lambda r: r.offset)
+        _check_canonical(operator, part, ranges)
         header_bytes = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
         for run in _runs(ranges, target_bytes):
             splits.append(
@@ -108,12 +110,27 @@ def plan_keyed(
     return splits
 
 
-def _check_canonical(operator: OperatorInventory, part: KeyedPart) -> None:
-    if part.tag != 7:
+def _check_canonical(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> None:
+    """Raise unless the stream is canonical.
+
+    Tag 7 says so. Tags 3 and 12 do not tell: full RocksDB snapshots are canonical, those of the heap backend are not, so
+    the first key groups are walked, which fails at once on anything else.
+    """
+    if part.tag == 7 or not ranges:
+        return
+    sample = next(batches_of(ranges, limit=_SAMPLE_BYTES))
+    header = operator.keyed_header(part)
+    layout = StreamLayout(
+        prefix=prefix_size(operator.state.max_parallelism), states=len(header.states), compressed=header.compressed
+    )
+    try:
+        with part.stream.open() as f:
+            read_entries(f, sample, layout)
+    except FormatError as error:
         raise UnsupportedError(
-            f"keyed state of handle tag {part.tag} (heap or full RocksDB snapshot) cannot be read yet",
+            f"keyed state of handle tag {part.tag} that is not in the canonical format (a heap snapshot) cannot be read yet",
             hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
-        ).at(operator=operator.label, file=part.stream.file)
+        ).at(operator=operator.label, file=part.stream.file) from error
 
 
 def _runs(ranges: Iterable[KeyGroupRange], target_bytes: int) -> Iterable[list[KeyGroupRange]]:

@@ -4,46 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from statetool.errors import DecodeError
 
+_LONG_FORM = "read the state in its long form with op.state(name), or the option table, which keeps both"
 
-def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches after a look at their maps: Spark has no place for two entries of one key.
+
+def checked(
+    batches: Iterator[pa.RecordBatch], *, file: str | None = None, operator: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches after a look at their maps: Spark has no place for two entries of one key, or for a null key.
+
+    Parameters
+    ----------
+    file, operator
+        Where the batches come from, for errors.
 
     Raises
     ------
     DecodeError
-        A map with a key twice.
+        A map with a key twice, or with a null key.
     """
     for batch in batches:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            _check(column, name)
+            try:
+                _check(column, name)
+            except DecodeError as error:
+                raise error.at(file=file, operator=operator, state=name) from None
         yield batch
 
 
 def _check(array: pa.Array, path: str) -> None:
     kind = array.type
+    if not pa.types.is_nested(kind):
+        return
     if pa.types.is_map(kind):
-        _check_map(array, path)
-        _check(array.items, f"{path}.value")
+        offsets = array.offsets.to_numpy()
+        first, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+        _check_map_keys(array.keys.slice(first, length), np.diff(offsets), path)
+        _check(array.items.slice(first, length), f"{path}.value")
     elif pa.types.is_list(kind):
-        _check(array.values, f"{path}.element")
+        _check(array.flatten(), f"{path}.element")
     elif pa.types.is_struct(kind):
         for i, field in enumerate(kind):
             _check(array.field(i), f"{path}.{field.name}")
 
 
-def _check_map(array: pa.Array, path: str) -> None:
-    keys = array.keys
-    if len(keys) < 2 or pa.types.is_nested(keys.type):
+def _check_map_keys(keys: pa.Array, counts: npt.NDArray[np.integer], path: str) -> None:
+    """Check the keys of maps that lie one after another; ``counts`` are their sizes."""
+    if keys.null_count:
+        raise DecodeError("a map with a null key, which Spark maps cannot hold", hint=_LONG_FORM).at(type_path=path)
+    if counts.max(initial=0) < 2:
         return
-    rows = pc.list_parent_indices(pa.ListArray.from_arrays(array.offsets, keys))
-    table = pa.table({"row": rows, "key": keys.slice(0, len(rows))})
-    if table.group_by(["row", "key"], use_threads=False).aggregate([]).num_rows < table.num_rows:
-        raise DecodeError(
-            "a map with the same key twice, which Spark maps cannot hold",
-            hint="read the state in its long form with op.state(name), which keeps both",
-        ).at(type_path=path)
+    codes = _codes(keys)
+    maps = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+    pairs = np.sort(maps * (int(codes.max()) + 1) + codes)
+    if (pairs[1:] == pairs[:-1]).any():
+        raise DecodeError("a map with the same key twice, which Spark maps cannot hold", hint=_LONG_FORM).at(
+            type_path=path
+        )
+
+
+def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
+    """Return a number for each value, from 0 on, the same for equal ones."""
+    kind = array.type
+    if pa.types.is_struct(kind) and kind.num_fields:
+        parts = [_codes(array.field(i)) for i in range(kind.num_fields)]
+        parts.append(np.asarray(array.is_null()).astype(np.int64))
+        _, codes = np.unique(np.stack(parts), axis=1, return_inverse=True)
+        return codes.reshape(-1).astype(np.int64)
+    if pa.types.is_nested(kind) or pa.types.is_null(kind):
+        seen: dict[str, int] = {}
+        return np.array([seen.setdefault(repr(v), len(seen)) for v in array.to_pylist()], dtype=np.int64)
+    indices = array.dictionary_encode().indices
+    return indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False) + 1

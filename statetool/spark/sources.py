@@ -1,41 +1,58 @@
 """The data sources ``flink-state`` and ``flink-state-metadata`` (PySpark 4).
 
-Options of ``flink-state``: ``path``; ``operatorUid`` or ``operatorId``; ``table`` (``keyed_state`` by default, ``timers``, or a
-state's name); ``states`` (JSON list or comma-separated; unselected states are skipped undecoded: Spark does not tell Python data
-sources which columns a query needs); ``ttl``, ``ttl_ms``, ``now_ms``, ``nanos``, ``decimals``, ``on_error``; ``key_group``,
-``subtask``; ``split_bytes``, ``memory_bytes``; ``uids``; ``rebase`` (JSON object). ``=``, ``<=>`` and ``IN`` on ``key`` read only
-the key groups of those keys.
+Options of ``flink-state``, in any case, with or without underscores:
+
+=========================================  ==================================================================================
+``path``                                   the snapshot (the argument of ``load``)
+``operatorUid`` or ``operatorId``          the operator
+``table``                                  ``keyed_state`` (default), ``timers``, or a state's name (its long form); for a
+                                           state ``stateVarName``, as Spark's own state source calls it, is the same
+``readRegisteredTimers``                   ``true``: the table ``timers``, as in Spark's own state source
+``states``                                 JSON list or comma-separated: columns of ``keyed_state``; others are skipped
+                                           undecoded (Spark does not tell Python sources which columns a query needs)
+``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
+``nanos``, ``decimals``, ``on_error``
+``key_group``, ``subtask``                 ``true`` adds the column
+``split_bytes``, ``memory_bytes``          sizes of tasks
+``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
+``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
+=========================================  ==================================================================================
+
+``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does not
+push ``OR``. Planning runs in a Python process of the driver, ``read`` in tasks.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    In,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from statetool.arrow.metadata import metadata_schema, metadata_table
 from statetool.arrow.scan import Split, TableScan, read_split, scan_table
 from statetool.errors import OptionError
-from statetool.plan.inventory import Inventory
+from statetool.plan.inventory import Inventory, OperatorInventory, suggest
+from statetool.serializers.base import Serializer
 from statetool.spark.guard import checked
+from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
 from statetool.types.options import ReadOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 _FLAGS: Final = ("key_group", "subtask")
 _NUMBERS: Final = ("ttl_ms", "now_ms", "split_bytes", "memory_bytes")
 _WORDS: Final = ("ttl", "nanos", "decimals", "on_error")
+_PLACES: Final = ("path", "rebase", "uids")
+_TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
+_STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS)
+_METADATA_OPTIONS: Final = (*_PLACES, "table")
 _METADATA: Final = {
     "operators": lambda o: [o.row()],
     "states": lambda o: list(o.states),
@@ -44,29 +61,85 @@ _METADATA: Final = {
 }
 
 
-class _Options:
-    """Options of a read; Spark hands over their names in any case."""
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "")
 
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        self.given = {k.lower(): v for k, v in options.items()}
+
+class _Options:
+    """Options of a read, checked by name; Spark hands them over in any case.
+
+    Raises
+    ------
+    OptionError
+        An option that does not exist.
+    """
+
+    def __init__(self, options: Mapping[str, str], known: Sequence[str] = _STATE_OPTIONS) -> None:
+        names = {_folded(k): k for k in known}
+        for name in options:
+            if _folded(name) not in names:
+                raise OptionError(f"no option {name!r}", hint=suggest(name, known))
+        self.given = {names[_folded(k)]: v for k, v in options.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"given": self.given}  # without the inventory, which tasks do not need
 
     def get(self, name: str) -> str | None:
-        return self.given.get(name.lower())
+        return self.given.get(name)
+
+    def flag(self, name: str) -> bool:
+        text = (self.get(name) or "false").lower()
+        if text not in ("true", "false"):
+            raise OptionError(f"{name}={text!r} is neither true nor false")
+        return text == "true"
 
     def names(self, name: str) -> list[str] | None:
         text = self.get(name)
         if text is None:
             return None
         if text.lstrip().startswith("["):
-            return [str(v) for v in json.loads(text)]
+            return [str(v) for v in _json(name, text)]
         return [part.strip() for part in text.split(",") if part.strip()]
 
+    @cached_property
     def inventory(self) -> Inventory:
         path = self.get("path")
         if not path:
             raise OptionError("no path was given", hint='name the snapshot in .load("...")')
-        moved: dict[str, str] = json.loads(self.get("rebase") or "{}")
+        moved = _json("rebase", self.get("rebase") or "{}")
+        if not isinstance(moved, dict):
+            raise OptionError("rebase is not a JSON object of old and new prefixes")
         return Inventory(path, rebase=tuple(moved.items()), uids=tuple(self.names("uids") or ()))
+
+    @property
+    def operator(self) -> OperatorInventory:
+        """The operator; where both options are given they must agree."""
+        given = [name for o in ("operatorUid", "operatorId") if (name := self.get(o))]
+        if not given:
+            raise OptionError(
+                "neither operatorUid nor operatorId was given",
+                hint=f"choose one of {', '.join(list(self.inventory.operators)[:10])}",
+            )
+        found = [self.inventory.operator(name) for name in given]
+        if found[0] is not found[-1]:
+            raise OptionError(f"operatorUid {given[0]!r} and operatorId {given[1]!r} are not the same operator")
+        return found[0]
+
+    @property
+    def table(self) -> str:
+        asked = [t for t in (self.get("table"), self.get("stateVarName")) if t]
+        asked += ["timers"] if self.flag("readRegisteredTimers") else []
+        if len(set(asked)) > 1:
+            raise OptionError(f"the options ask for different tables: {', '.join(asked)}", hint="give one of them")
+        return asked[0] if asked else "keyed_state"
+
+    @property
+    def key_serializer(self) -> Serializer | None:
+        """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` has nothing to do with key groups."""
+        operator = self.operator
+        if self.table in operator.operator_states:
+            return None
+        return next((header.key for header, _ in operator.keyed_states.values()), None)
 
     def arguments(self) -> dict[str, Any]:
         try:
@@ -75,18 +148,18 @@ class _Options:
             raise OptionError(f"not a number: {e}") from e
         words: dict[str, Any] = {n: v for n in _WORDS if (v := self.get(n)) is not None}
         reads: dict[str, Any] = {**words, **{n: numbers.pop(n) for n in ("ttl_ms", "now_ms") if n in numbers}}
-        flags = {n: v.lower() == "true" for n in _FLAGS if (v := self.get(n)) is not None}
+        flags = {n: self.flag(n) for n in _FLAGS}
         return {"options": ReadOptions(**reads), "states": self.names("states"), **numbers, **flags}
 
     def scan(self, keys: Sequence[Any] | None = None) -> TableScan:
-        inventory = self.inventory()
-        name = self.get("operatorUid") or self.get("operatorId")
-        if not name:
-            raise OptionError(
-                "neither operatorUid nor operatorId was given",
-                hint=f"choose one of {', '.join(list(inventory.operators)[:10])}",
-            )
-        return scan_table(inventory.operator(name), self.get("table") or "keyed_state", keys=keys, **self.arguments())
+        return scan_table(self.operator, self.table, keys=keys, **self.arguments())
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise OptionError(f"{name} is not JSON: {e}") from e
 
 
 class SplitPartition(InputPartition):
@@ -112,51 +185,48 @@ class FlinkStateSource(DataSource):
         return FlinkStateReader(_Options(self.options))
 
 
-class FlinkStateReader(DataSourceReader):
+class PlainFlinkStateSource(FlinkStateSource):
+    """The same without pruning: Spark refuses sources that take filters in sessions where that is switched off."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PlainReader(_Options(self.options))
+
+
+class PlainReader(DataSourceReader):
     """Plans on the driver, reads splits in tasks."""
 
     def __init__(self, options: _Options) -> None:
         self.options = options
         self.keys: list[Any] | None = None
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Use equalities on the key to prune; Spark checks every filter again."""
-        keyed = (self.options.get("table") or "keyed_state") not in self.options_operator_states()
-        for f in filters:
-            wanted = _keys_of(f) if keyed else None
-            if wanted is not None and _exact(wanted):
-                self.keys = wanted if self.keys is None else [k for k in self.keys if k in wanted]
-            yield f
-
-    def options_operator_states(self) -> Sequence[str]:
-        """Names of operator states, whose column ``key`` is not the key of the stream."""
-        name = self.options.get("operatorUid") or self.options.get("operatorId") or ""
-        return list(self.options.inventory().operator(name).operator_states)
-
     def partitions(self) -> Sequence[InputPartition]:
         return [SplitPartition(s) for s in self.options.scan(self.keys).splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, SplitPartition):
-            yield from checked(read_split(partition.split))
+            yield from read_checked(partition.split)
 
 
-def _keys_of(f: Filter) -> list[Any] | None:
-    """Return the keys that a filter allows, ``None`` where it says nothing about the key."""
-    if isinstance(f, EqualTo | EqualNullSafe) and f.attribute == ("key",):
-        return [f.value]
-    if isinstance(f, In) and f.attribute == ("key",):
-        return list(f.value)
-    return None
+class FlinkStateReader(PlainReader):
+    """Reads only the key groups of the keys that filters allow."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Prune by equalities on the key; Spark evaluates every filter again."""
+        key = self.options.key_serializer
+        self.keys = allowed_keys(filters, key) if key is not None else None
+        return filters
 
 
-def _exact(keys: list[Any]) -> bool:
-    """Tell whether key values are plain values as they stand (others, e.g. dates, are left to Spark to filter)."""
-    return all(isinstance(k, bool | int | str) for k in keys)
+def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
+    """Read a split, refusing what Spark would change; runs in a task."""
+    return checked(read_split(split), file=split.stream.file, operator=split.spec.operator)
 
 
 class FlinkStateMetadataSource(DataSource):
-    """``spark.read.format("flink-state-metadata")``: ``table`` is operators, states (default), files or key_groups."""
+    """``spark.read.format("flink-state-metadata")``.
+
+    Options: ``path``; ``table`` (operators, states by default, files, key_groups); ``uids``, ``rebase``.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -164,17 +234,21 @@ class FlinkStateMetadataSource(DataSource):
 
     @property
     def _table(self) -> str:
-        table = _Options(self.options).get("table") or "states"
+        table = self._given.get("table") or "states"
         if table not in _METADATA:
             raise OptionError(f"no metadata table {table!r}", hint=f"choose one of {', '.join(_METADATA)}")
         return table
+
+    @property
+    def _given(self) -> _Options:
+        return _Options(self.options, _METADATA_OPTIONS)
 
     def schema(self) -> StructType:
         schema: StructType = spark_schema(metadata_schema(self._table))
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return MetadataReader(_Options(self.options), self._table)
+        return MetadataReader(self._given, self._table)
 
 
 class MetadataReader(DataSourceReader):
@@ -185,5 +259,5 @@ class MetadataReader(DataSourceReader):
         self.table = table
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        rows = [r for o in self.options.inventory().operators.values() for r in _METADATA[self.table](o)]
+        rows = [r for o in self.options.inventory.operators.values() for r in _METADATA[self.table](o)]
         yield from metadata_table(self.table, rows).to_batches()

@@ -1,0 +1,110 @@
+"""Keys that pushed filters allow, so that only their key groups are read.
+
+Spark pushes a conjunction of ``EqualTo``, ``EqualNullSafe`` and ``In`` (never an ``OR``) and evaluates all of them again on what is
+read. A filter may therefore be left unused, but never exclude a key for which Spark's comparison holds: floating-point keys
+(``0.0 = -0.0``, many NaNs), decimals (``1.0 = 1.00``), dates and timestamps are not looked up by their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.tuples import TupleSerializer
+from statetool.types import Scalar
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+KEY: Final = "key"
+_KINDS: Final[dict[str, type]] = {
+    "bool": bool, "int8": int, "int16": int, "int32": int, "int64": int, "string": str,
+}  # fmt: skip
+_MOST_COMBINATIONS: Final = 10_000
+
+
+def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None:
+    """Return the keys that all filters together allow, as plain values of the key's serializer.
+
+    Parameters
+    ----------
+    filters
+        What Spark pushes; filters on anything but the key say nothing.
+    key
+        Serializer of the operator's keys.
+
+    Returns
+    -------
+    list or None
+        ``None`` where the filters do not pin the key down, or not in a way that is sure.
+    """
+    conditions = [c for f in filters if (c := _condition(f)) is not None]
+    whole = _intersect([_plain_values(values, key) for path, values in conditions if path == ()])
+    by_field = _by_fields([(path[0], values) for path, values in conditions if len(path) == 1], key)
+    keys = _intersect([whole, by_field])
+    if keys is None or not all(_same_after_writing(k, key) for k in keys):
+        return None
+    return keys
+
+
+def _condition(f: Filter) -> tuple[tuple[str, ...], list[Any]] | None:
+    """Return the path below ``key`` that a filter is about, and the values that it allows there."""
+    from pyspark.sql.datasource import EqualNullSafe, EqualTo, In
+
+    if not isinstance(f, EqualTo | EqualNullSafe | In) or f.attribute[0] != KEY:
+        return None
+    values = list(f.value) if isinstance(f, In) else [f.value]
+    return tuple(f.attribute[1:]), [v for v in values if v is not None]
+
+
+def _intersect(parts: list[list[Any] | None]) -> list[Any] | None:
+    known = [p for p in parts if p is not None]
+    if not known:
+        return None
+    return [v for v in dict.fromkeys(known[0]) if all(v in p for p in known[1:])]
+
+
+def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list[Any] | None:
+    """Return the tuples that conditions on their fields allow, if every field has one."""
+    if not isinstance(key, TupleSerializer) or not key.children():
+        return None
+    choices = []
+    for step, part in key.children():
+        allowed = _intersect([_plain_values(values, part) for name, values in conditions if name == step])
+        if allowed is None:
+            return None
+        choices.append(allowed)
+    return list(product(*choices)) if prod(map(len, choices)) <= _MOST_COMBINATIONS else None
+
+
+def _plain_values(values: list[Any], serializer: Serializer) -> list[Any] | None:
+    """Return Spark's values as plain ones; ``None`` where one has no plain value that is sure to be the only one."""
+    found = [_plain(v, serializer) for v in values]
+    return None if None in found else found
+
+
+def _plain(value: Any, serializer: Serializer) -> Any:
+    if isinstance(serializer, TupleSerializer):
+        if not isinstance(value, dict) or len(value) != len(serializer.children()):
+            return None
+        fields = tuple(_plain(value.get(step), part) for step, part in serializer.children())
+        return None if None in fields else fields
+    logical = serializer.logical
+    kind = _KINDS.get(logical.name) if isinstance(logical, Scalar) else None
+    return value if kind is not None and type(value) is kind else None
+
+
+def _same_after_writing(value: Any, serializer: Serializer) -> bool:
+    """Tell whether a key survives its serializer, e.g. an unknown enum constant does not."""
+    out = Output()
+    try:
+        serializer.encode(out, value)
+        return bool(serializer.decode(Cursor(bytes(out))) == value)
+    except StatetoolError:
+        return False
