@@ -39,7 +39,8 @@ def load(
     path
         Its directory, or its metadata file: a local path or any URI that fsspec can open.
     spark
-        Session for the DataFrame methods; everything else works without.
+        Session for the DataFrame methods; everything else works without. On PySpark 4 the data sources ``flink-state``
+        and ``flink-state-metadata`` become known to it.
     uids
         Names for operators of snapshots before Flink 2.0, which store only hashes of them.
     rebase
@@ -52,7 +53,13 @@ def load(
     FormatError
         Its metadata is damaged.
     """
-    return Savepoint(Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids)), spark)
+    savepoint = Savepoint(Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids)), spark)
+    if spark is not None:
+        from statetool.spark.session import has_data_sources, register
+
+        if has_data_sources():
+            register(spark)
+    return savepoint
 
 
 class Savepoint:
@@ -125,22 +132,24 @@ class Savepoint:
 
         return metadata_table(table, self.metadata_rows(table))
 
-    def _metadata_frame(self, table: str) -> DataFrame:
+    def _metadata_table(self, table: str) -> DataFrame | pa.Table:
+        if self._spark is None:
+            return self.to_arrow(table)
         from statetool.spark.frames import metadata_frame
 
-        return metadata_frame(_session(self._spark), self.to_arrow(table))
+        return metadata_frame(self._spark, self.to_arrow(table))
 
-    def files(self) -> DataFrame:
-        """Return every piece of state and where it lies."""
-        return self._metadata_frame("files")
+    def files(self) -> DataFrame | pa.Table:
+        """Return every piece of state and where it lies: a DataFrame, or an Arrow table if no session was given."""
+        return self._metadata_table("files")
 
-    def states(self) -> DataFrame:
-        """Return every state with its types."""
-        return self._metadata_frame("states")
+    def states(self) -> DataFrame | pa.Table:
+        """Return every state with its types: a DataFrame, or an Arrow table if no session was given."""
+        return self._metadata_table("states")
 
-    def key_groups(self) -> DataFrame:
-        """Return every key group with its size on disk."""
-        return self._metadata_frame("key_groups")
+    def key_groups(self) -> DataFrame | pa.Table:
+        """Return every key group with its size on disk: a DataFrame, or an Arrow table if no session was given."""
+        return self._metadata_table("key_groups")
 
     def register(self, prefix: str) -> list[str]:
         """Make temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.

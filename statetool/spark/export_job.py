@@ -3,10 +3,12 @@
 As a job::
 
     spark-submit --py-files statetool.zip export_job.py PATH --operator UID --table keyed_state \\
-        --format parquet --target DIR
+        --format parquet --output DIR
 
 ``statetool.zip`` holds the package (``cd site-packages && zip -r statetool.zip statetool``, or the wheel itself); the
 workers need its dependencies. Each task reads one split and writes one file; Spark's committer publishes them.
+Where statetool is installed, ``python -m statetool.spark.export_job`` with the same arguments does it on this machine.
+Exit codes: 0 fine, 2 usage, 3 unreadable input.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from statetool.errors import TargetExistsError
+from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.io import files
 from statetool.spark.avro_export import export_avro
 
@@ -65,7 +67,8 @@ class _Progress:
 
     def __init__(self, spark: Any, *, enabled: bool) -> None:
         self.spark = spark
-        self.enabled = enabled and sys.stderr.isatty()
+        # Only a classic session knows about its stages.
+        self.enabled = enabled and sys.stderr.isatty() and "connect" not in type(spark).__module__
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -92,29 +95,56 @@ class _Progress:
                         bar.update(task, total=info.numTasks, completed=info.numCompletedTasks)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Run the job."""
-    parser = argparse.ArgumentParser(prog="export_job.py", description=__doc__)
-    parser.add_argument("path")
-    parser.add_argument("--operator", required=True)
-    parser.add_argument("--table", default="keyed_state")
+def main(arguments: Sequence[str]) -> int:
+    """Run the job and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="export_job.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", help="directory or metadata file of the snapshot")
+    parser.add_argument("--operator", required=True, help="uid or operator id")
+    parser.add_argument("--table", default="keyed_state", help="keyed_state, timers, or the name of a state")
     parser.add_argument("--format", dest="style", choices=("parquet", "avro", "jsonl"), default="parquet")
-    parser.add_argument("--target", required=True)
+    parser.add_argument("--output", "--target", dest="target", required=True, help="a directory that does not exist")
     parser.add_argument("--states", help="comma-separated states of keyed_state")
-    parser.add_argument("--nanos", choices=("error", "companion", "truncate"), default="error")
-    parser.add_argument("--decimals", choices=("decimal", "string"), default="decimal")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--ttl", choices=("show", "raw", "hide_expired"))
+    parser.add_argument("--ttl-ms", type=int, help="time to live for --ttl hide_expired")
+    parser.add_argument("--nanos", choices=("error", "companion", "truncate"))
+    parser.add_argument("--decimals", choices=("decimal", "string"))
+    parser.add_argument("--on-error", choices=("error", "keep_raw"))
+    parser.add_argument(
+        "--uid", action="append", default=[], help="name an operator that the snapshot knows by id only"
+    )
+    parser.add_argument("--rebase", action="append", default=[], metavar="OLD=NEW", help="where moved files are now")
+    given = vars(parser.parse_args(arguments))
+    place = {name: given.pop(name) for name in ("path", "operator", "table", "target", "style", "uid", "rebase")}
+    extra = {name: value for name, value in given.items() if value is not None}
+    if "states" in extra:
+        extra["states"] = extra["states"].split(",")
+    try:
+        rows = _export(place, extra)
+    except StatetoolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OptionError | UnknownNameError) else 3
+    print(f"{rows} rows in {place['target']}")
+    return 0
 
+
+def _export(place: dict[str, Any], extra: dict[str, Any]) -> int:
     import statetool
     from statetool.spark.session import local_session
 
-    operator = statetool.load(given.path, spark=local_session(name="statetool export"))[given.operator]
-    extra = {"states": given.states.split(",")} if given.states else {}
-    rows = export_table(
-        operator, given.table, given.target, style=given.style, nanos=given.nanos, decimals=given.decimals, **extra
+    moved = [pair.partition("=") for pair in place["rebase"]]
+    if bad := [old for old, equals, _ in moved if not equals]:
+        raise OptionError(f"--rebase {bad[0]!r} is not OLD=NEW")
+    savepoint = statetool.load(
+        place["path"],
+        spark=local_session(name="statetool export"),
+        uids=place["uid"],
+        rebase={old: new for old, _, new in moved},
     )
-    print(f"{rows} rows in {given.target}")
+    operator = savepoint[place["operator"]]
+    return export_table(operator, place["table"], place["target"], style=place["style"], progress=True, **extra)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

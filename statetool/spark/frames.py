@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from statetool.arrow.scan import TableScan, read_split, scan_table
+from statetool.arrow.scan import TableScan, scan_table
 from statetool.errors import OptionError
 from statetool.plan.inventory import Inventory, OperatorInventory
-from statetool.spark.guard import checked
+from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources, register
 from statetool.types.options import ReadOptions
@@ -28,6 +29,9 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
     """Return a table of an operator as a DataFrame."""
     given = {k: v for k, v in arguments.items() if v is not None}
     reads = {k: given.pop(k) for k in _READ_OPTIONS if k in given}
+    if reads.get("ttl") == "hide_expired":
+        # Said once, so that every evaluation of the frame gives the same rows.
+        reads.setdefault("now_ms", int(time.time() * 1000))
     # Planned here as well, so that mistakes show before Spark is involved.
     scan = scan_table(operator, table, options=ReadOptions(**reads), **given)
     if "keys" in given or not has_data_sources():
@@ -36,6 +40,8 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
     reader = spark.read.format("flink-state").option("operatorId", operator.state.operator_id).option("table", table)
     for name, value in {**reads, **given}.items():
         reader = reader.option(name, json.dumps(list(value)) if name == "states" else str(value))
+    if inventory.given_uids:
+        reader = reader.option("uids", json.dumps(list(inventory.given_uids)))
     if inventory.rebase:
         reader = reader.option("rebase", json.dumps(dict(inventory.rebase)))
     return reader.load(inventory.path)
@@ -51,7 +57,7 @@ def scan_frame(spark: Any, scan: TableScan) -> Any:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from checked(read_split(splits[number]))
+                yield from read_checked(splits[number])
 
     return spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, schema)
 

@@ -8,9 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from statetool.arrow.scan import Split, read_split
 from statetool.errors import DecodeError
 
 _LONG_FORM = "read the state in its long form with op.state(name), or the option table, which keeps both"
+
+
+def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
+    """Read a split, refusing what Spark would change; runs in a task."""
+    return checked(read_split(split), file=split.stream.file, operator=split.spec.operator)
 
 
 def checked(
@@ -79,5 +85,5 @@ def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         seen: dict[str, int] = {}
         return np.array([seen.setdefault(repr(v), len(seen)) for v in array.to_pylist()], dtype=np.int64)
-    indices = array.dictionary_encode().indices
-    return indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False) + 1
+    indices = array.dictionary_encode().indices.cast(pa.int64()).fill_null(-1)
+    return np.asarray(indices, dtype=np.int64) + 1

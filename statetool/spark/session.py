@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
+from pathlib import Path
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError
@@ -22,10 +24,11 @@ def check_java() -> None:
         Names what to install.
     """
     home = os.environ.get("JAVA_HOME")
-    if (home and os.path.exists(os.path.join(home, "bin", "java"))) or shutil.which("java"):
+    found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
+    if found:
         return
     raise MissingDependencyError(
-        "Spark needs Java and none was found",
+        f"Spark needs Java and there is none in JAVA_HOME={home}" if home else "Spark needs Java and none was found",
         hint="install Java 17 or later (e.g. apt install openjdk-17-jre-headless) or set JAVA_HOME; "
         "statetool info, ls, schema, head and to_arrow() work without it",
     )
@@ -50,19 +53,34 @@ def active_session() -> Any:
 
 
 def local_session(*, cores: str = "*", name: str = "statetool") -> Any:
-    """Return the active session, or a new one on this machine."""
+    """Return the active session, or a new one: on this machine unless ``spark-submit`` or the environment say where.
+
+    Raises
+    ------
+    MissingDependencyError
+        There is no pyspark, or no Java that it can start.
+    """
+    spark_session = _spark_session()
+    active = spark_session.getActiveSession()
+    if active is not None:
+        return active
+    builder = spark_session.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
+    if "SPARK_REMOTE" in os.environ:
+        return builder.getOrCreate()
+    # What spark-submit was told is only in the JVM that it started; a master set here would override it.
+    if not {"MASTER", "PYSPARK_GATEWAY_PORT"} & os.environ.keys():
+        # Workers on this machine must run the same Python, with the same packages.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     check_java()
-    # Workers on this machine must run the same Python, with the same packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = _spark_session().builder.appName(name)
-    if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
-        builder = builder.master(f"local[{cores}]")
-    return (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    try:
+        return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    except RuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise MissingDependencyError(
+            "the Java that was found could not start Spark", hint="Spark 4 needs Java 17 or later; see the lines above"
+        ) from error
 
 
 def _spark_session() -> Any:
@@ -85,6 +103,8 @@ def has_data_sources() -> bool:
 def register(spark: Any) -> None:
     """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down where Spark can.
 
+    Warns where the session does not let filters through to Python sources: they are right all the same, but read everything.
+
     Raises
     ------
     MissingDependencyError
@@ -95,11 +115,27 @@ def register(spark: Any) -> None:
             "this PySpark has no Python data sources",
             hint="use PySpark 4, or the methods of statetool.load(path, spark=spark), which work on 3.5 as well",
         )
-    from statetool.spark.sources import FlinkStateMetadataSource, FlinkStateSource
+    from statetool.spark.sources import FlinkStateMetadataSource, FlinkStateSource, PlainFlinkStateSource
 
     if spark.conf.get(_REGISTERED, None) == "true":
         return
-    spark.dataSource.register(FlinkStateSource)
+    spark.dataSource.register(FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource)
     spark.dataSource.register(FlinkStateMetadataSource)
-    spark.conf.set(_PUSHDOWN, "true")
     spark.conf.set(_REGISTERED, "true")
+
+
+def _let_filters_through(spark: Any) -> bool:
+    from pyspark.errors import PySparkException
+
+    if spark.conf.get(_PUSHDOWN, "false") == "true":
+        return True
+    try:
+        spark.conf.set(_PUSHDOWN, "true")
+    except PySparkException as error:
+        warnings.warn(
+            f"{_PUSHDOWN} cannot be set here ({error}), so that filters on key read all key groups; "
+            "set it when the session is made, or pass keys=[...] to the methods of an operator",
+            stacklevel=3,
+        )
+        return False
+    return True

@@ -34,11 +34,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from statetool.arrow.metadata import metadata_schema, metadata_table
-from statetool.arrow.scan import Split, TableScan, read_split, scan_table
+from statetool.arrow.scan import Split, TableScan, scan_table
 from statetool.errors import OptionError
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
 from statetool.serializers.base import Serializer
-from statetool.spark.guard import checked
+from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
 from statetool.types.options import ReadOptions
@@ -215,11 +215,6 @@ class FlinkStateReader(PlainReader):
         key = self.options.key_serializer
         self.keys = allowed_keys(filters, key) if key is not None else None
         return filters
-
-
-def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
-    """Read a split, refusing what Spark would change; runs in a task."""
-    return checked(read_split(split), file=split.stream.file, operator=split.spec.operator)
 
 
 class FlinkStateMetadataSource(DataSource):
