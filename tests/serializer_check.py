@@ -28,6 +28,7 @@ from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import read_proxied, read_snapshot, write_proxied
+from statetool.serializers.sql import BinaryDataSerializer
 from tests.expected import same, to_json
 
 #: Serializers whose Java hash is not computed, and why.
@@ -209,11 +210,21 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
         values.append(value)
     if c.left:
         result.failures.append(f"{c.left} bytes trail after {len(values)} values")
+    if not (_shown_as_bytes(s) and s.children()):  # inside others, rows of other classes hash by identity
+        _check_hashes(case, s, values, result)
+    if _shown_as_bytes(s):
+        result.unsupported.append(f"{s.type_name} (shown as its exact bytes)")
+        return
     for i, expected in enumerate(case.values or ()):
         found = to_json(values[i], s.logical, s, style="serializer")
         if not _same(found, expected, case.exact_class):
             result.failures.append(f"value {i} is {_short(found)}, expected {_short(expected)}")
-    _check_hashes(case, s, values, result)
+
+
+def _shown_as_bytes(s: Serializer) -> bool:
+    """Whether a part is in one of the table runtime's binary formats, which are kept but not decoded yet."""
+    here = isinstance(s, BinaryDataSerializer) or s.type_name in ("Variant", "Bitmap")
+    return here or any(_shown_as_bytes(child) for _, child in s.children())
 
 
 def _check_frames(case: Case, s: Serializer, data: bytes, result: Result) -> None:

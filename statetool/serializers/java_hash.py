@@ -74,3 +74,30 @@ def hash_chain(hashes: Iterable[int], start: int) -> int:
     for part in hashes:
         h = to_int32(31 * h + part)
     return h
+
+
+def _mix_word(h: int, word: int) -> int:
+    k = word * 0xCC9E2D51 & 0xFFFFFFFF
+    k = (k << 15 | k >> 17) & 0xFFFFFFFF
+    h ^= k * 0x1B873593 & 0xFFFFFFFF
+    h = (h << 13 | h >> 19) & 0xFFFFFFFF
+    return (h * 5 + 0xE6546B64) & 0xFFFFFFFF
+
+
+def hash_binary(data: bytes) -> int:
+    """Hash of the table runtime over bytes (``MurmurHashUtil``, seed 42): 4-byte little-endian words, then single bytes.
+
+    Binary rows are whole words (``hashByWords``); strings may end in bytes, each of which counts sign-extended.
+    """
+    h = 42
+    whole = len(data) // 4 * 4
+    for i in range(0, whole, 4):
+        h = _mix_word(h, int.from_bytes(data[i : i + 4], "little"))
+    for b in data[whole:]:
+        h = _mix_word(h, (b - 256 if b > 127 else b) & 0xFFFFFFFF)
+    h ^= len(data)
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & 0xFFFFFFFF
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & 0xFFFFFFFF
+    return to_int32(h ^ h >> 16)

@@ -21,6 +21,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.collections import MapSerializer, WrapperSerializer
 from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.java_hash import hash_big_decimal, hash_binary, to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, write_nested
@@ -52,6 +53,12 @@ class BinaryDataSerializer(Serializer):
         if not isinstance(value, bytes):
             raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}")
         out.bytes4(value)
+
+    def hash_code(self, value: Any) -> int:
+        """Hash of a binary row, which is over its bytes."""
+        if not self.snapshot_class.endswith("RowDataSerializerSnapshot"):
+            return super().hash_code(value)
+        return hash_binary(value)
 
     def program(self) -> Op:
         return Counted()
@@ -89,7 +96,6 @@ class DecimalDataSerializer(Serializer):
         super().__init__(name, version)
         self.precision = precision
         self.scale = scale
-        self.length = 8 if precision <= 18 else -1
 
     @property
     def logical(self) -> LogicalType:
@@ -109,6 +115,9 @@ class DecimalDataSerializer(Serializer):
         else:
             n = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
             out.bytes4(unscaled.to_bytes(n, "big", signed=True))
+
+    def hash_code(self, value: Any) -> int:
+        return hash_big_decimal(*from_decimal(value))
 
     def write_payload(self, out: Output) -> None:
         out.i4(self.precision)
@@ -142,6 +151,10 @@ class TimestampDataSerializer(Serializer):
         else:
             out.i8(value // 1_000_000)
             out.i4(value % 1_000_000)
+
+    def hash_code(self, value: Any) -> int:
+        millis, nano = (value, 0) if self.precision <= 3 else divmod(value, 1_000_000)
+        return to_int32(31 * to_int32(millis ^ (millis >> 32)) + nano)
 
     def write_payload(self, out: Output) -> None:
         out.i4(self.precision)
@@ -179,6 +192,10 @@ class RawValueSerializer(CompositeSerializer):
 
 class ExternalSerializer(WrapperSerializer):
     """``ExternalSerializer``: writes what the internal serializer writes. Outer payload: Java stream, bool."""
+
+    def hash_code(self, value: Any) -> int:
+        """The object is of the user's class, not the internal one."""
+        return CompositeSerializer.hash_code(self, value)
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> bytes:
@@ -356,7 +373,7 @@ def _encode_variant(out: Output, value: Any) -> None:
 TYPES: Final = (
     SimpleType(
         name="StringData", logical=Scalar("string"), length=-1, op=Counted(text=True), decode=_decode_text,
-        encode=_encode_text,
+        encode=_encode_text, hash_code=lambda v: hash_binary(v.encode("utf-8")),
     ),
     SimpleType(
         name="SortedLong", logical=Scalar("int64"), length=8, op=Flipped(), decode=_decode_sorted_long,
