@@ -20,6 +20,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels import loads, skip
 from statetool.kernels import program as ir
 from statetool.kernels.codes import BAD_CHOICE, LONE_SURROGATE, NANOS, NOT_SKIPPABLE, OK, SUBCLASS
+from statetool.serializers.basic import read_big_decimal, read_big_integer
 from statetool.types import (
     ListType,
     LogicalType,
@@ -274,8 +275,6 @@ class _Decoder:
     def big_integer(
         self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions
     ) -> tuple[pa.Array, Positions]:
-        from statetool.serializers.basic import read_big_integer
-
         out, valid, wide, after = self.big_numbers(pos, end)
         if self.options.decimals == "string" or wide.any():
             return self.per_record(read_big_integer, logical, pos, end)
@@ -285,8 +284,6 @@ class _Decoder:
     def big_decimal(
         self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions
     ) -> tuple[pa.Array, Positions]:
-        from statetool.serializers.basic import read_big_decimal
-
         out, valid, wide, after = self.big_numbers(pos, end)
         scales = np.zeros(len(pos), dtype=np.int64)
         some = np.flatnonzero(valid)

@@ -22,6 +22,7 @@ from statetool.arrow.types import column_fields
 from statetool.arrow.values import StateShape
 from statetool.errors import (
     EncodeError,
+    FormatError,
     OptionError,
     StatetoolError,
     UnknownNameError,
@@ -128,8 +129,10 @@ def scan_table(
     fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
     if key_group:
         fields.append(pa.field("key_group", pa.int32()))
+    schema = _schema(fields, operator.label)
+    spec = replace(spec, schema=schema.serialize().to_pybytes())
     splits = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes) if spec.states else []
-    return TableScan(schema=_schema(fields, operator.label), splits=tuple(splits))
+    return TableScan(schema=schema, splits=tuple(splits))
 
 
 def _resolve(options: ReadOptions) -> ReadOptions:
@@ -261,8 +264,10 @@ def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str
     if meta.kind == "union":
         # Each subtask holds its own part; what is redistributed to all is their union.
         one_copy = False
+    schema = _schema(fields, operator.label)
+    spec = replace(spec, schema=schema.serialize().to_pybytes())
     splits = plan_operator_state(operator, spec, one_copy=one_copy)
-    return TableScan(schema=_schema(fields, operator.label), splits=tuple(splits))
+    return TableScan(schema=schema, splits=tuple(splits))
 
 
 # ---- in a task ----------------------------------------------------------------------------------
@@ -280,7 +285,7 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
         if isinstance(split, OperatorSplit):
             n, columns = operator_rows(split)
             extra = [("subtask", split.subtask)] if split.spec.subtask_column else []
-            yield from _record_batches(n, columns, split.spec.options, [(k, np.full(n, v)) for k, v in extra])
+            yield from _record_batches(n, columns, split.spec, [(k, np.full(n, v)) for k, v in extra])
             return
         with split.stream.open() as f:
             yield from _read_keyed(f, split)
@@ -334,7 +339,7 @@ def _finish(
     extra = [("key_group", groups)] if spec.key_group_column else []
     if spec.table == "keyed_state":
         columns = _in_order(columns, spec, table, n)
-    yield from _record_batches(n, columns, spec.options, extra)
+    yield from _record_batches(n, columns, spec, extra)
 
 
 def _in_order(columns: Columns, spec: TableSpec, table: KeyedTable, n: int) -> Columns:
@@ -352,17 +357,43 @@ def _in_order(columns: Columns, spec: TableSpec, table: KeyedTable, n: int) -> C
 
 
 def _record_batches(
-    n: int, columns: Columns, options: ReadOptions, extra: list[tuple[str, npt.NDArray[Any]]]
+    n: int, columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]
 ) -> Iterator[pa.RecordBatch]:
     if n == 0:
         return
-    arrays, fields = flatten(columns, options)
+    arrays, fields = flatten(columns, spec.options)
     for name, values in extra:
         arrays.append(pa.array(values.astype(np.int32)))
         fields.append(pa.field(name, pa.int32()))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    batch = _agreeing(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), spec)
     for start in range(0, n, MAX_ROWS):
         yield batch.slice(start, MAX_ROWS)
+
+
+def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
+    """Return the batch in the table's schema; a state that this subtask does not have is null.
+
+    Raises
+    ------
+    FormatError
+        A state has another type here than in the subtask that the schema came from.
+    """
+    schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
+    if batch.schema.equals(schema):
+        return batch
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = []
+    for field in schema:
+        array = found.get(field.name)
+        if array is None or (pa.types.is_null(array.type) and not pa.types.is_null(field.type)):
+            array = pa.nulls(batch.num_rows, field.type)
+        if not array.type.equals(field.type):
+            raise FormatError(
+                f"column {field.name!r} has type {array.type} in this subtask and {field.type} in another one",
+                hint="read the subtasks' states apart, or leave the state out with states=[...]",
+            )
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @lru_cache(maxsize=64)

@@ -24,7 +24,7 @@ class TableSpec:
     """What a read wants; the same for all of its splits.
 
     ``states`` are the names of the states involved (for timers those of the timer states). ``keys`` are encoded keys to
-    keep. ``columns`` is the schema's ``name: type`` text, which every stream must agree with.
+    keep. ``schema`` is the table's Arrow schema (IPC bytes), which what is read from every stream must agree with.
     """
 
     operator: str
@@ -33,6 +33,7 @@ class TableSpec:
     options: ReadOptions
     max_parallelism: int
     keys: tuple[bytes, ...] | None = None
+    schema: bytes = b""
     key_group_column: bool = False
     subtask_column: bool = False
     memory_bytes: int = MEMORY_BYTES

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pytest
 import statetool
 from statetool.arrow.scan import read_split, scan_table
 from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError, UnsupportedError
+from statetool.formats.metadata import parse_metadata, write_metadata
+from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.io.files import BYTES_READ
 from statetool.types.options import ReadOptions
 
@@ -201,3 +204,40 @@ def test_old_snapshots_get_names(corpus: Path) -> None:
     assert savepoint["orders"].operator_id == named["orders"].operator_id
     with pytest.raises(UnknownNameError, match="'no-such-uid'"):
         savepoint.with_uids(["no-such-uid"])
+
+
+def with_other_bytes(corpus: Path, target: Path, old: bytes, new: bytes) -> statetool.Savepoint:
+    """The case with other bytes of the same length in the inline state of subtask 1 of `timers`."""
+    source = parse_metadata((corpus / CASE / "snapshot" / "_metadata").read_bytes())
+    operators = []
+    for operator in source.operators:
+        if operator.uid == "timers":
+            subtasks = []
+            for subtask in operator.subtasks:
+                handle = subtask.managed_keyed
+                if subtask.index == 1 and isinstance(handle, KeyGroupsHandle):
+                    assert isinstance(handle.stream, ByteStreamHandle)
+                    assert old in handle.stream.data
+                    data = handle.stream.data.replace(old, new)
+                    handle = replace(handle, stream=replace(handle.stream, data=data))
+                subtasks.append(replace(subtask, managed_keyed=handle))
+            operator = replace(operator, subtasks=tuple(subtasks))
+        operators.append(operator)
+    target.mkdir(exist_ok=True)
+    (target / "_metadata").write_bytes(write_metadata(replace(source, operators=tuple(operators))))
+    return statetool.load(str(target))
+
+
+def test_a_state_that_one_subtask_lacks_is_null_there(corpus: Path, tmp_path: Path) -> None:
+    op = with_other_bytes(corpus, tmp_path / "a", b"registered", b"registerex")["timers"]
+    table = op.to_arrow()
+    assert {"registered", "registerex"} <= set(table.column_names)
+    assert table.num_rows == 14
+    assert table["registered"].null_count + table["registerex"].null_count == 14
+
+
+def test_another_type_in_one_subtask_is_refused(savepoint: statetool.Savepoint) -> None:
+    (split, *_) = savepoint["timers"].scan("keyed_state").splits
+    other = pa.schema([("key", pa.string()), ("registered", pa.int64())]).serialize().to_pybytes()
+    with pytest.raises(FormatError, match=r"registered.*int32.*int64"):
+        list(read_split(replace(split, spec=replace(split.spec, schema=other))))
