@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,11 @@ def spark() -> Iterator[Any]:
     """One local session for all tests."""
     from statetool.spark.session import local_session
 
+    # Short queries: the JVM's second compiler and its collector threads would take the cores of the tests.
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" pyspark-shell')
     session = local_session(cores="2", name="statetool tests")
+    session.conf.set("spark.sql.shuffle.partitions", "2")
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

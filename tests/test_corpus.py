@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus_check import Case, check_case, find_cases
+from tests.corpus_check import Case, Checker, check_case, find_cases
 
 CANONICAL = [
     f"v{version}-{backend}-canonical"
@@ -35,10 +35,20 @@ def test_no_canonical_case_is_left_out(corpus: Path) -> None:
     assert found == set(CANONICAL + COMPRESSED + OTHERS)
 
 
-@pytest.mark.parametrize("name", ["v2_3_0-hashmap-native", "v2_3_0-rocksdb-native", "v1_13_6-rocksdb-incremental"])
-@pytest.mark.xfail(
-    strict=True, reason="native savepoints and checkpoints cannot be read yet, only canonical savepoints"
+@pytest.mark.parametrize(
+    "name", ["v1_20_5-hashmap-checkpoint", "v2_3_0-hashmap-checkpoint", "v2_3_0-hashmap-checkpoint-compressed"]
 )
+def test_heap_checkpoints_but_for_kryo(corpus: Path, name: str) -> None:
+    """Operators with a Kryo value are refused, because nothing tells where it ends; all others are compared."""
+    checker = Checker(Case(corpus / name), None)
+    checker.run()
+    assert checker.rows > 1000
+    assert {p.partition(":")[0] for p in checker.problems} <= {"composites-by-int", "orders"}
+    assert all("layout of the heap backend" in p for p in checker.problems)
+
+
+@pytest.mark.parametrize("name", ["v2_3_0-rocksdb-native", "v1_13_6-rocksdb-incremental", "v2_3_0-changelog-rocksdb"])
+@pytest.mark.xfail(strict=True, reason="RocksDB native, incremental and changelog snapshots cannot be read yet")
 def test_native_and_incremental_snapshots(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line

@@ -298,7 +298,10 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     layout = StreamLayout(
-        prefix=prefix_size(spec.max_parallelism), states=len(header.states), compressed=header.compressed
+        prefix=prefix_size(spec.max_parallelism),
+        states=len(header.states),
+        compressed=header.compressed,
+        heap=header if split.heap else None,
     )
     for groups in batches_of(split.key_groups):
         for batch in _entries(f, groups, layout, table, spec):
@@ -306,7 +309,11 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:
-    if len(groups) > 1 or groups[0].size_bytes <= spec.memory_bytes // (4 if layout.compressed else 1):
+    if (
+        layout.heap is not None
+        or len(groups) > 1
+        or groups[0].size_bytes <= spec.memory_bytes // (4 if layout.compressed else 1)
+    ):
         yield read_entries(f, groups, layout)
     elif spec.table == "keyed_state":
         yield from spilled(f, groups[0], layout, table, memory_bytes=spec.memory_bytes)

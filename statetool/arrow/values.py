@@ -22,16 +22,9 @@ from statetool.kernels import skip
 from statetool.kernels.codes import BAD_SEPARATOR, OK
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.runtime import TtlAwareSerializer
+from statetool.serializers.runtime import unwrap
 from statetool.types import ListType, LogicalType, MapType
 from statetool.types.options import ReadOptions
-
-
-def unwrap(serializer: Serializer) -> Serializer:
-    """Return the serializer behind wrappers that write nothing of their own."""
-    while isinstance(serializer, TtlAwareSerializer):
-        serializer = serializer.wrapped
-    return serializer
 
 
 class StateShape:

@@ -48,6 +48,7 @@ class KeyedSplit:
     header_bytes: int
     key_groups: tuple[KeyGroupRange, ...]
     subtask: int
+    heap: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -96,7 +97,7 @@ def plan_keyed(
             if size and (groups is None or number in groups)
         ]
         ranges.sort(key=lambda r: r.offset)
-        _check_canonical(operator, part, ranges)
+        heap = _is_heap(operator, part, ranges)
         header_bytes = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
         for run in _runs(ranges, target_bytes):
             splits.append(
@@ -106,32 +107,42 @@ def plan_keyed(
                     header_bytes=header_bytes,
                     key_groups=tuple(run),
                     subtask=part.subtask,
+                    heap=heap,
                 )
             )
     return splits
 
 
-def _check_canonical(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> None:
-    """Raise unless the stream is canonical.
+def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> bool:
+    """Tell the layout of the heap backend from the canonical one.
 
-    Tag 7 says so. Tags 3 and 12 do not tell: full RocksDB snapshots are canonical, those of the heap backend are not, so
-    the first key groups are walked, which fails at once on anything else.
+    Tag 7 is canonical. Tags 3 and 12 do not tell: full RocksDB snapshots are canonical, those of the heap backend are not, so the
+    first key groups are walked, which fails at once on anything else.
+
+    Raises
+    ------
+    UnsupportedError
+        Neither of the two.
     """
     if part.tag == 7 or not ranges:
-        return
+        return False
     sample = next(batches_of(ranges, limit=_SAMPLE_BYTES))
     header = operator.keyed_header(part)
     layout = StreamLayout(
         prefix=prefix_size(operator.state.max_parallelism), states=len(header.states), compressed=header.compressed
     )
-    try:
-        with part.stream.open() as f:
+    with part.stream.open() as f:
+        try:
             read_entries(f, sample, layout)
-    except FormatError as error:
-        raise UnsupportedError(
-            f"keyed state of handle tag {part.tag} that is not in the canonical format (a heap snapshot) cannot be read yet",
-            hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
-        ).at(operator=operator.label, file=part.stream.file) from error
+            return False
+        except FormatError as error:
+            for r in ranges:
+                if r.size_bytes < 4 or int.from_bytes(f.read_at(r.offset, 4), "big") != r.number:
+                    raise UnsupportedError(
+                        f"keyed state of handle tag {part.tag} in neither the canonical nor the heap layout",
+                        hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
+                    ).at(operator=operator.label, file=part.stream.file) from error
+    return True
 
 
 def _runs(ranges: Iterable[KeyGroupRange], target_bytes: int) -> Iterable[list[KeyGroupRange]]:

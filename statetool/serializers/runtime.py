@@ -180,6 +180,13 @@ class TtlAwareSerializer(Serializer):
         self.wrapped.write_snapshot(out)
 
 
+def unwrap(serializer: Serializer) -> Serializer:
+    """Return the serializer behind wrappers that write nothing of their own."""
+    while isinstance(serializer, TtlAwareSerializer):
+        serializer = serializer.wrapped
+    return serializer
+
+
 def _read_ttl_aware(c: Cursor, name: str, version: int) -> Serializer:
     if version != 1:
         raise c.fail(f"version {version} of {name} is not 1", pos=c.pos - 4)

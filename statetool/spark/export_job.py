@@ -14,14 +14,19 @@ Exit codes: 0 fine, 2 usage, 3 unreadable input.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
+from statetool import errors
 from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.io import files
 from statetool.spark.avro_export import export_avro
+
+_OWN_ERROR: Final = re.compile(r"^statetool\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def export_table(
@@ -40,12 +45,14 @@ def export_table(
     ------
     TargetExistsError
         The target is there.
+    StatetoolError
+        What the tasks raised, with its place.
     """
     if files.exists(target):
         raise TargetExistsError(f"{target} exists already", hint="choose a new directory")
     frame = operator.keyed_state(**arguments) if table == "keyed_state" else operator.state(table, **arguments)
     counted, count = _observe_rows(frame)
-    with _Progress(frame.sparkSession, enabled=progress):
+    with _errors_of_tasks(), _Progress(frame.sparkSession, enabled=progress):
         if style == "avro":
             export_avro(counted, target, name=table)
         else:
@@ -60,6 +67,21 @@ def _observe_rows(frame: Any) -> tuple[Any, Callable[[], int]]:
 
     observation = Observation("export")
     return frame.observe(observation, f.count(f.lit(1)).alias("rows")), lambda: int(observation.get["rows"])
+
+
+@contextmanager
+def _errors_of_tasks() -> Iterator[None]:
+    """Raise errors of ours as themselves; Spark has them as text, below the traceback of the worker."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _OWN_ERROR.findall(str(error))
+        if not found:
+            raise
+        name, text = found[-1]
+        raise getattr(errors, name, StatetoolError)(text) from error
 
 
 class _Progress:

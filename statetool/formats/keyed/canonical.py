@@ -14,9 +14,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.errors import FormatError
+from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import EntryBatch, Region, locate
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.heap import heap_to_canonical
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
 
@@ -36,11 +38,12 @@ class KeyGroupRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLayout:
-    """What the walk must know of a stream."""
+    """What the walk must know of a stream; ``heap`` is its header where it is in the layout of the heap backend."""
 
     prefix: int
     states: int
     compressed: bool
+    heap: KeyedHeader | None = None
 
 
 def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> Iterator[list[KeyGroupRange]]:
@@ -65,6 +68,18 @@ def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -
     at = 0
     for group in groups:
         raw = f.read_at(group.offset, group.size_bytes)
+        if layout.heap is not None:
+            try:
+                blob = heap_to_canonical(
+                    raw, layout.heap, key_group=group.number, prefix=layout.prefix, base=base + group.offset
+                )
+            except StatetoolError as error:
+                raise error.at(file=f.stream.file, key_group=group.number) from None
+            if blob:
+                regions.append(Region(at, base + group.offset, group.number, True))
+                parts.append(blob)
+                at += len(blob)
+            continue
         regions.append(Region(at, base + group.offset, group.number, layout.compressed))
         if layout.compressed:
             try:

@@ -80,7 +80,7 @@ def locate(error: E, regions: Iterable[Region], file: str) -> E:
         return error.at(file=file)
     if found.compressed:
         error.where = replace(
-            error.where, offset=position - found.start, region=f"compressed from byte {found.offset} on"
+            error.where, offset=position - found.start, region=f"from byte {found.offset} on, uncompressed"
         )
     else:
         error.where = replace(error.where, offset=found.offset + position - found.start)
