@@ -9,11 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from statetool.arrow.types import arrow_type, column_fields, needs_companion
-from statetool.errors import DecodeError
-from statetool.kernels.codes import LONE_SURROGATE, MESSAGES, NANOS, RANGE
+from statetool.errors import DecodeError, StatetoolError
+from statetool.kernels.codes import DATE_RANGE, LONE_SURROGATE, MESSAGES, NANOS, RANGE
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
+    DateType,
     DecimalType,
     ListType,
     LogicalType,
@@ -26,20 +27,43 @@ from statetool.types import (
 from statetool.types.options import ReadOptions
 
 _PER_SECOND: Final = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_MILLIS: Final = TimestampType("ms", zoned=True)
 _EXACT_38: Final = Context(prec=38, traps=[Inexact, InvalidOperation])
 _SCALE_18: Final = Decimal((0, (1,), -18))
 
 
-def plain_to_arrow(values: Sequence[Any], logical: LogicalType, options: ReadOptions) -> pa.Array:
+def plain_to_arrow(
+    values: Sequence[Any], logical: LogicalType, options: ReadOptions, *, offsets: Sequence[int] | None = None
+) -> pa.Array:
     """Return an array of plain values.
+
+    ``offsets`` say where each value was read, for errors.
 
     Raises
     ------
     DecodeError
         A value that the Arrow type cannot hold exactly; names the option that can.
     """
-    rows = [to_python(v, logical, options) for v in values]
-    return pa.array(rows, type=arrow_type(logical, options))
+    kind = arrow_type(logical, options)
+    rows: list[Any] = []
+    try:
+        for value in values:
+            rows.append(to_python(value, logical, options))
+    except StatetoolError as error:
+        raise error.at(offset=_at(offsets, len(rows))) from error.__cause__
+    try:
+        return pa.array(rows, type=kind)
+    except (pa.ArrowException, OverflowError):
+        for i, row in enumerate(rows):
+            try:
+                pa.array([row], type=kind)
+            except (pa.ArrowException, OverflowError) as e:
+                raise DecodeError(f"a value that does not fit {kind}: {e}").at(offset=_at(offsets, i)) from e
+        raise
+
+
+def _at(offsets: Sequence[int] | None, index: int) -> int | None:
+    return None if offsets is None else int(offsets[index])
 
 
 def coded_error(code: int) -> DecodeError:
@@ -86,29 +110,42 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
             return Decimal(value)
         case DecimalType():
             return value
+        case DateType():
+            if not -(1 << 31) <= value < 1 << 31:
+                raise coded_error(DATE_RANGE)
+            return value
         case TimestampType():
             return _timestamp(value, logical, options)
         case ListType(element):
-            return [to_python(v, element, options) for v in value if not _hidden(v, element, options)]
+            return [_step("element", v, element, options) for v in value if not _hidden(v, element, options)]
         case MapType(k, v):
             if any(a is None for a, _ in value):
                 raise null_key_error()
             return [
-                (to_python(a, k, options), to_python(b, v, options)) for a, b in value if not _hidden(b, v, options)
+                (_step("key", a, k, options), _step("value", b, v, options))
+                for a, b in value
+                if not _hidden(b, v, options)
             ]
         case StructType(fields):
             row: dict[str, Any] = {}
             for part, v in zip(fields, value, strict=True):
-                _put(row, part.name, part.type, to_python(v, part.type, options), options)
+                _put(row, part.name, part.type, _step(part.name, v, part.type, options), options)
             return row
         case TtlType(inner):
             access, inner_value = value
             if options.ttl == "raw":
-                row = {"last_access": access * 1000}
-                _put(row, "value", inner, to_python(inner_value, inner, options), options)
+                row = {"last_access": _timestamp(access, _MILLIS, options)}
+                _put(row, "value", inner, _step("value", inner_value, inner, options), options)
                 return row
-            return None if _hidden(value, logical, options) else to_python(inner_value, inner, options)
+            return None if _hidden(value, logical, options) else _step("value", inner_value, inner, options)
     return value
+
+
+def _step(step: str, value: Any, logical: LogicalType, options: ReadOptions) -> Any:
+    try:
+        return to_python(value, logical, options)
+    except StatetoolError as error:
+        raise error.inside(step) from error.__cause__
 
 
 def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
@@ -154,6 +191,17 @@ def decimal_error(what: str, limit: str) -> DecodeError:
 def _decimal(value: Decimal, options: ReadOptions) -> Any:
     if options.decimals == "string":
         return str(value)
+    return scaled_decimal(value)
+
+
+def scaled_decimal(value: Decimal) -> Decimal:
+    """Return the same number with 18 digits behind the point.
+
+    Raises
+    ------
+    DecodeError
+        It has more digits than that, or than 38 in all.
+    """
     try:
         return value.quantize(_SCALE_18, context=_EXACT_38)
     except (Inexact, InvalidOperation):

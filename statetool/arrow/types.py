@@ -43,7 +43,13 @@ COMPANION: Final = "_nanos"
 
 
 def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
-    """Return the Arrow type in which values of a logical type are shown."""
+    """Return the Arrow type in which values of a logical type are shown.
+
+    Raises
+    ------
+    UnsupportedError
+        Arrow has no such type.
+    """
     match logical:
         case Scalar(name):
             return _SCALARS[name]
@@ -63,6 +69,11 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
         case ListType(element):
             return pa.list_(pa.field("element", arrow_type(element, options)))
         case MapType(key, value):
+            if pa.types.is_null(arrow_type(key, options)):
+                raise UnsupportedError(
+                    "a map whose keys can only be null, which Arrow and Spark maps cannot hold",
+                    hint="read the state in its long form with op.state(name), or leave it out with states=[...]",
+                )
             return pa.map_(arrow_type(key, options), arrow_type(value, options))
         case StructType(fields):
             return pa.struct([f for part in fields for f in column_fields(part.name, part.type, options)])

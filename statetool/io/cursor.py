@@ -136,7 +136,7 @@ class Cursor:
             if b < 0x80:
                 return value
             shift += 7
-            if shift > 28 + 7:
+            if shift > 28:
                 raise self.fail("variable-length number of more than 5 bytes", pos=start)
 
     def slice(self, n: int, what: str = "bytes") -> Cursor:

@@ -18,6 +18,10 @@ BAD_CHOICE: Final = 10
 NOT_SKIPPABLE: Final = 11
 BAD_SEPARATOR: Final = 12
 BAD_BIG_NUMBER: Final = 13
+DATE_RANGE: Final = 14
+BAD_CONSTANT: Final = 15
+BAD_PADDING: Final = 16
+UNUSED_BITS: Final = 17
 
 MESSAGES: Final = {
     TRUNCATED: ("the value goes beyond the end of its frame", ""),
@@ -38,5 +42,9 @@ MESSAGES: Final = {
     BAD_CHOICE: ("an index beyond the constants of the enum", ""),
     NOT_SKIPPABLE: ("a value whose end cannot be found", ""),
     BAD_SEPARATOR: ("list elements that are not separated by a comma (2C)", ""),
+    DATE_RANGE: ("a date beyond what days in 32 bits can hold", ""),
+    BAD_CONSTANT: ("not the byte that stands for a value of this type", ""),
+    BAD_PADDING: ("padding behind a null is not zero", ""),
+    UNUSED_BITS: ("unused bits of a bit mask are set", ""),
     BAD_BIG_NUMBER: ("the length of a big number does not fit the bytes left", ""),
 }

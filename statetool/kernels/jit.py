@@ -5,6 +5,9 @@ Kernels take and return numpy arrays and numbers, allocate outside their loops a
 Compiled code is cached beside the package, or in numba's cache folder of the user where that cannot be written (always, for a
 package in a zip). Where there is no such place either, each process compiles for itself.
 Without numba, or with ``STATETOOL_JIT=0``, the same code runs uncompiled.
+
+Positions that index bytes in a loop are ``np.uint64``: numba then has no negative indexes to wrap, and the loop becomes
+vector instructions.
 """
 
 from __future__ import annotations

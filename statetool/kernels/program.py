@@ -32,9 +32,10 @@ class Fixed(Op):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Op):
-    """``size`` bytes that carry nothing, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow)."""
+    """``size`` times ``byte``, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow, Tuple0)."""
 
     size: int
+    byte: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,11 @@ def kernel_only(op: Op) -> bool:
     if isinstance(op, PerRecord):
         return False
     return all(kernel_only(child) for child in children(op))
+
+
+def whole(op: Op, decode: Callable[[Any], Any]) -> Op:
+    """Return the program of a list or map, or that of decoding it value by value where kernels cannot find its parts."""
+    return op if kernel_only(op) else PerRecord(decode)
 
 
 def children(op: Op) -> tuple[Op, ...]:

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.kernels import program as ir
-from statetool.kernels.codes import BAD_COUNT, BAD_SEPARATOR, OK, TRUNCATED
+from statetool.kernels.codes import BAD_BIG_NUMBER, BAD_COUNT, BAD_FLAG, BAD_SEPARATOR, OK, SUBCLASS, TRUNCATED
+from statetool.kernels.decode_fixed import read_i4
+from statetool.kernels.decode_temporal import TEMPORAL_KINDS, TEMPORAL_SIZES
+from statetool.kernels.decode_text import is_ascii, read_varint
 from statetool.kernels.jit import jit
-from statetool.kernels.loads import TEMPORAL_KINDS, TEMPORAL_SIZES, read_varint
 
 _FIXED, _TEXT, _BIG_INT, _BIG_DEC, _COUNTED, _STRUCT, _FLAGGED, _REPEATED, _PAIRS, _MASKED, _POJO, _EITHER = range(12)
 FIXED_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "char": 2}
@@ -28,7 +30,7 @@ def fixed_size(op: ir.Op) -> int | None:
     match op:
         case ir.Fixed(kind):
             return FIXED_SIZES[kind]
-        case ir.Constant(size):
+        case ir.Constant(size, _):
             return size
         case ir.Temporal(kind):
             return TEMPORAL_SIZES[TEMPORAL_KINDS.index(kind)]
@@ -46,6 +48,27 @@ def fixed_size(op: ir.Op) -> int | None:
             inner = fixed_size(value)
             return 1 + padding if inner == padding else None
     return None
+
+
+def least_size(op: ir.Op) -> int:
+    """Return the fewest bytes that a value takes: how many fit into what is left is known before they are looked for."""
+    size = fixed_size(op)
+    if size is not None:
+        return size
+    match op:
+        case ir.BigInt() | ir.BigDec() | ir.Counted() | ir.Repeated() | ir.Pairs():
+            return 4
+        case ir.Struct(_, parts):
+            return sum(map(least_size, parts))
+        case ir.Ttl(value):
+            return 8 + least_size(value)
+        case ir.Flagged(value, _, padding):
+            return 1 + min(padding, least_size(value))
+        case ir.EitherOf(left, right):
+            return 1 + min(least_size(left), least_size(right))
+        case ir.Masked(_, parts, row_kind):
+            return max(1, (len(parts) + 2 * row_kind + 7) // 8)
+    return 1
 
 
 def compile_skip(op: ir.Op) -> Program | None:
@@ -107,50 +130,74 @@ def _emit_parts(opcode: int, arguments: list[int], parts: tuple[ir.Op, ...], wor
         words[slots + i] = _emit(part, words)
 
 
+_CUT: Final = -TRUNCATED
+_FLAG: Final = -BAD_FLAG
+_COUNT: Final = -BAD_COUNT
+
+
 @jit
 def _count(data, p, end):  # type: ignore[no-untyped-def]
-    """Read an i32 count; -1 where it is cut off or negative."""
-    if p + 4 > end or data[p] >= 0x80:
-        return np.int64(-1)
-    return np.int64(data[p]) << 24 | np.int64(data[p + 1]) << 16 | np.int64(data[p + 2]) << 8 | np.int64(data[p + 3])
+    """Read an i32 count; the negative of a code where it is cut off or negative."""
+    if p + 4 > end:
+        return np.int64(_CUT)
+    n = read_i4(data, np.uint64(p))
+    return n if n >= 0 else np.int64(_COUNT)
+
+
+@jit
+def _skip_text(data, extra, p, end):  # type: ignore[no-untyped-def]
+    if p < end and data[np.uint64(p)] < 0x80:
+        n = np.int64(data[np.uint64(p)])
+        p += 1
+    else:
+        n, p = read_varint(data, p, end)
+        if p < 0:
+            return np.int64(_CUT)
+    n -= extra
+    if n <= 0:
+        return np.int64(p)
+    if n > end - p:
+        return np.int64(_CUT)
+    if is_ascii(data, p, n):
+        return np.int64(p + n)
+    for _ in range(n):
+        while p < end and data[np.uint64(p)] >= 0x80:
+            p += 1
+        p += 1
+        if p > end:
+            return np.int64(_CUT)
+    return np.int64(p)
+
+
+@jit
+def _skip_big(data, decimal, p, end):  # type: ignore[no-untyped-def]
+    n = _count(data, p, end)
+    if n < 0 or n == 4:
+        return np.int64(-BAD_BIG_NUMBER if n == _COUNT or n == 4 else _CUT)
+    p += 4
+    if n > 4:
+        p += n - 4
+    if decimal and n > 0:
+        p += 4
+    return np.int64(p if p <= end else _CUT)
 
 
 @jit
 def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Return the position behind the value at ``p``, -1 where it does not fit before ``end``."""
+    """Return the position behind the value at ``p``, the negative of a code where it does not fit before ``end``."""
     op = prog[pc]
     if op == _FIXED:
         p += prog[pc + 1]
-        return p if p <= end else np.int64(-1)
+        return p if p <= end else np.int64(_CUT)
     if op == _TEXT:
-        n, p = read_varint(data, p, end)
-        n -= prog[pc + 1]
-        if p < 0:
-            return np.int64(-1)
-        for _ in range(n):
-            while p < end and data[p] >= 0x80:
-                p += 1
-            p += 1
-            if p > end:
-                return np.int64(-1)
-        return p
+        return _skip_text(data, prog[pc + 1], p, end)
     if op == _BIG_INT or op == _BIG_DEC:
-        n = _count(data, p, end)
-        if n < 0:
-            return np.int64(-1)
-        p += 4
-        if n >= 4:
-            if n == 4:
-                return np.int64(-1)
-            p += n - 4
-        if op == _BIG_DEC and n > 0:
-            p += 4
-        return p if p <= end else np.int64(-1)
+        return _skip_big(data, op == _BIG_DEC, p, end)
     if op == _COUNTED:
         n = _count(data, p, end)
-        if n < 0 or n > end - p - 4:
-            return np.int64(-1)
-        return p + 4 + n
+        if n < 0:
+            return n
+        return p + 4 + n if n <= end - p - 4 else np.int64(_COUNT)
     if op == _STRUCT:
         for k in range(prog[pc + 1]):
             p = skip_one(data, prog, prog[pc + 2 + k], p, end)
@@ -159,15 +206,15 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         return p
     if op == _FLAGGED:
         if p >= end or data[p] > 1:
-            return np.int64(-1)
+            return np.int64(_CUT if p >= end else _FLAG)
         if data[p] == prog[pc + 1]:
             p += 1 + prog[pc + 2]
-            return p if p <= end else np.int64(-1)
+            return p if p <= end else np.int64(_CUT)
         return skip_one(data, prog, prog[pc + 3], p + 1, end)
     if op == _REPEATED or op == _PAIRS:
         n = _count(data, p, end)
         if n < 0:
-            return np.int64(-1)
+            return n
         p += 4
         for _ in range(n):
             before = p
@@ -177,7 +224,8 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
             if p < 0:
                 return p
             if p == before:
-                return p if n <= _MAX_EMPTY_ELEMENTS else np.int64(-1)
+                # Elements of no bytes: the others have none either.
+                return p if n <= _MAX_EMPTY_ELEMENTS else np.int64(_COUNT)
         return p
     if op == _MASKED:
         kind = prog[pc + 1]
@@ -185,7 +233,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         mask = p
         p += (n + kind + 7) // 8
         if p > end:
-            return np.int64(-1)
+            return np.int64(_CUT)
         for k in range(n):
             bit = k + kind
             if (data[mask + (bit >> 3)] >> (7 - (bit & 7))) & 1 == 0:
@@ -195,16 +243,16 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         return p
     if op == _POJO:
         if p >= end:
-            return np.int64(-1)
+            return np.int64(_CUT)
         flags = data[p]
         p += 1
         if flags == 1:
             return p
         if flags != 2:
-            return np.int64(-1)
+            return np.int64(-SUBCLASS)
         for k in range(prog[pc + 1]):
             if p >= end or data[p] > 1:
-                return np.int64(-1)
+                return np.int64(_CUT if p >= end else _FLAG)
             p += 1
             if data[p - 1] == 0:
                 p = skip_one(data, prog, prog[pc + 2 + k], p, end)
@@ -212,7 +260,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                     return p
         return p
     if p >= end or data[p] > 1:
-        return np.int64(-1)
+        return np.int64(_CUT if p >= end else _FLAG)
     return skip_one(data, prog, prog[pc + 1 if data[p] == 1 else pc + 2], p + 1, end)
 
 
@@ -222,26 +270,44 @@ def skip_many(data, prog, pos, end, after):  # type: ignore[no-untyped-def]
     for i in range(pos.shape[0]):
         p = skip_one(data, prog, np.int64(0), pos[i], end[i])
         if p < 0:
-            return TRUNCATED, i
+            return -p, i
         after[i] = p
-    return OK, 0
+    return np.int64(OK), 0
 
 
 @jit
 def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-untyped-def]
-    """Read i32 counts of things that take ``at_least`` bytes each."""
+    """Read i32 counts of things that take ``at_least`` bytes each; those of no bytes are limited by number."""
     for i in range(pos.shape[0]):
         n = _count(data, pos[i], end[i])
-        if n < 0 or n * at_least > end[i] - pos[i] - 4 or n > end[i] - pos[i] + _MAX_EMPTY_ELEMENTS:
-            return BAD_COUNT, i
+        if n < 0:
+            return -n, i
+        if n * at_least > end[i] - pos[i] - 4 or (at_least == 0 and n > _MAX_EMPTY_ELEMENTS):
+            return np.int64(BAD_COUNT), i
         counts[i] = n
         after[i] = pos[i] + 4
-    return OK, 0
+    return np.int64(OK), 0
 
 
 @jit
-def element_positions(data, prog, other, pos, end, counts, out, out_other, after):  # type: ignore[no-untyped-def]
-    """Find the start of each element of each value, in order.
+def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
+    """Do what :func:`element_positions` does for elements of ``stride`` bytes, ``first`` of which are the key's."""
+    o = 0
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        for _ in range(counts[i]):
+            out[o] = p
+            out_other[o] = p + first
+            out_end[o] = end[i]
+            p += stride
+            o += 1
+        after[i] = p
+    return np.int64(OK), 0
+
+
+@jit
+def element_positions(data, prog, other, pos, end, counts, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
+    """Find the start of each element of each value, in order, and the end of the frame that it is in.
 
     ``prog`` skips an element (or a key), ``other`` the value behind it (empty where there is none).
     """
@@ -250,15 +316,16 @@ def element_positions(data, prog, other, pos, end, counts, out, out_other, after
         p = pos[i]
         for _ in range(counts[i]):
             out[o] = p
+            out_end[o] = end[i]
             p = skip_one(data, prog, np.int64(0), p, end[i])
             if p >= 0 and other.shape[0] > 0:
                 out_other[o] = p
                 p = skip_one(data, other, np.int64(0), p, end[i])
             if p < 0:
-                return TRUNCATED, i
+                return -p, i
             o += 1
         after[i] = p
-    return OK, 0
+    return np.int64(OK), 0
 
 
 @jit
@@ -270,16 +337,16 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
         while True:
             q = skip_one(data, prog, np.int64(0), p, end[i])
             if q < 0:
-                return TRUNCATED, i
+                return -q, i
             n += 1
             p = q
             if p == end[i]:
                 break
             if data[p] != 0x2C:
-                return BAD_SEPARATOR, i
+                return np.int64(BAD_SEPARATOR), i
             p += 1
         counts[i] = n
-    return OK, 0
+    return np.int64(OK), 0
 
 
 @jit
@@ -304,7 +371,9 @@ __all__ = [
     "fixed_size",
     "joined_counts",
     "joined_positions",
+    "least_size",
     "read_counts",
     "skip_many",
     "skip_one",
+    "strided_positions",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Flagged, Op, PerRecord, Repeated
+from statetool.kernels.program import Counted, Flagged, Op, PerRecord, Repeated, whole
 from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
@@ -88,7 +88,7 @@ class GenericArraySerializer(CompositeSerializer):
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return Repeated(Flagged(self.nested[0].program(), null_flag=0))
+        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=0)), self.decode)
 
 
 class _ConfigNamedArraySerializer(GenericArraySerializer):

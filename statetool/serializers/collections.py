@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated
+from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated, whole
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.java_hash import hash_chain, to_int32
@@ -60,7 +60,7 @@ class ListSerializer(CompositeSerializer):
         return hash_chain((hash_or_zero(self.nested[0], item) for item in value), start=1)
 
     def program(self) -> Op:
-        return PerRecord(self.decode) if self.framed_only else Repeated(self.nested[0].program())
+        return PerRecord(self.decode) if self.framed_only else whole(Repeated(self.nested[0].program()), self.decode)
 
 
 class SetSerializer(ListSerializer):
@@ -88,7 +88,7 @@ class SetSerializer(ListSerializer):
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return Repeated(Flagged(self.nested[0].program(), null_flag=1))
+        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=1)), self.decode)
 
 
 class MapSerializer(CompositeSerializer):
@@ -141,7 +141,7 @@ class MapSerializer(CompositeSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return Pairs(key.program(), Flagged(value.program(), null_flag=1))
+        return whole(Pairs(key.program(), Flagged(value.program(), null_flag=1)), self.decode)
 
 
 class NullAwareMapSerializer(MapSerializer):
@@ -159,7 +159,7 @@ class NullAwareMapSerializer(MapSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return Pairs(Flagged(key.program(), null_flag=1), Flagged(value.program(), null_flag=1))
+        return whole(Pairs(Flagged(key.program(), null_flag=1), Flagged(value.program(), null_flag=1)), self.decode)
 
 
 class WrapperSerializer(CompositeSerializer):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Fixed, Flagged, Op, Repeated, Struct
+from statetool.kernels.program import Fixed, Flagged, Op, Repeated, Struct, whole
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.basic import read_string, write_string
 from statetool.serializers.composite import CompositeSerializer, composite, inside
@@ -295,7 +295,7 @@ class TraversableSerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        return Repeated(Flagged(self.nested[0].program(), null_flag=0))
+        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=0)), self.decode)
 
 
 # ---- without parts ------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def _encode_tuple0(out: Output, value: object) -> None:
 
 
 TUPLE0: Final = SimpleType(
-    name="Tuple0", logical=Scalar("null"), length=1, nullable=True, op=Constant(1),
+    name="Tuple0", logical=Scalar("null"), length=1, nullable=True, op=Constant(1, 42),
     decode=_decode_tuple0, encode=_encode_tuple0, hash_code=lambda _: 0,
 )  # fmt: skip
 

@@ -1,0 +1,117 @@
+"""Kernels that load numbers, flags and counted bytes at many positions.
+
+Arguments of all kernels that decode: ``data`` uint8[:] read-only; ``pos``, ``end`` int64[n], first byte of each value and
+first byte beyond its frame; ``after`` int64[n] out, first byte behind each value. All return ``(code, index)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statetool.kernels.codes import BAD_COUNT, BAD_FLAG, OK, TRUNCATED
+from statetool.kernels.jit import jit
+
+
+@jit
+def read_u2(data, p):  # type: ignore[no-untyped-def]
+    """Return the unsigned 16-bit number at ``p`` (uint64) as int64."""
+    return np.int64(data[p]) << 8 | np.int64(data[p + np.uint64(1)])
+
+
+@jit
+def read_u4(data, p):  # type: ignore[no-untyped-def]
+    """Return the unsigned 32-bit number at ``p`` (uint64) as int64."""
+    return read_u2(data, p) << 16 | read_u2(data, p + np.uint64(2))
+
+
+@jit
+def read_i4(data, p):  # type: ignore[no-untyped-def]
+    """Return the signed 32-bit number at ``p`` (uint64) as int64."""
+    v = read_u4(data, p)
+    return v if v < 0x80000000 else v - 0x100000000
+
+
+@jit
+def read_i8(data, p):  # type: ignore[no-untyped-def]
+    """Return the signed 64-bit number at ``p`` (uint64)."""
+    return read_i4(data, p) << 32 | read_u4(data, p + np.uint64(4))
+
+
+@jit
+def load_fixed(data, pos, end, size, out, after):  # type: ignore[no-untyped-def]
+    """Load big-endian integers of ``size`` bytes (1, 2, 4 or 8), sign-extended, into ``out`` int64[n]."""
+    n = pos.shape[0]
+    for i in range(n):
+        after[i] = pos[i] + size
+        if after[i] > end[i]:
+            return TRUNCATED, i
+    if size == 8:
+        for i in range(n):
+            out[i] = read_i8(data, np.uint64(pos[i]))
+    elif size == 4:
+        for i in range(n):
+            out[i] = read_i4(data, np.uint64(pos[i]))
+    elif size == 2:
+        for i in range(n):
+            v = read_u2(data, np.uint64(pos[i]))
+            out[i] = v if v < 0x8000 else v - 0x10000
+    else:
+        for i in range(n):
+            w = np.int64(data[np.uint64(pos[i])])
+            out[i] = w if w < 0x80 else w - 0x100
+    return OK, 0
+
+
+@jit
+def load_flags(data, pos, end, out, after):  # type: ignore[no-untyped-def]
+    """Load bytes that must be 0 or 1 into ``out`` uint8[n]."""
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        if p >= end[i]:
+            return TRUNCATED, i
+        flag = data[np.uint64(p)]
+        if flag > 1:
+            return BAD_FLAG, i
+        out[i] = flag
+        after[i] = p + 1
+    return OK, 0
+
+
+@jit
+def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-untyped-def]
+    """Step over ``size`` bytes that must all be ``wanted``; ``code`` says that they are not."""
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        if size > end[i] - p:
+            return TRUNCATED, i
+        for k in range(p, p + size):
+            if data[k] != wanted:
+                return code, i
+        after[i] = p + size
+    return OK, 0
+
+
+@jit
+def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
+    """Read i32 byte counts; ``after`` is behind the bytes."""
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        if p + 4 > end[i]:
+            return TRUNCATED, i
+        n = read_i4(data, np.uint64(p))
+        if n < 0 or n > end[i] - p - 4:
+            return BAD_COUNT, i
+        sizes[i] = n
+        after[i] = p + 4 + n
+    return OK, 0
+
+
+@jit
+def copy_bytes(data, starts, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy ``offsets[i + 1] - offsets[i]`` bytes from ``starts[i]`` for each i."""
+    for i in range(starts.shape[0]):
+        p = np.uint64(starts[i])
+        o = np.uint64(offsets[i])
+        for k in range(np.uint64(offsets[i + 1] - offsets[i])):
+            out[o + np.uint64(k)] = data[p + np.uint64(k)]
+    return OK, 0
