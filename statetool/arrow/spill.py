@@ -1,23 +1,42 @@
 """Put the entries of each key of a huge key group together with bounded memory, by way of local disk.
 
 The entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a file is a row of
-small canonical key groups (one for each window that was read), so it is read back by the same walk.
+small canonical key groups (one for each window that was read), so it is read back by the same walk. A file that is still too
+large is dealt out again by other bits of the hash, unless it has a single key.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from statetool.arrow.keyed import KeyedTable
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, read_entries, read_windows
+from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries, read_windows
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import hash_ranges, pack_entries
+
+_MOST_FILES: Final = 64
+_LEVELS: Final = 5
+_LEVEL_BITS: Final = 6
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file that gets the entries of some keys; ``low`` and ``high`` are the extremes of the keys' hashes."""
+
+    path: Path
+    ranges: list[KeyGroupRange] = field(default_factory=list)
+    size_bytes: int = 0
+    low: int = (1 << 64) - 1
+    high: int = 0
 
 
 def spilled(
@@ -27,46 +46,83 @@ def spilled(
 
     Only states of ``table`` are kept. Memory: about ``memory_bytes``, or the largest single key where that is more.
     """
-    parts = max(2, -(-group.size_bytes * 4 // memory_bytes))
-    plain = StreamLayout(prefix=layout.prefix, states=layout.states, compressed=False)
+    window = max(1 << 20, memory_bytes // 8)
     with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
-        paths = [Path(folder) / f"{i}" for i in range(parts)]
-        ranges: list[list[KeyGroupRange]] = [[] for _ in paths]
+        dealer = _Dealer(table, group.number, layout, memory_bytes)
+        yield from dealer.deal(read_windows(f, group, layout, window=window), group.size_bytes, Path(folder), level=0)
+
+
+class _Dealer:
+    """Deals the entries of one key group."""
+
+    def __init__(self, table: KeyedTable, key_group: int, layout: StreamLayout, memory_bytes: int) -> None:
+        self.table = table
+        self.key_group = key_group
+        self.layout = StreamLayout(prefix=layout.prefix, states=layout.states, compressed=False)
+        self.memory_bytes = memory_bytes
+
+    def deal(self, windows: Iterable[EntryBatch], size_bytes: int, folder: Path, *, level: int) -> Iterator[EntryBatch]:
+        n = min(_MOST_FILES, max(2, -(-size_bytes * 4 // self.memory_bytes)))
+        parts = [_Part(folder / f"{level}-{i}") for i in range(n)]
         with ExitStack() as stack:
-            files = [stack.enter_context(p.open("wb")) for p in paths]
-            for window in read_windows(f, group, layout, window=max(1 << 20, memory_bytes // 8)):
-                for part, blob in _deal(window, table, layout.prefix, parts):
-                    ranges[part].append(KeyGroupRange(group.number, files[part].tell(), len(blob)))
-                    files[part].write(blob)
-        for path, found in zip(paths, ranges, strict=True):
-            if found:
-                stream = Stream(file=str(path), start=0, size_bytes=path.stat().st_size)
-                with stream.open() as spill:
-                    yield read_entries(spill, found, plain)
-            path.unlink()
+            files = [stack.enter_context(p.path.open("wb")) for p in parts]
+            for window in windows:
+                hashes = self.hashes(window)
+                for number, blob, some in self.blobs(window, hashes, n, level):
+                    part = parts[number]
+                    part.ranges.append(KeyGroupRange(self.key_group, part.size_bytes, len(blob)))
+                    part.size_bytes += len(blob)
+                    part.low, part.high = min(part.low, int(some.min())), max(part.high, int(some.max()))
+                    files[number].write(blob)
+        for part in parts:
+            if part.ranges:
+                yield from self.gather(part, folder, level)
+            part.path.unlink()
 
+    def gather(self, part: _Part, folder: Path, level: int) -> Iterator[EntryBatch]:
+        """Yield a part's entries, dealt out again where they are too many."""
+        stream = Stream(file=str(part.path), start=0, size_bytes=part.size_bytes)
+        with stream.open() as f:
+            if part.size_bytes <= self.memory_bytes or part.low == part.high or level + 1 == _LEVELS:
+                yield read_entries(f, part.ranges, self.layout)
+                return
+            runs = batches_of(part.ranges, limit=max(1 << 20, self.memory_bytes // 8))
+            windows = (read_entries(f, run, self.layout) for run in runs)
+            yield from self.deal(windows, part.size_bytes, folder, level=level + 1)
 
-def _deal(window: EntryBatch, table: KeyedTable, prefix: int, parts: int) -> Iterator[tuple[int, memoryview]]:
-    """Yield a small canonical key group for each part that gets entries of this window."""
-    target = np.full(len(window), -1, dtype=np.int64)
-    for name, number in table.ids.items():
-        meta = table.metas[name]
-        index = np.flatnonzero(window.state == number)
-        if not len(index) or meta.kind == "timers":
-            continue
-        _, keys = table.split_all(window, meta)
-        hashes = np.empty(len(index), dtype=np.int64)
-        hash_ranges(window.data, keys.key, keys.key_end, window.group[index], hashes)
-        target[index] = (hashes.view(np.uint64) >> np.uint64(33)).astype(np.int64) % parts
-    for part in range(parts):
-        order = np.flatnonzero(target == part)
-        if len(order):
-            order = order[np.argsort(window.state[order], kind="stable")]
-            states = window.state[order]
-            last = np.ones(len(order), dtype=np.uint8)
-            last[:-1] = states[1:] != states[:-1]
-            columns = (window.state, window.key, window.key_end, window.value, window.value_end)
-            size = pack_entries(window.data, order, last, *columns, prefix, np.empty(0, dtype=np.uint8))
-            out = np.empty(size, dtype=np.uint8)
-            pack_entries(window.data, order, last, *columns, prefix, out)
-            yield part, out.data
+    def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
+        """Return a hash of each entry's key, 0 for entries of states that are not wanted."""
+        found = np.zeros(len(window), dtype=np.int64)
+        for name, number in self.table.ids.items():
+            meta = self.table.metas[name]
+            index = np.flatnonzero(window.state == number)
+            if not len(index) or meta.kind == "timers":
+                continue
+            _, keys = self.table.split_all(window, meta)
+            hashes = np.empty(len(index), dtype=np.int64)
+            hash_ranges(window.data, keys.key, keys.key_end, window.group[index], hashes)
+            found[index] = hashes | 1
+        return found.view(np.uint64)
+
+    def blobs(
+        self, window: EntryBatch, hashes: npt.NDArray[np.uint64], parts: int, level: int
+    ) -> Iterator[tuple[int, memoryview, npt.NDArray[np.uint64]]]:
+        """Yield a small canonical key group, and its keys' hashes, for each part that gets entries of this window."""
+        target = (hashes >> np.uint64(64 - _LEVEL_BITS * (level + 1))) & np.uint64((1 << _LEVEL_BITS) - 1)
+        target = np.where(hashes == 0, parts, target.astype(np.int64) % parts)
+        for part in range(parts):
+            order = np.flatnonzero(target == part)
+            if len(order):
+                yield part, self.pack(window, order), hashes[order]
+
+    def pack(self, window: EntryBatch, order: npt.NDArray[np.int64]) -> memoryview:
+        """Return entries as one canonical key group."""
+        order = order[np.argsort(window.state[order], kind="stable")]
+        states = window.state[order]
+        last = np.ones(len(order), dtype=np.uint8)
+        last[:-1] = states[1:] != states[:-1]
+        columns = (window.state, window.key, window.key_end, window.value, window.value_end)
+        size = pack_entries(window.data, order, last, *columns, self.layout.prefix, np.empty(0, dtype=np.uint8))
+        out = np.empty(size, dtype=np.uint8)
+        pack_entries(window.data, order, last, *columns, self.layout.prefix, out)
+        return out.data

@@ -7,7 +7,7 @@ checksums on read, and neither does statetool.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from statetool.errors import FormatError
 
 _IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
 _BLOCK: Final = 1 << 16
+_READ_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,48 @@ def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
         at += 4 + length
     if at == 0:
         raise FormatError("an empty compressed region").at(offset=base)
+
+
+def stream_chunks(
+    read: Callable[[int, int], memoryview], size: int, *, base: int, block: int = _READ_BYTES
+) -> Iterator[Chunk]:
+    """Yield the uncompressed chunks of a region of any size, of which about ``block`` bytes are read at a time.
+
+    Parameters
+    ----------
+    read
+        Called with the offset in the region and a length.
+    size, base
+        Bytes of the region, and its offset in the file.
+
+    Raises
+    ------
+    FormatError
+        As :func:`read_chunks`.
+    """
+    at, length = 0, block
+    while at < size:
+        raw = read(at, min(length, size - at))
+        whole = len(raw) if len(raw) == size - at else _whole_chunks(raw)
+        if whole == 0:
+            length *= 2  # one chunk is larger than the block; its length has three bytes
+            continue
+        for chunk in read_chunks(raw[:whole], base=base + at):
+            yield Chunk(at + chunk.start, chunk.data)
+        at, length = at + whole, block
+    if size == 0:
+        raise FormatError("an empty compressed region").at(offset=base)
+
+
+def _whole_chunks(raw: memoryview) -> int:
+    """Return the bytes of the chunks that lie in ``raw`` completely."""
+    at = 0
+    while at + 4 <= len(raw):
+        after = at + 4 + int.from_bytes(raw[at + 1 : at + 4], "little")
+        if after > len(raw):
+            break
+        at = after
+    return at
 
 
 def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.compression import read_chunks
+from statetool.formats.compression import read_chunks, stream_chunks
 from statetool.formats.keyed.entries import EntryBatch, Region, locate
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap import heap_to_canonical
@@ -24,6 +24,8 @@ from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
 
 BATCH_BYTES: Final = 8 << 20
 WINDOW_BYTES: Final = 32 << 20
+# Snappy's densest element makes 64 bytes of 3.
+MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
 
 
@@ -63,37 +65,76 @@ def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> 
 def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
     """Read the bytes of key groups, uncompressed and one after another."""
     base = f.stream.start
+    as_it_is = layout.heap is None and not layout.compressed
     regions: list[Region] = []
     parts: list[Any] = []
     at = 0
-    for group in groups:
-        raw = f.read_at(group.offset, group.size_bytes)
+    for run in _adjacent(groups):
+        whole = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
+        if as_it_is:
+            parts.append(whole)
+        for group in run:
+            size = group.size_bytes
+            if not as_it_is:
+                start = group.offset - run[0].offset
+                pieces = _canonical_pieces(whole[start : start + size], group, layout, f.stream)
+                parts += pieces
+                size = sum(map(len, pieces))
+            if size:
+                regions.append(Region(at, base + group.offset, group.number, not as_it_is))
+                at += size
+    regions.append(Region(at, base, None, not as_it_is))
+    return parts[0] if len(parts) == 1 else b"".join(parts), tuple(regions)
+
+
+def _canonical_pieces(raw: memoryview, group: KeyGroupRange, layout: StreamLayout, stream: Stream) -> list[bytes]:
+    """Return the bytes of one key group that is compressed or in the layout of the heap backend."""
+    base = stream.start + group.offset
+    try:
         if layout.heap is not None:
-            try:
-                blob = heap_to_canonical(
-                    raw, layout.heap, key_group=group.number, prefix=layout.prefix, base=base + group.offset
-                )
-            except StatetoolError as error:
-                raise error.at(file=f.stream.file, key_group=group.number) from None
-            if blob:
-                regions.append(Region(at, base + group.offset, group.number, True))
-                parts.append(blob)
-                at += len(blob)
-            continue
-        regions.append(Region(at, base + group.offset, group.number, layout.compressed))
-        if layout.compressed:
-            try:
-                chunks = [chunk.data for chunk in read_chunks(raw, base=base + group.offset)]
-            except FormatError as error:
-                raise error.at(file=f.stream.file, key_group=group.number) from None
-            parts += chunks
-            at += sum(map(len, chunks))
-        else:
-            parts.append(raw)
-            at += len(raw)
-    regions.append(Region(at, base, -1, layout.compressed))
-    whole = parts[0] if len(parts) == 1 else b"".join(parts)
-    return whole, tuple(regions)
+            return [heap_to_canonical(raw, layout.heap, key_group=group.number, prefix=layout.prefix, base=base)]
+        return [chunk.data for chunk in read_chunks(raw, base=base)]
+    except StatetoolError as error:
+        raise error.at(file=stream.file, key_group=group.number) from None
+
+
+def _adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
+    """Cut key groups into runs that lie one after another, so that each is one read."""
+    run: list[KeyGroupRange] = []
+    for group in groups:
+        if run and run[-1].offset + run[-1].size_bytes != group.offset:
+            yield run
+            run = []
+        run.append(group)
+    if run:
+        yield run
+
+
+def is_larger(f: OpenStream, group: KeyGroupRange, layout: StreamLayout, limit: int) -> bool:
+    """Tell whether a key group has more than ``limit`` bytes uncompressed, in bounded memory."""
+    if not layout.compressed:
+        return group.size_bytes > limit
+    if group.size_bytes * MOST_COMPRESSED <= limit:
+        return False
+    size = 0
+    for chunk in _chunks(f, group):
+        size += len(chunk)
+        if size > limit:
+            return True
+    return False
+
+
+def _chunks(f: OpenStream, group: KeyGroupRange) -> Iterator[bytes]:
+    """Yield the uncompressed pieces of one key group."""
+
+    def read(offset: int, length: int) -> memoryview:
+        return f.read_at(group.offset + offset, length)
+
+    try:
+        for chunk in stream_chunks(read, group.size_bytes, base=f.stream.start + group.offset):
+            yield chunk.data
+    except FormatError as error:
+        raise error.at(file=f.stream.file, key_group=group.number) from None
 
 
 def read_entries(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> EntryBatch:
@@ -126,12 +167,8 @@ def read_windows(
     """Read one key group of any size in windows of whole entries; a compressed one goes through a temporary file."""
     if layout.compressed:
         with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
-            raw = f.read_at(group.offset, group.size_bytes)
-            try:
-                for chunk in read_chunks(raw, base=f.stream.start + group.offset):
-                    spill.write(chunk.data)
-            except FormatError as error:
-                raise error.at(file=f.stream.file, key_group=group.number) from None
+            for chunk in _chunks(f, group):
+                spill.write(chunk)
             spill.flush()
             size = spill.tell()
             region = Region(0, f.stream.start + group.offset, group.number, True)

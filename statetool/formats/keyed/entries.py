@@ -17,11 +17,14 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes of ``data`` from ``start`` on come from ``offset`` of the file (or from a compressed region there)."""
+    """Bytes of ``data`` from ``start`` on come from ``offset`` of the file (or from a compressed region there).
+
+    ``key_group`` is ``None`` for operator state.
+    """
 
     start: int
     offset: int
-    key_group: int
+    key_group: int | None
     compressed: bool
 
 
