@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -120,7 +120,6 @@ class ListState:
     elements: Sequence[Sequence[bytes]]
     mode: int = 0
     key: Snapshot | None = None
-    names: Mapping[int, str] = field(default_factory=dict)
 
     def meta(self, name: str) -> StateMeta:
         serializers = {"VALUE_SERIALIZER": serializer(self.value)}

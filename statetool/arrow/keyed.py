@@ -1,17 +1,22 @@
 """Entries of one batch as rows: one row a key (``keyed_state``), or the long form of one state.
 
 Runs in a task. All entries of a key must be in the batch for :func:`keyed_rows`; the long form takes any entries.
+
+With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes; where that
+is a value of a map, ``name[user key in hex]``; a user key in the long form, ``name.map_key``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from statetool.arrow.batches import row_runs
 from statetool.arrow.decode import Positions, decode_column, spread
 from statetool.arrow.keys import SplitKeys, split_keys
 from statetool.arrow.types import arrow_type, column_arrays, column_fields
@@ -20,7 +25,9 @@ from statetool.arrow.values import (
     check_filled,
     decode_framed,
     kept_elements,
+    kept_map_values,
     map_values,
+    salvage,
     split_joined,
 )
 from statetool.errors import DecodeError, StatetoolError
@@ -32,7 +39,25 @@ from statetool.types import ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
 Columns = list[tuple[str, LogicalType, pa.Array]]
+Undecoded = dict[int, dict[str, bytes]]
 UNDECODED = "_undecoded"
+UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Rows of the long form: the entry of each, where its value is; of lists, its index and whether it is one element."""
+
+    source: Positions
+    pos: Positions
+    end: Positions
+    index: Positions | None
+    told_apart: npt.NDArray[np.bool_] | None
+
+    def of(self, some: slice) -> _Items:
+        index = None if self.index is None else self.index[some]
+        told_apart = None if self.told_apart is None else self.told_apart[some]
+        return _Items(self.source[some], self.pos[some], self.end[some], index, told_apart)
 
 
 class KeyedTable:
@@ -91,7 +116,7 @@ class KeyedTable:
         with _state("key", batch):
             key = decode_framed(self.header.key, batch.data, starts[first], ends[first], self.options)
         columns: Columns = [("key", self.header.key.logical, key)]
-        undecoded: dict[int, dict[str, bytes]] = {}
+        undecoded: Undecoded = {}
         at = 0
         for name, (entries, keys) in found.items():
             shape = self.shapes[name]
@@ -101,7 +126,7 @@ class KeyedTable:
                 column = self.column(shape, entries, keys, rows, len(first), undecoded)
             columns.append((name, shape.logical, column))
         if self.options.on_error == "keep_raw":
-            columns.append((UNDECODED, MapType(Scalar("string"), Scalar("binary")), _raw_column(undecoded, len(first))))
+            columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(first))))
         return len(first), groups[first], columns
 
     def column(
@@ -111,11 +136,11 @@ class KeyedTable:
         keys: SplitKeys,
         rows: Positions,
         n: int,
-        undecoded: dict[int, dict[str, bytes]],
+        undecoded: Undecoded,
     ) -> pa.Array:
         """Return a state's column over ``n`` rows; ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
-            return self.map_column(shape, entries, keys, rows, n)
+            return self.map_column(shape, entries, keys, rows, n, undecoded)
         counts = np.bincount(rows, minlength=n)
         if counts.max(initial=0) > 1:
             again = int(np.flatnonzero(counts[rows] > 1)[0])
@@ -125,13 +150,19 @@ class KeyedTable:
         valid = place >= 0
         order = place[valid]
         pos, end = entries.value[order], entries.value_end[order]
-        try:
-            values = self.values(shape, entries, pos, end)
-        except StatetoolError:
-            if self.options.on_error != "keep_raw":
-                raise
-            values = self.values_one_by_one(shape, entries, pos, end, np.flatnonzero(valid), undecoded)
+        values, bad = self.guarded(
+            lambda some: self.values(shape, entries, pos[some], end[some]), len(pos), shape.logical
+        )
+        row_of = np.flatnonzero(valid)
+        for i in bad:
+            undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
         return spread(values, valid)
+
+    def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:
+        """Decode ``n`` values; with ``keep_raw``, also return the indexes of those that cannot be."""
+        if self.options.on_error != "keep_raw":
+            return decode(slice(0, n)), []
+        return salvage(decode, n, arrow_type(logical, self.options))
 
     def values(self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
         """Decode whole values, comma-joined lists included."""
@@ -139,55 +170,48 @@ class KeyedTable:
             return decode_framed(shape.element, entries.data, pos, end, self.options)
         counts, starts, ends = split_joined(shape.element, entries.data, pos, end)
         elements = decode_framed(shape.element, entries.data, starts, ends, self.options)
-        kept = kept_elements(shape.element, entries.data, starts, self.options)
+        kept = kept_elements(shape.element, entries.data, starts, ends, self.options)
         if kept is not None:
-            elements, counts = (
-                elements.filter(pa.array(kept)),
-                np.add.reduceat(kept.astype(np.int64), np.cumsum(counts) - counts),
-            )
+            owner = np.repeat(np.arange(len(counts)), counts)
+            elements, counts = elements.filter(pa.array(kept)), np.bincount(owner[kept], minlength=len(counts))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         kind = arrow_type(ListType(shape.element.logical), self.options)
         return pa.ListArray.from_arrays(pa.array(offsets), elements, type=kind)
 
-    def values_one_by_one(
+    def map_column(
         self,
         shape: StateShape,
         entries: EntryBatch,
-        pos: Positions,
-        end: Positions,
+        keys: SplitKeys,
         rows: Positions,
-        undecoded: dict[int, dict[str, bytes]],
+        n: int,
+        undecoded: Undecoded,
     ) -> pa.Array:
-        """Decode value by value; those that cannot be decoded become null and their bytes are kept."""
-        arrays = []
-        kind = arrow_type(shape.logical, self.options)
-        for i in range(len(pos)):
-            try:
-                arrays.append(self.values(shape, entries, pos[i : i + 1], end[i : i + 1]))
-            except StatetoolError:
-                arrays.append(pa.nulls(1, kind))
-                undecoded.setdefault(int(rows[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
-        return pa.concat_arrays(arrays) if arrays else pa.nulls(0, kind)
-
-    def map_column(self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int) -> pa.Array:
         """Put the entries of each key's map together."""
         assert shape.user_key is not None
         order = np.argsort(rows, kind="stable")
+        rows = rows[order]
         counts = np.bincount(rows, minlength=n)
-        user_keys = decode_framed(
-            shape.user_key, entries.data, keys.user_key[order], entries.key_end[order], self.options
-        )
-        values, kept = map_values(
-            shape.element, entries.data, entries.value[order], entries.value_end[order], self.options
-        )
-        if user_keys.null_count:
+        start, stop = keys.user_key[order], entries.key_end[order]
+        pos, end = entries.value[order], entries.value_end[order]
+        user_keys, bad_keys = self.user_keys(shape, entries, start, stop)
+        values, bad = self.map_values(shape, entries, pos, end)
+        null_keys = np.flatnonzero(user_keys.is_null().to_numpy(zero_copy_only=False)).tolist()
+        if null_keys and self.options.on_error != "keep_raw":
             raise DecodeError(
                 "a map with a null key, which Spark maps cannot hold",
                 hint=f"read the state in its long form with op.state({shape.name!r})",
-            ).at(offset=int(keys.user_key[0]))
+            ).at(offset=int(start[null_keys[0]]))
+        for i in {*bad, *bad_keys, *null_keys}:
+            name = f"{shape.name}[{bytes(entries.data[start[i] : stop[i]]).hex()}]"
+            undecoded.setdefault(int(rows[i]), {})[name] = bytes(entries.data[pos[i] : end[i]])
         valid = counts > 0
+        kept = kept_map_values(shape.element, entries.data, pos, end, self.options)
+        if null_keys:
+            kept = np.ones(len(rows), dtype=np.bool_) if kept is None else kept
+            kept[null_keys] = False
         if kept is not None:
-            counts = np.bincount(rows[order][kept], minlength=n)
+            counts = np.bincount(rows[kept], minlength=n)
             user_keys, values = user_keys.filter(pa.array(kept)), values.filter(pa.array(kept))
         kind = arrow_type(MapType(shape.user_key.logical, shape.element.logical), self.options)
         pairs = pa.StructArray.from_arrays([user_keys, values], fields=[kind.key_field, kind.item_field])
@@ -195,43 +219,111 @@ class KeyedTable:
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(kind, n, [bitmap, pa.py_buffer(offsets)], children=[pairs])
 
+    def user_keys(
+        self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
+    ) -> tuple[pa.Array, list[int]]:
+        """Decode user keys of map entries; the indexes are those that cannot be."""
+        serializer = shape.user_key
+        assert serializer is not None
+        return self.guarded(
+            lambda some: decode_framed(serializer, entries.data, start[some], stop[some], self.options),
+            len(start),
+            serializer.logical,
+        )
+
+    def map_values(
+        self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions
+    ) -> tuple[pa.Array, list[int]]:
+        """Decode values of map entries; the indexes are those that cannot be."""
+        return self.guarded(
+            lambda some: map_values(shape.element, entries.data, pos[some], end[some], self.options),
+            len(pos),
+            shape.element.logical,
+        )
+
     # ---- long form ----------------------------------------------------------------------------
 
-    def long_rows(self, batch: EntryBatch, name: str) -> tuple[int, npt.NDArray[np.int64], Columns]:
-        """Return rows of one state: key, namespace, then ``value``, ``list_index`` or ``map_key`` and ``value``."""
+    def long_rows(self, batch: EntryBatch, name: str) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
+        """Yield rows of one state: key, namespace, then ``value``, ``list_index`` or ``map_key`` and ``value``.
+
+        What is repeated for each element of a list is decoded for a bounded number of rows at a time.
+        """
         meta, shape = self.metas[name], self.shapes[name]
         with _state(name, batch):
             entries, keys = self.split(batch, meta)
-            data = entries.data
-            source = np.arange(len(entries), dtype=np.int64)
-            extra: Columns = []
-            if shape.kind == "list" and not shape.framed_bytes:
-                counts, starts, ends = split_joined(shape.element, data, entries.value, entries.value_end)
-                values = decode_framed(shape.element, data, starts, ends, self.options)
-                source = np.repeat(source, counts)
-                index = np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts)
-                extra.append(("list_index", Scalar("int64"), pa.array(index)))
-                kept = kept_elements(shape.element, data, starts, self.options)
-            elif shape.kind == "map" and shape.user_key is not None:
-                user_keys = decode_framed(shape.user_key, data, keys.user_key, entries.key_end, self.options)
-                extra.append(("map_key", shape.user_key.logical, user_keys))
-                values, kept = map_values(shape.element, data, entries.value, entries.value_end, self.options)
-            else:
-                values = decode_framed(shape.element, data, entries.value, entries.value_end, self.options)
-                kept = kept_elements(shape.element, data, entries.value, self.options)
-            columns = [*self.key_columns(entries, keys, meta, source), *extra, ("value", shape.element.logical, values)]
-        groups = entries.group[source]
-        return _filtered(len(source), groups, columns, kept)
+            items = self.items(shape, entries)
+            sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
+            for some in row_runs(sizes):
+                yield self.long_run(shape, meta, entries, keys, items.of(some))
+
+    def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
+        """Find the rows of the long form: elements of lists, entries of maps, whole values."""
+        pos, end = entries.value, entries.value_end
+        whole = np.arange(len(entries), dtype=np.int64)
+        if shape.kind != "list" or shape.framed_bytes:
+            return _Items(whole, pos, end, None, None)
+        bad: list[int] = []
+        if self.options.on_error == "keep_raw":
+            _, bad = salvage(
+                lambda some: pa.nulls(len(split_joined(shape.element, entries.data, pos[some], end[some])[0])),
+                len(pos),
+                pa.null(),
+            )
+        # A list whose elements cannot be told apart is one row that keeps its bytes.
+        good = np.ones(len(pos), dtype=np.bool_)
+        good[bad] = False
+        counts = np.ones(len(pos), dtype=np.int64)
+        counts[good], starts, ends = split_joined(shape.element, entries.data, pos[good], end[good])
+        source = np.repeat(whole, counts)
+        index = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first, last = pos[source], end[source]
+        first[good[source]], last[good[source]] = starts, ends
+        return _Items(source, first, last, index, good[source])
+
+    def long_run(
+        self, shape: StateShape, meta: StateMeta, entries: EntryBatch, keys: SplitKeys, items: _Items
+    ) -> tuple[int, npt.NDArray[np.int64], Columns]:
+        """Decode some rows of the long form."""
+        data, name, pos, end = entries.data, shape.name, items.pos, items.end
+        undecoded: Undecoded = {}
+        columns = self.key_columns(entries, keys, meta, items.source)
+        if shape.kind == "map" and shape.user_key is not None:
+            start, stop = keys.user_key[items.source], entries.key_end[items.source]
+            user_keys, bad = self.user_keys(shape, entries, start, stop)
+            columns.append(("map_key", shape.user_key.logical, user_keys))
+            for i in bad:
+                undecoded.setdefault(i, {})[f"{name}.map_key"] = bytes(data[start[i] : stop[i]])
+            values, bad = self.map_values(shape, entries, pos, end)
+            kept = kept_map_values(shape.element, data, pos, end, self.options)
+        else:
+            if items.index is not None and items.told_apart is not None:
+                columns.append(("list_index", Scalar("int64"), pa.array(items.index, mask=~items.told_apart)))
+            values, bad = self.guarded(
+                lambda some: decode_framed(shape.element, data, pos[some], end[some], self.options),
+                len(pos),
+                shape.element.logical,
+            )
+            kept = kept_elements(shape.element, data, pos, end, self.options)
+        columns.append(("value", shape.element.logical, values))
+        if self.options.on_error == "keep_raw":
+            for i in bad:
+                undecoded.setdefault(i, {})[name] = bytes(data[pos[i] : end[i]])
+            columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))))
+        return _filtered(len(pos), entries.group[items.source], columns, kept)
 
     def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMeta, source: Positions) -> Columns:
-        """Return ``key`` and, where the namespace says something, ``namespace`` for entries ``source``."""
-        key = decode_framed(self.header.key, entries.data, keys.key, keys.key_end, self.options)
-        columns: Columns = [("key", self.header.key.logical, key.take(pa.array(source)))]
+        """Return ``key`` and, where the namespace says something, ``namespace`` for entries ``source`` (ascending)."""
+        some = slice(int(source[0]), int(source[-1]) + 1)
+        place = pa.array(source - source[0])
+        key = decode_framed(self.header.key, entries.data, keys.key[some], keys.key_end[some], self.options)
+        columns: Columns = [("key", self.header.key.logical, key.take(place))]
         namespace = meta.namespace
         assert namespace is not None
         if namespace.logical != Scalar("null"):
-            column = decode_framed(namespace, entries.data, keys.namespace, keys.namespace_end, self.options)
-            columns.append(("namespace", namespace.logical, column.take(pa.array(source))))
+            column = decode_framed(
+                namespace, entries.data, keys.namespace[some], keys.namespace_end[some], self.options
+            )
+            columns.append(("namespace", namespace.logical, column.take(place)))
         return columns
 
     def timer_rows(self, batch: EntryBatch, name: str) -> tuple[int, npt.NDArray[np.int64], Columns]:
@@ -310,7 +402,8 @@ def _filtered(
     return int(kept.sum()), groups[kept], [(name, t, a.filter(mask)) for name, t, a in columns]
 
 
-def _raw_column(undecoded: dict[int, dict[str, bytes]], n: int) -> pa.Array:
+def raw_column(undecoded: Undecoded, n: int) -> pa.Array:
+    """Return the column ``_undecoded``: by row, the bytes of what could not be decoded."""
     rows = [list(undecoded[i].items()) if i in undecoded else None for i in range(n)]
     return pa.array(rows, type=pa.map_(pa.string(), pa.binary()))
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
-from statetool.arrow.decode import as_data, decode_column
-from statetool.arrow.keyed import Columns
-from statetool.arrow.values import decode_framed, kept_elements, unreadable
+from statetool.arrow.batches import row_runs
+from statetool.arrow.decode import Bytes, Positions, as_data, decode_column
+from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
+from statetool.arrow.types import arrow_type
+from statetool.arrow.values import check_filled, decode_framed, kept_elements, salvage, unreadable
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
 from statetool.formats.state_meta import StateMeta
+from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.kernels.program import Pairs
 from statetool.plan.splits import OperatorSplit
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.types import LogicalType, MapType
+from statetool.types.options import ReadOptions
+
+_WINDOW_BYTES: Final = 8 << 20
 
 
 def element_serializer(meta: StateMeta) -> Serializer:
@@ -36,69 +46,103 @@ def operator_columns(meta: StateMeta) -> list[tuple[str, LogicalType]]:
     return columns
 
 
-def operator_rows(split: OperatorSplit) -> tuple[int, Columns]:
-    """Read the rows of one split, in a task."""
+def operator_rows(split: OperatorSplit) -> Iterator[tuple[int, Columns]]:
+    """Read the rows of one split, in a task, some megabytes of elements at a time."""
     (name,) = split.spec.states
     try:
         with split.stream.open() as f:
-            head = f.read_at(0, split.header_bytes)
-            header = read_operator_header(Cursor(head, base=split.stream.start))
+            header = read_operator_header(Cursor(f.read_at(0, split.header_bytes), base=split.stream.start))
             meta = next((s for s in header.states if s.name == name), None)
             if meta is None:
                 raise FormatError(f"the header does not know operator state {name!r}")
-            body = f.read_at(split.header_bytes, split.stream.size_bytes - split.header_bytes)
-            raw, starts, bounds = _positions(split, header, body)
+            for starts, ends in _windows(split):
+                yield _decode_window(f, split, header, meta, starts, ends)
     except StatetoolError as error:
         raise error.at(file=split.stream.file, operator=split.spec.operator, state=name) from None
-    region = Region(0, split.stream.start + split.header_bytes, -1, header.compressed)
-    try:
-        return _decode(split, meta, as_data(raw), starts, bounds)
-    except StatetoolError as error:
-        raise locate(error, (region,), split.stream.file).at(operator=split.spec.operator, state=name) from None
 
 
-def _positions(
-    split: OperatorSplit, header: OperatorHeader, body: memoryview
-) -> tuple[memoryview | bytes, list[int], list[int]]:
-    """Return the uncompressed body, and where elements of this state and of all states start in it."""
-    base = split.header_bytes
-    if not header.compressed:
-        return body, [o - base for o in split.offsets], [o - base for o in split.bounds]
-    # The stream of a compressed body starts right after the header; offsets point at the chunk of each element.
-    at = header.size_bytes
-    start_of, parts, size = {}, [], 0
-    with split.stream.open() as f:
-        region = f.read_at(at, split.stream.size_bytes - at)
-        for chunk in read_chunks(region, base=split.stream.start + at):
-            start_of[at + chunk.start] = size
-            parts.append(chunk.data)
-            size += len(chunk.data)
-    try:
-        return b"".join(parts), [start_of[o] for o in split.offsets], [start_of[o] for o in split.bounds]
-    except KeyError as e:
-        raise FormatError(f"offset {e.args[0]} is not the start of a compressed chunk") from None
+def _windows(split: OperatorSplit) -> Iterator[tuple[Positions, Positions]]:
+    """Cut elements into runs that lie one after another and have about ``_WINDOW_BYTES``; a larger one stands alone."""
+    starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
+    edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
+    for first, last in pairwise(edges):
+        for some in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
+            yield starts[first:last][some], ends[first:last][some]
 
 
-def _decode(
-    split: OperatorSplit, meta: StateMeta, data: np.ndarray, starts: list[int], bounds: list[int]
+def _decode_window(
+    f: OpenStream, split: OperatorSplit, header: OperatorHeader, meta: StateMeta, starts: Positions, ends: Positions
 ) -> tuple[int, Columns]:
-    options = split.spec.options
-    end_of = dict(zip(bounds, [*bounds[1:], len(data)], strict=True))
-    pos = np.array(starts, dtype=np.int64)
-    end = np.array([end_of[s] for s in starts], dtype=np.int64)
+    base = int(starts[0])
+    region = f.read_at(base, int(ends[-1]) - base)
+    raw: memoryview | bytes = region
+    pos, end = starts - base, ends - base
+    if header.compressed:
+        raw, start_of = _uncompressed(region, base=split.stream.start + base)
+        try:
+            pos = np.array([start_of[p] for p in pos.tolist()], dtype=np.int64)
+        except KeyError as e:
+            raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
+        end = np.append(pos[1:], len(raw))
+    place = Region(0, split.stream.start + base, None, header.compressed)
+    try:
+        return _decode(meta, as_data(raw), pos, end, split.spec.options)
+    except StatetoolError as error:
+        raise locate(error, (place,), split.stream.file) from None
+
+
+def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
+    """Return the bytes of chunks, and where each of them starts in those."""
+    start_of, parts, size = {}, [], 0
+    for chunk in read_chunks(region, base=base):
+        start_of[chunk.start] = size
+        parts.append(chunk.data)
+        size += len(chunk.data)
+    return b"".join(parts), start_of
+
+
+def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> tuple[int, Columns]:
+    if meta.kind == "broadcast":
+        return _decode_broadcast(meta, data, pos, end, options)
     element = element_serializer(meta)
-    if meta.kind != "broadcast":
-        values = decode_framed(element, data, pos, end, options)
-        kept = kept_elements(element, data, pos, options)
-        if kept is not None:
-            values = values.filter(pa.array(kept))
-        return len(values), [("value", element.logical, values)]
+
+    def decode(some: slice) -> pa.Array:
+        return decode_framed(element, data, pos[some], end[some], options)
+
+    if options.on_error != "keep_raw":
+        columns: Columns = [("value", element.logical, decode(slice(0, len(pos))))]
+    else:
+        values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
+        undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
+        columns = [
+            ("value", element.logical, values),
+            (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))),
+        ]
+    kept = kept_elements(element, data, pos, end, options)
+    if kept is not None:
+        columns = [(name, logical, array.filter(pa.array(kept))) for name, logical, array in columns]
+    return len(columns[0][2]), columns
+
+
+def _decode_broadcast(
+    meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> tuple[int, Columns]:
+    """Decode i4 n, n times key and value; what cannot be decoded is one row that keeps the bytes of all entries."""
     if len(pos) != 1:
         raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
-    key = meta.serializers["KEY_SERIALIZER"]
-    column, after = decode_column(
-        Pairs(key.program(), element.program()), MapType(key.logical, element.logical), data, pos, end, options
-    )
-    if after[0] != end[0]:
-        raise DecodeError(f"{int(end[0] - after[0])} bytes trail behind the entries").at(offset=int(after[0]))
-    return len(column.keys), [("key", key.logical, column.keys), ("value", element.logical, column.items)]
+    key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)
+    program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
+    undecoded: Undecoded = {}
+    try:
+        column, after = decode_column(program, logical, data, pos, end, options)
+        check_filled(after, end)
+        keys, values = column.keys, column.items
+    except StatetoolError:
+        if options.on_error != "keep_raw":
+            raise
+        keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
+        undecoded[0] = {meta.name: bytes(data[pos[0] : end[0]])}
+    columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]
+    if options.on_error == "keep_raw":
+        columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(keys))))
+    return len(keys), columns

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.keyed import UNDECODED, Columns, KeyedTable, flatten
+from statetool.arrow.batches import bounded
+from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, KeyedTable, flatten
 from statetool.arrow.operator_state import operator_columns, operator_rows
 from statetool.arrow.spill import spilled
 from statetool.arrow.types import column_fields
@@ -29,7 +30,14 @@ from statetool.errors import (
     UnsupportedError,
 )
 from statetool.formats.key_groups import key_group_for, prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, batches_of, read_entries, read_windows
+from statetool.formats.keyed.canonical import (
+    BATCH_BYTES,
+    StreamLayout,
+    batches_of,
+    is_larger,
+    read_entries,
+    read_windows,
+)
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.state_meta import StateMeta
@@ -47,10 +55,9 @@ from statetool.plan.splits import (
     plan_operator_state,
 )
 from statetool.serializers.base import Serializer
-from statetool.types import LogicalType, MapType, Scalar
+from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
 
-MAX_ROWS: Final = 65_536
 TIMERS_PREFIX: Final = "_timer_state/"
 
 
@@ -118,7 +125,7 @@ def scan_table(
     if table not in ("keyed_state", "timers") and table in operator.operator_states:
         if keys is not None or key_group:
             raise OptionError(f"{table!r} is an operator state: it has no keys and no key groups")
-        return _scan_operator_state(operator, spec, table)
+        return _scan_operator_state(operator, spec, table, split_bytes)
     if subtask:
         raise OptionError("only operator state has a subtask column")
     spec, columns = _keyed_columns(operator, spec, table, states)
@@ -160,7 +167,7 @@ def _keyed_columns(
         names = _void_states(operator, metas, states)
         columns = [("key", key), *((n, StateShape(metas[n]).logical) for n in names)]
         if spec.options.on_error == "keep_raw":
-            columns.append((UNDECODED, MapType(Scalar("string"), Scalar("binary"))))
+            columns.append((UNDECODED, UNDECODED_TYPE))
         return replace(spec, table="keyed_state", states=tuple(names)), columns
     if table == "timers":
         timers = tuple(n for n, m in metas.items() if m.kind == "timers")
@@ -175,7 +182,10 @@ def _keyed_columns(
         raise UnknownNameError(f"operator {operator.label!r} has no state {table!r}", hint=suggest(table, known)).at(
             operator=operator.label
         )
-    return replace(spec, table="state", states=(table,)), _long_columns(key, meta)
+    columns = _long_columns(key, meta)
+    if spec.options.on_error == "keep_raw":
+        columns.append((UNDECODED, UNDECODED_TYPE))
+    return replace(spec, table="state", states=(table,)), columns
 
 
 def _key_type(operator: OperatorInventory) -> LogicalType:
@@ -254,10 +264,13 @@ def _groups_of(operator: OperatorInventory, serializer: Serializer, value: Any) 
         return set(range(operator.state.max_parallelism))
 
 
-def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str) -> TableScan:
+def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str, split_bytes: int) -> TableScan:
     meta = operator.operator_states[name]
     spec = replace(spec, table="operator_state", states=(name,))
-    fields = [f for n, t in operator_columns(meta) for f in column_fields(n, t, spec.options)]
+    columns = operator_columns(meta)
+    if spec.options.on_error == "keep_raw":
+        columns.append((UNDECODED, UNDECODED_TYPE))
+    fields = [f for n, t in columns for f in column_fields(n, t, spec.options)]
     if spec.subtask_column:
         fields.append(pa.field("subtask", pa.int32()))
     one_copy = meta.kind in ("union", "broadcast") and not spec.subtask_column
@@ -266,7 +279,7 @@ def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str
         one_copy = False
     schema = _schema(fields, operator.label)
     spec = replace(spec, schema=schema.serialize().to_pybytes())
-    splits = plan_operator_state(operator, spec, one_copy=one_copy)
+    splits = plan_operator_state(operator, spec, one_copy=one_copy, target_bytes=split_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
 
 
@@ -274,7 +287,7 @@ def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
-    """Read the rows of one split; batches have at most 65,536 rows.
+    """Read the rows of one split; batches have at most 65,536 rows and 32 MiB (or one row that is larger).
 
     Raises
     ------
@@ -283,9 +296,9 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     """
     try:
         if isinstance(split, OperatorSplit):
-            n, columns = operator_rows(split)
-            extra = [("subtask", split.subtask)] if split.spec.subtask_column else []
-            yield from _record_batches(n, columns, split.spec, [(k, np.full(n, v)) for k, v in extra])
+            for n, columns in operator_rows(split):
+                extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
+                yield from _record_batches(n, columns, split.spec, extra)
             return
         with split.stream.open() as f:
             yield from _read_keyed(f, split)
@@ -303,17 +316,13 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
         compressed=header.compressed,
         heap=header if split.heap else None,
     )
-    for groups in batches_of(split.key_groups):
+    for groups in batches_of(split.key_groups, limit=BATCH_BYTES // (4 if layout.compressed else 1)):
         for batch in _entries(f, groups, layout, table, spec):
             yield from _rows(batch, table, spec)
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:
-    if (
-        layout.heap is not None
-        or len(groups) > 1
-        or groups[0].size_bytes <= spec.memory_bytes // (4 if layout.compressed else 1)
-    ):
+    if layout.heap is not None or len(groups) > 1 or not is_larger(f, groups[0], layout, spec.memory_bytes):
         yield read_entries(f, groups, layout)
     elif spec.table == "keyed_state":
         yield from spilled(f, groups[0], layout, table, memory_bytes=spec.memory_bytes)
@@ -328,16 +337,17 @@ def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.
     for name in spec.states:
         if name not in table.metas:
             continue
-        if spec.table == "timers":
+        if spec.table == "state":
+            for n, groups, columns in table.long_rows(batch, name):
+                yield from _finish(n, groups, columns, table, spec)
+        else:
             n, groups, columns = table.timer_rows(batch, name)
             domain, _, service = name.removeprefix(TIMERS_PREFIX).partition("_")
             columns += [
                 ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
                 ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),
             ]
-        else:
-            n, groups, columns = table.long_rows(batch, name)
-        yield from _finish(n, groups, columns, table, spec)
+            yield from _finish(n, groups, columns, table, spec)
 
 
 def _finish(
@@ -373,8 +383,7 @@ def _record_batches(
         arrays.append(pa.array(values.astype(np.int32)))
         fields.append(pa.field(name, pa.int32()))
     batch = _agreeing(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), spec)
-    for start in range(0, n, MAX_ROWS):
-        yield batch.slice(start, MAX_ROWS)
+    yield from bounded(batch)
 
 
 def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:

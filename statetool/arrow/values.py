@@ -6,15 +6,15 @@ States whose values cannot be decoded because a part has no findable end are sho
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.decode import Bytes, Positions, decode_column
+from statetool.arrow.decode import Bytes, Positions, decode_column, spread
 from statetool.arrow.from_plain import coded_error
-from statetool.errors import DecodeError
+from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
@@ -25,6 +25,8 @@ from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.types import ListType, LogicalType, MapType
 from statetool.types.options import ReadOptions
+
+_ACCESS_BYTES: Final = 8
 
 
 class StateShape:
@@ -152,10 +154,29 @@ def _split_joined_slowly(
     return tuple(np.array(x, dtype=np.int64) for x in (counts, starts, ends))  # type: ignore[return-value]
 
 
-def map_values(
-    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
-) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
-    """Decode the values of map entries (bool is null, value), and tell which are kept when expired ones are hidden."""
+def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
+    """Decode what can be decoded of ``n`` values; the others are null and their indexes are returned.
+
+    ``decode`` is called with ever smaller slices around what it raises :class:`StatetoolError` for.
+    """
+    arrays, bad = [], []
+    left = [(0, n)]
+    while left:
+        start, stop = left.pop()
+        try:
+            arrays.append(decode(slice(start, stop)))
+        except StatetoolError:
+            if stop - start == 1:
+                arrays.append(pa.nulls(1, kind))
+                bad.append(start)
+            else:
+                middle = (start + stop) // 2
+                left += [(middle, stop), (start, middle)]
+    return pa.concat_arrays(arrays), bad
+
+
+def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> pa.Array:
+    """Decode the values of map entries: bool is null, value."""
     short = np.flatnonzero(pos >= end)
     if len(short):
         raise DecodeError("a map entry without its null flag").at(offset=int(pos[short[0]]))
@@ -167,36 +188,41 @@ def map_values(
     decoder_pos, decoder_end = pos[some] + 1, end[some]
     array, after = decode_column(element.program(), element.logical, data, decoder_pos, decoder_end, options)
     check_filled(after, decoder_end)
-    if len(some) < len(pos):
-        places = np.full(len(pos), -1, dtype=np.int64)
-        places[some] = np.arange(len(some))
-        array = array.take(pa.array(places, mask=places < 0))
-    return array, kept_map_values(element, data, pos, flags == 0, options)
+    return spread(array, flags == 0)
 
 
 def kept_map_values(
-    element: Serializer, data: Bytes, pos: Positions, there: npt.NDArray[np.bool_], options: ReadOptions
+    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Tell which map values had not expired; ``None`` where all are shown."""
-    if options.ttl != "hide_expired" or not isinstance(element.program(), ir.Ttl):
+    if not _hides(element, options):
         return None
     kept = np.ones(len(pos), dtype=np.bool_)
-    kept[there] = _fresh(data, pos[there] + 1, options)
+    timed = np.flatnonzero(end - pos > _ACCESS_BYTES)
+    timed = timed[data[pos[timed]] == 0]
+    kept[timed] = _fresh(data, pos[timed] + 1, options)
     return kept
 
 
 def kept_elements(
-    element: Serializer, data: Bytes, starts: Positions, options: ReadOptions
+    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
     """Tell which list elements (or whole values) had not expired; ``None`` where all are shown."""
-    if options.ttl != "hide_expired" or not isinstance(element.program(), ir.Ttl):
+    if not _hides(element, options):
         return None
-    return _fresh(data, starts, options)
+    kept = np.ones(len(pos), dtype=np.bool_)
+    timed = np.flatnonzero(end - pos >= _ACCESS_BYTES)
+    kept[timed] = _fresh(data, pos[timed], options)
+    return kept
+
+
+def _hides(element: Serializer, options: ReadOptions) -> bool:
+    return options.ttl == "hide_expired" and isinstance(element.program(), ir.Ttl)
 
 
 def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
     assert options.ttl_ms is not None
     assert options.now_ms is not None
-    raw = data[pos[:, None] + np.arange(8)].astype(np.uint8)
+    raw = data[pos[:, None] + np.arange(_ACCESS_BYTES)].astype(np.uint8)
     access = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
     return np.asarray(access > options.now_ms - options.ttl_ms)

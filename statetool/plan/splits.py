@@ -57,18 +57,21 @@ class KeyedSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSplit:
-    """One operator state of one subtask; ``offsets`` are where its elements start, ``bounds`` those of all states."""
+    """Some elements of one operator state of one subtask; ``starts`` and ``ends`` are where each is in the stream.
+
+    The first ``header_bytes`` of the stream hold its header.
+    """
 
     spec: TableSpec
     stream: Stream
     header_bytes: int
-    offsets: tuple[int, ...]
-    bounds: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
     subtask: int
 
     @property
     def size_bytes(self) -> int:
-        return self.stream.size_bytes
+        return sum(self.ends) - sum(self.starts)
 
 
 Split = KeyedSplit | OperatorSplit
@@ -158,29 +161,52 @@ def _runs(ranges: Iterable[KeyGroupRange], target_bytes: int) -> Iterable[list[K
         yield run
 
 
-def plan_operator_state(operator: OperatorInventory, spec: TableSpec, *, one_copy: bool) -> list[OperatorSplit]:
-    """Plan the splits of an operator state: one a subtask, or the first subtask alone where all hold the same."""
+def plan_operator_state(
+    operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
+) -> list[OperatorSplit]:
+    """Plan the splits of an operator state, cut at elements; of the first subtask alone where all hold the same.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
     (name,) = spec.states
     splits = []
     for part in operator.operator_parts:
         offsets = part.offsets.get(name)
         if not offsets:
             continue
-        bounds = tuple(sorted({o for some in part.offsets.values() for o in some}))
+        bounds = sorted({o for some in part.offsets.values() for o in some})
         if bounds[-1] > part.stream.size_bytes or bounds[0] < 0:
             raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
                 file=part.stream.file, operator=operator.label, state=name
             )
-        splits.append(
-            OperatorSplit(
-                spec=spec,
-                stream=part.stream,
-                header_bytes=bounds[0],
-                offsets=offsets,
-                bounds=bounds,
-                subtask=part.subtask,
+        end_of = dict(zip(bounds, [*bounds[1:], part.stream.size_bytes], strict=True))
+        for run in _element_runs([(o, end_of[o]) for o in offsets], target_bytes):
+            splits.append(
+                OperatorSplit(
+                    spec=spec,
+                    stream=part.stream,
+                    header_bytes=bounds[0],
+                    starts=tuple(start for start, _ in run),
+                    ends=tuple(end for _, end in run),
+                    subtask=part.subtask,
+                )
             )
-        )
         if one_copy:
             break
     return splits
+
+
+def _element_runs(elements: list[tuple[int, int]], target_bytes: int) -> Iterable[list[tuple[int, int]]]:
+    run: list[tuple[int, int]] = []
+    size = 0
+    for start, end in elements:
+        if run and size + end - start > target_bytes:
+            yield run
+            run, size = [], 0
+        run.append((start, end))
+        size += end - start
+    if run:
+        yield run

@@ -80,7 +80,7 @@ def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -
                 pieces = _canonical_pieces(whole[start : start + size], group, layout, f.stream)
                 parts += pieces
                 size = sum(map(len, pieces))
-            if size:
+            if size or layout.heap is None:
                 regions.append(Region(at, base + group.offset, group.number, not as_it_is))
                 at += size
     regions.append(Region(at, base, None, not as_it_is))
