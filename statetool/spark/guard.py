@@ -11,8 +11,6 @@ import pyarrow as pa
 from statetool.arrow.scan import Split, read_split
 from statetool.errors import DecodeError
 
-_LONG_FORM = "read the state in its long form with op.state(name), or the option table, which keeps both"
-
 
 def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
     """Read a split, refusing what Spark would change; runs in a task."""
@@ -22,7 +20,7 @@ def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
 def checked(
     batches: Iterator[pa.RecordBatch], *, file: str | None = None, operator: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches after a look at their maps: Spark has no place for two entries of one key, or for a null key.
+    """Yield batches after a look at their maps: Spark has no place for two entries of one key (and Arrow none for a null key).
 
     Parameters
     ----------
@@ -32,7 +30,7 @@ def checked(
     Raises
     ------
     DecodeError
-        A map with a key twice, or with a null key.
+        A map with a key twice.
     """
     for batch in batches:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -61,17 +59,16 @@ def _check(array: pa.Array, path: str) -> None:
 
 def _check_map_keys(keys: pa.Array, counts: npt.NDArray[np.integer], path: str) -> None:
     """Check the keys of maps that lie one after another; ``counts`` are their sizes."""
-    if keys.null_count:
-        raise DecodeError("a map with a null key, which Spark maps cannot hold", hint=_LONG_FORM).at(type_path=path)
     if counts.max(initial=0) < 2:
         return
     codes = _codes(keys)
     maps = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     pairs = np.sort(maps * (int(codes.max()) + 1) + codes)
     if (pairs[1:] == pairs[:-1]).any():
-        raise DecodeError("a map with the same key twice, which Spark maps cannot hold", hint=_LONG_FORM).at(
-            type_path=path
-        )
+        raise DecodeError(
+            "a map with the same key twice, which Spark maps cannot hold",
+            hint="read the state in its long form with op.state(name), or the option table, which keeps both",
+        ).at(type_path=path)
 
 
 def _codes(array: pa.Array) -> npt.NDArray[np.int64]:

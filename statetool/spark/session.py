@@ -115,12 +115,24 @@ def register(spark: Any) -> None:
             "this PySpark has no Python data sources",
             hint="use PySpark 4, or the methods of statetool.load(path, spark=spark), which work on 3.5 as well",
         )
+    from pyspark.errors import PySparkException
+
     from statetool.spark.sources import FlinkStateMetadataSource, FlinkStateSource, PlainFlinkStateSource
 
     if spark.conf.get(_REGISTERED, None) == "true":
         return
-    spark.dataSource.register(FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource)
-    spark.dataSource.register(FlinkStateMetadataSource)
+    for source in (
+        FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource,
+        FlinkStateMetadataSource,
+    ):
+        try:
+            spark.dataSource.register(source)
+        except PySparkException as error:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                raise
+            # Spark has looked at the thread's active session, which is another one. This makes it the given one.
+            spark.createDataFrame([], "name STRING")
+            spark.dataSource.register(source)
     spark.conf.set(_REGISTERED, "true")
 
 

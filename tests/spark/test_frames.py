@@ -1,10 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -158,38 +154,3 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
         assert found[key] == row
     assert (Path(target) / "_SUCCESS").exists()
     assert not (Path(target) / "_temporary").exists()
-
-
-def package_zip(folder: Path) -> Path:
-    """Pack the package as ``--py-files`` takes it."""
-    root = Path(statetool.__file__).parent
-    target = folder / "statetool.zip"
-    with zipfile.ZipFile(target, "w") as z:
-        for file in root.rglob("*.py"):
-            z.write(file, Path("statetool") / file.relative_to(root))
-    return target
-
-
-@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]"])
-def test_the_export_job_on_a_cluster(path: str, tmp_path: Path, master: str) -> None:
-    """As documented: spark-submit with the package as a zip, workers in processes of their own."""
-    import pyspark
-
-    job = tmp_path / "export_job.py"
-    job.write_text((Path(statetool.__file__).parent / "spark" / "export_job.py").read_text())
-    target = tmp_path / "rows"
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")}
-    command = [
-        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        *("--master", master, "--py-files", str(package_zip(tmp_path)), "--conf", "spark.ui.enabled=false"),
-        *(str(job), path, "--operator", "collections-by-string", "--states", "total,joined", "--target", str(target)),
-    ]
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "MASTER": master}
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "13 rows in" in done.stdout
-    expected = statetool.load(path)["collections-by-string"].to_arrow(states=["total", "joined"])
-    found = pq.read_table(target)
-    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))

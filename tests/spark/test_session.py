@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import MissingDependencyError, OptionError
+from statetool.spark import session as sessions
+from statetool.spark.schema import spark_schema
+
+
+def test_no_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(MissingDependencyError, match=r"needs Java.*openjdk"):
+        sessions.check_java()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(MissingDependencyError, match=f"JAVA_HOME={tmp_path}"):
+        sessions.check_java()
+
+
+def test_no_pyspark_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import statetool\n"
+        "sp = statetool.load(sys.argv[1])\n"
+        "print(sp['timers'].to_arrow().num_rows, sp.states().num_rows > 0)\n"
+        "try: sp['timers'].keyed_state()\n"
+        "except statetool.StatetoolError as e: print(type(e).__name__, e)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "14 True",
+        "MissingDependencyError pyspark is not installed. pip install 'pyspark>=3.5,<5'",
+    ]
+
+
+def test_java_that_cannot_start_spark_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho UnsupportedClassVersionError >&2\nexit 1\n")
+    java.chmod(0o755)
+    code = "from statetool.spark.session import local_session; local_session()"
+    environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"} | {"JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "MissingDependencyError: the Java that was found could not start Spark. Spark 4 needs Java 17" in done.stderr
+
+
+def test_metadata_is_arrow_without_a_session_and_a_frame_with_one(spark: Any) -> None:
+    tables = statetool.load(SAVEPOINT)
+    frames = statetool.load(SAVEPOINT, spark=spark)
+    for name in ("files", "states", "key_groups"):
+        table = getattr(tables, name)()
+        assert isinstance(table, pa.Table)
+        assert getattr(frames, name)().toArrow().to_pylist() == table.to_pylist()
+
+
+def test_load_makes_the_data_sources_known_to_every_session(spark: Any) -> None:
+    for session in (spark, spark.newSession(), spark.newSession()):
+        statetool.load(SAVEPOINT, spark=session)
+        frame = session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT)
+        assert [r["key"] for r in frame.filter("key = 'timer-3'").collect()] == ["timer-3"]
+    assert spark.read.format("flink-state-metadata").load(SAVEPOINT).columns[0] == "operator"
+
+
+class _Locked:
+    """A session whose filter pushdown cannot be switched on."""
+
+    def __init__(self) -> None:
+        self.conf = self.dataSource = self
+        self.settings: dict[str, str] = {}
+        self.sources: list[Any] = []
+
+    def get(self, name: str, default: str) -> str:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        from pyspark.errors import AnalysisException
+
+        if "filterPushdown" in name:
+            raise AnalysisException("not allowed")
+        self.settings[name] = value
+
+    def register(self, source: Any) -> None:
+        self.sources.append(source)
+
+
+def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spark: Any) -> None:
+    from statetool.spark.sources import FlinkStateMetadataSource, PlainFlinkStateSource
+
+    locked = _Locked()
+    with pytest.warns(UserWarning, match="not allowed"):
+        statetool.register(locked)
+    statetool.register(locked)  # warns once
+    assert locked.sources == [PlainFlinkStateSource, FlinkStateMetadataSource]
+
+    class Renamed(PlainFlinkStateSource):
+        @classmethod
+        def name(cls) -> str:
+            return "flink-state-plain"
+
+    session = spark.newSession()
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    session.dataSource.register(Renamed)
+    frame = session.read.format("flink-state-plain").option("operatorUid", "timers").load(SAVEPOINT)
+    assert [r["key"] for r in frame.filter("key = 'timer-3'").collect()] == ["timer-3"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"operatorUid": "nobody"}, "no operator 'nobody'"),
+        ({}, "neither operatorUid nor operatorId"),
+        ({"operatorUid": "timers", "operatorId": "with-ttl"}, "not the same operator"),
+        ({"operatorUid": "timers", "tabel": "timers"}, "no option 'tabel'. did you mean table"),
+        ({"operatorUid": "timers", "table": "timer"}, "did you mean timers"),
+        ({"operatorUid": "timers", "table": "registered", "readRegisteredTimers": "true"}, "different tables"),
+        ({"operatorUid": "timers", "split_bytes": "much"}, "not a number"),
+        ({"operatorUid": "timers", "keyGroup": "maybe"}, "neither true nor false"),
+        ({"operatorUid": "timers", "rebase": "a=b"}, "rebase is not JSON"),
+        ({"operatorUid": "timers", "nanos": "round"}, "nanos='round' is not one of"),
+    ],
+)
+def test_options_of_the_source_are_checked(options: dict[str, str], message: str) -> None:
+    from statetool.spark.sources import FlinkStateSource
+
+    with pytest.raises((OptionError, statetool.StatetoolError)) as caught:
+        FlinkStateSource({"path": SAVEPOINT, **options}).schema()
+    assert message in str(caught.value)
+
+
+def test_options_by_the_names_of_sparks_own_state_source() -> None:
+    from statetool.spark.sources import FlinkStateSource
+
+    def columns(**options: str) -> list[str]:
+        names: list[str] = (
+            FlinkStateSource({"path": SAVEPOINT, "operatorId": "timers", **options}).schema().fieldNames()
+        )
+        return names
+
+    assert columns() == columns(table="keyed_state") == ["key", "registered"]
+    assert columns(stateVarName="registered") == ["key", "value"]
+    assert columns(readRegisteredTimers="true") == columns(table="timers")
+    assert columns(keygroup="true") == columns(KEY_GROUP="True") == ["key", "registered", "key_group"]
+
+
+def test_schemas_of_all_tables_are_those_that_spark_expects_of_the_batches(corpus: Path) -> None:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found = 0
+    for case in ("v2_3_0-rocksdb-canonical", "v1_13_6-hashmap-canonical"):
+        for operator in statetool.load(str(corpus / case / "snapshot")).operators.values():
+            for table in operator.tables:
+                for options in ({}, {"nanos": "companion", "ttl": "raw"}):
+                    schema = operator.scan(table, **options).schema
+                    assert to_arrow_schema(spark_schema(schema), timezone="UTC").equals(schema)
+                    found += 1
+    assert found > 200
