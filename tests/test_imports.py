@@ -11,7 +11,7 @@ import pytest
 import statetool
 
 ROOT = Path(statetool.__file__).parent
-LAYERS = ("io", "kernels", "types", "serializers", "formats", "plan", "arrow", "spark", "cli")
+LAYERS = ("io", "kernels", "types", "serializers", "formats", "plan", "write", "arrow", "spark", "cli")
 HEAVY = {"pyspark": "spark", "pyarrow": "arrow"}
 
 

@@ -47,7 +47,16 @@ def parent(uri: str) -> str:
     return (head or slash) if slash else "."
 
 
-def _remote(uri: str) -> tuple[Any, str]:
+def file_system(uri: str) -> tuple[Any, str]:
+    """Return the fsspec file system of a URI, and the path in it.
+
+    Raises
+    ------
+    MissingDependencyError
+        No package for this kind of file system is installed.
+    SnapshotNotFoundError
+        Nothing that can be opened.
+    """
     import fsspec
 
     try:
@@ -66,7 +75,7 @@ def exists(uri: str) -> bool:
     """Tell whether a file or directory is there."""
     if is_local(uri):
         return os.path.exists(local_path(uri))
-    fs, path = _remote(uri)
+    fs, path = file_system(uri)
     return bool(fs.exists(path))
 
 
@@ -74,7 +83,7 @@ def is_dir(uri: str) -> bool:
     """Tell whether it is a directory."""
     if is_local(uri):
         return os.path.isdir(local_path(uri))
-    fs, path = _remote(uri)
+    fs, path = file_system(uri)
     return bool(fs.isdir(path))
 
 
@@ -84,7 +93,7 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
         base = local_path(uri)
         with os.scandir(base) as entries:
             return sorted((join(base, e.name), e.is_dir()) for e in entries)
-    fs, path = _remote(uri)
+    fs, path = file_system(uri)
     scheme = uri.partition("://")[0]
     return sorted((f"{scheme}://{e['name'].lstrip('/')}", e["type"] == "directory") for e in fs.ls(path, detail=True))
 
@@ -115,7 +124,7 @@ class InputFile:
                 if self.size:
                     self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
             else:
-                fs, path = _remote(uri)
+                fs, path = file_system(uri)
                 self._file = fs.open(path, "rb", cache_type="none")
                 self.size = int(self._file.size)
         except FileNotFoundError as e:

@@ -1,0 +1,184 @@
+"""Writing files by URI: new files, a last file that appears at once, removal.
+
+Local paths need no library; everything else goes through fsspec. Nothing here overwrites a file of another writer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from typing import Any, Final
+
+from statetool.errors import TargetExistsError
+from statetool.io.files import exists, file_system, is_local, join, local_path, parent
+
+# These show a file while it is written, so that it must be renamed into place; renaming is one step there. Object stores show an
+# object when its upload is complete, and cannot rename.
+_RENAMING: Final = frozenset(
+    {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
+)
+
+
+class NewFile:
+    """A file being written; it is complete only after :meth:`close`.
+
+    Bytes reach the disk before ``close`` returns, where the file system can tell.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self.size_bytes = 0
+        self._local = is_local(uri)
+        if self._local:
+            self._file: Any = open(local_path(uri), "xb")  # noqa: SIM115 - closed by close()
+        else:
+            fs, path = file_system(uri)
+            self._file = fs.open(path, "wb")
+
+    def write(self, data: Any) -> None:
+        """Append bytes."""
+        self._file.write(data)
+        self.size_bytes += len(data)
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._local and not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+    def discard(self) -> None:
+        """Give the file up, and remove it."""
+        discard = getattr(self._file, "discard", None)
+        with contextlib.suppress(OSError):
+            if discard is not None:
+                discard()
+            else:
+                self._file.close()
+        remove(self.uri)
+
+
+def make_dir(uri: str) -> bool:
+    """Make a directory with its parents; returns whether it was not there. Object stores have none to make."""
+    there = exists(uri)
+    if is_local(uri):
+        os.makedirs(local_path(uri), exist_ok=True)
+    else:
+        fs, path = file_system(uri)
+        fs.makedirs(path, exist_ok=True)
+    return not there
+
+
+def remove(uri: str) -> None:
+    """Remove a file; one that is not there is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        if is_local(uri):
+            os.unlink(local_path(uri))
+        else:
+            fs, path = file_system(uri)
+            fs.rm_file(path)
+
+
+def remove_dir(uri: str) -> None:
+    """Remove a directory if it is there and empty."""
+    with contextlib.suppress(OSError):
+        if is_local(uri):
+            os.rmdir(local_path(uri))
+        else:
+            fs, path = file_system(uri)
+            if fs.isdir(path) and not fs.ls(path):
+                fs.rmdir(path)
+
+
+def size_of(uri: str) -> int | None:
+    """Return the size of a file, ``None`` where there is none."""
+    try:
+        if is_local(uri):
+            return os.stat(local_path(uri)).st_size
+        fs, path = file_system(uri)
+        fs.invalidate_cache()
+        return int(fs.size(path))
+    except FileNotFoundError:
+        return None
+
+
+def list_sizes(uri: str) -> dict[str, int | None]:
+    """Return the names right below a directory with the sizes of files (``None``: a directory); none if it is not there."""
+    if is_local(uri):
+        try:
+            with os.scandir(local_path(uri)) as entries:
+                return {e.name: None if e.is_dir() else e.stat().st_size for e in entries}
+        except FileNotFoundError:
+            return {}
+    fs, path = file_system(uri)
+    fs.invalidate_cache()
+    try:
+        found = fs.ls(path, detail=True)
+    except FileNotFoundError:
+        return {}
+    # Object stores may list the marker object of the directory itself.
+    rows = ((e["name"].rstrip("/").rpartition("/")[2], e) for e in found if e["name"].strip("/") != path.strip("/"))
+    return {name: None if e["type"] == "directory" else int(e["size"]) for name, e in rows}
+
+
+def put_new(uri: str, data: bytes) -> None:
+    """Make a small file that others see either whole or not at all.
+
+    Local: a temporary file that is linked to its name, which fails if the name is taken. Other file systems: rename of a
+    temporary file, or one single upload where files appear when complete.
+
+    Raises
+    ------
+    TargetExistsError
+        The file is there already.
+    """
+    staged = join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
+    if is_local(uri):
+        _write_whole(staged, data)
+        try:
+            os.link(local_path(staged), local_path(uri))
+        except FileExistsError as e:
+            raise _taken(uri) from e
+        finally:
+            remove(staged)
+        _sync_dir(local_path(parent(uri)))
+        return
+    fs, path = file_system(uri)
+    fs.invalidate_cache()
+    if fs.exists(path):
+        raise _taken(uri)
+    names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
+    if names & _RENAMING:
+        _write_whole(staged, data)
+        try:
+            fs.mv(file_system(staged)[1], path)
+        except BaseException:
+            remove(staged)
+            raise
+    else:
+        fs.pipe_file(path, data)
+
+
+def _taken(uri: str) -> TargetExistsError:
+    return TargetExistsError(f"{uri} is there already", hint="write to a new directory; nothing is overwritten")
+
+
+def _write_whole(uri: str, data: bytes) -> None:
+    f = NewFile(uri)
+    try:
+        f.write(data)
+        f.close()
+    except BaseException:
+        f.discard()
+        raise
+
+
+def _sync_dir(path: str) -> None:
+    """Make new names in a directory survive a crash, where directories can be synchronised."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
