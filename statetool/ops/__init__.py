@@ -1,0 +1,1 @@
+"""What is done to whole snapshots: rescale, convert, change uids, drop."""

@@ -1,0 +1,88 @@
+"""Change the uids (and so the ids) of operators; touches nothing but the metadata.
+
+Follows ``StreamGraphHasherV2`` (a uid's id is its murmur3 hash) and ``StateAssignmentOperation`` (state is found by id).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from statetool.errors import OptionError, UnknownNameError
+from statetool.formats.metadata import OperatorState, SnapshotMetadata
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.plan.inventory import suggest
+
+_OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
+#: Metadata that stores uids and names in clear.
+_NAMED_VERSION: Final = 5
+
+
+def find_operator(operators: Iterable[OperatorState], name: str) -> OperatorState:
+    """Return an operator by its stored uid, by a uid that hashes to its id, or by the 32 hex digits of its id.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none; names the near ones.
+    """
+    known = list(operators)
+    wanted = {operator_id_for_uid(name), name.lower()}
+    for operator in known:
+        if operator.uid and operator.uid == name:
+            return operator
+    for operator in known:
+        if operator.operator_id in wanted:
+            return operator
+    raise UnknownNameError(f"no operator {name!r}", hint=suggest(name, [o.uid or o.operator_id for o in known]))
+
+
+def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> SnapshotMetadata:
+    """Give operators new uids, all at once, so that swaps and chains come out as they are written.
+
+    Parameters
+    ----------
+    changes
+        New uid by old one. Either may be the 32 hex digits of an operator id (what ``setUidHash`` takes): the new operator then
+        has that id and no uid in clear.
+
+    Raises
+    ------
+    UnknownNameError
+        An old name that no operator has.
+    OptionError
+        An empty new uid, one operator under two old names, or two operators that would get the same id.
+    """
+    wanted: dict[str, tuple[str, str]] = {}
+    for old, new in changes.items():
+        operator = find_operator(metadata.operators, old)
+        if not new:
+            raise OptionError(f"the new uid of {old!r} is empty")
+        if operator.operator_id in wanted:
+            raise OptionError(f"{old!r} and {wanted[operator.operator_id][0]!r} are the same operator")
+        wanted[operator.operator_id] = (old, new)
+    operators = tuple(
+        _renamed(o, wanted[o.operator_id][1], metadata.version) if o.operator_id in wanted else o
+        for o in metadata.operators
+    )
+    owner: dict[str, OperatorState] = {}
+    for before, after in zip(metadata.operators, operators, strict=True):
+        other = owner.setdefault(after.operator_id, before)
+        if other is not before:
+            raise OptionError(
+                f"{_label(other)} and {_label(before)} would both become {_label(after)} (id {after.operator_id})",
+                hint="give the one that has this uid now another one in the same call, or drop it",
+            )
+    return replace(metadata, operators=operators)
+
+
+def _renamed(operator: OperatorState, new: str, version: int) -> OperatorState:
+    if _OPERATOR_ID.fullmatch(new):
+        return replace(operator, operator_id=new.lower(), uid="")
+    return replace(operator, operator_id=operator_id_for_uid(new), uid=new if version >= _NAMED_VERSION else "")
+
+
+def _label(operator: OperatorState) -> str:
+    return operator.uid or operator.operator_id
