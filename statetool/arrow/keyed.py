@@ -34,7 +34,7 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
-from statetool.kernels.walk import group_ranges, hash_ranges, match_range
+from statetool.kernels.walk import group_ranges, match_range
 from statetool.types import ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
@@ -378,7 +378,6 @@ def group_keys(
     """Give equal keys one number: the number of each, and the index of the first of each number."""
     n = len(starts)
     hashes, ids, first = (np.empty(n, dtype=np.int64) for _ in range(3))
-    hash_ranges(data, starts, ends, groups, hashes)
     table = np.full(1 << max(4, (2 * n).bit_length()), -1, dtype=np.int64)
     count = group_ranges(data, starts, ends, groups, hashes, table, ids, first)
     return ids, first[:count]

@@ -267,6 +267,13 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 @jit
 def skip_many(data, prog, pos, end, after):  # type: ignore[no-untyped-def]
     """Find the ends of many values."""
+    if prog[0] == _FIXED:
+        size = prog[1]
+        for i in range(pos.shape[0]):
+            if size > end[i] - pos[i]:
+                return np.int64(TRUNCATED), i
+            after[i] = pos[i] + size
+        return np.int64(OK), 0
     for i in range(pos.shape[0]):
         p = skip_one(data, prog, np.int64(0), pos[i], end[i])
         if p < 0:
@@ -334,6 +341,12 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
     for i in range(pos.shape[0]):
         p = pos[i]
         n = 0
+        if prog[0] == _FIXED:
+            # All but the last element and its end, which the loop below looks at.
+            step = prog[1] + 1
+            while p + step < end[i] and data[p + step - 1] == 0x2C:
+                p += step
+                n += 1
         while True:
             q = skip_one(data, prog, np.int64(0), p, end[i])
             if q < 0:
@@ -353,11 +366,12 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
 def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignore[no-untyped-def]
     """Find start and end of each element of comma-joined lists that ``joined_counts`` has accepted."""
     o = 0
+    size = prog[1] if prog[0] == _FIXED else np.int64(-1)
     for i in range(pos.shape[0]):
         p = pos[i]
         for _ in range(counts[i]):
             out[o] = p
-            p = skip_one(data, prog, np.int64(0), p, end[i])
+            p = p + size if size >= 0 else skip_one(data, prog, np.int64(0), p, end[i])
             out_end[o] = p
             p += 1
             o += 1
