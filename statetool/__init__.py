@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from statetool.api import Operator, Savepoint, load
 from statetool.errors import StatetoolError
+from statetool.ops.chain import chain
+from statetool.ops.orphans import orphans
+from statetool.ops.snapshots import list_snapshots
 
-__all__ = ["Operator", "Savepoint", "StatetoolError", "__version__", "load", "register"]
+__all__ = [
+    "Operator",
+    "Savepoint",
+    "StatetoolError",
+    "__version__",
+    "chain",
+    "list_snapshots",
+    "load",
+    "orphans",
+    "register",
+]
 __version__ = "0.1.0"
 
 

@@ -11,13 +11,18 @@ import pyarrow as pa
 from statetool.plan.inventory import FileRow, KeyGroupRow, OperatorRow, StateInfo
 
 _RECORDS: Final = {"operators": OperatorRow, "states": StateInfo, "files": FileRow, "key_groups": KeyGroupRow}
-_TYPES: Final = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_()}
+_TYPES: Final = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
 
 
 def metadata_schema(table: str) -> pa.Schema:
     """Return the schema of ``operators``, ``states``, ``files`` or ``key_groups``."""
+    return record_schema(_RECORDS[table])
+
+
+def record_schema(record: type[Any]) -> pa.Schema:
+    """Return the schema of a table whose rows are records of a dataclass."""
     columns = []
-    for field in fields(_RECORDS[table]):
+    for field in fields(record):
         text = str(field.type)
         optional = text.endswith("| None")
         kind = _TYPES.get(text.removesuffix(" | None"), pa.string())

@@ -13,6 +13,8 @@ import click
 
 import statetool
 from statetool.api import Operator, Savepoint
+from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
+from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, UnknownNameError
 
@@ -52,8 +54,8 @@ def cli(debug: bool) -> None:
 def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
     """Add what all commands on a snapshot take."""
     for decorator in (
-        click.option("--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True),
-        click.option("--rebase", multiple=True, metavar="OLD=NEW", help="Where files of absolute paths are now."),
+        output_option,
+        rebase_option,
         click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only."),
         click.argument("path"),
     ):
@@ -62,13 +64,7 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], spark: Any = None) -> Savepoint:
-    pairs = {}
-    for pair in rebase:
-        old, equals, new = pair.partition("=")
-        if not equals:
-            raise OptionError(f"--rebase {pair!r} is not OLD=NEW")
-        pairs[old] = new
-    return statetool.load(path, spark=spark, uids=uids, rebase=pairs)
+    return statetool.load(path, spark=spark, uids=uids, rebase=rebase_pairs(rebase))
 
 
 @cli.command()
@@ -99,21 +95,12 @@ def info(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -
 @_snapshot
 def ls(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
     """List the tables of a snapshot, or the snapshots below a directory."""
-    out = Output(form)
-    from statetool.io import files
-    from statetool.plan.locate import METADATA_NAME
-
-    if files.is_dir(path) and not files.exists(files.join(path, METADATA_NAME)):
-        found = [
-            {"snapshot": uri}
-            for uri, is_dir in files.list_dir(path)
-            if is_dir and files.exists(files.join(uri, METADATA_NAME))
-        ]
-        out.rows(found)
+    if not is_snapshot(path):
+        print_snapshots(path, rebase, form)
         return
     savepoint = _load(path, uids, rebase)
     rows = [{"operator": o.name, "table": t} for o in savepoint.operators.values() for t in o.tables]
-    out.rows(rows)
+    Output(form).rows(rows)
 
 
 @cli.command()
@@ -252,6 +239,10 @@ def demo() -> None:
     from statetool.demo.run import run_demo
 
     run_demo()
+
+
+cli.add_command(chain)
+cli.add_command(orphans)
 
 
 def main() -> None:

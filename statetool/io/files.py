@@ -36,6 +36,13 @@ def local_path(uri: str) -> str:
     return "/" + rest.lstrip("/")
 
 
+def canonical(uri: str) -> str:
+    """Return the one spelling of a URI that two of the same file share: local ones as plain absolute paths."""
+    if is_local(uri):
+        return os.path.normpath(os.path.abspath(local_path(uri)))
+    return uri.rstrip("/")
+
+
 def join(directory: str, name: str) -> str:
     """Put a name below a directory."""
     return f"{directory.rstrip('/')}/{name}"

@@ -1,1 +1,1 @@
-"""What is done to whole snapshots: rescale, convert, change uids, drop."""
+"""What is done with whole snapshots (rescale, convert, change uids, drop, verify, copy) and with directories of them."""

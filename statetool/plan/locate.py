@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from statetool.errors import SnapshotNotFoundError, UnsupportedError
@@ -44,11 +45,12 @@ def find_metadata(path: str) -> str:
 class Locator:
     """Resolve stream handles of one snapshot.
 
-    ``rebase`` maps prefixes of absolute paths to where the files are now.
+    ``rebase`` maps prefixes of absolute paths to where the files are now. ``exists`` tells whether a file is there.
     """
 
     metadata_file: str
     rebase: tuple[tuple[str, str], ...] = ()
+    exists: Callable[[str], bool] = files.exists
     _known: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
@@ -82,26 +84,34 @@ class Locator:
 
     def _search(self, path: str) -> str:
         tried = []
-        for old, new in self.rebase:
-            if path.startswith(old):
-                moved = new + path.removeprefix(old)
-                if files.exists(moved):
-                    return moved
-                tried.append(moved)
+        for moved in self._rebased(path):
+            if self.exists(moved):
+                return moved
+            tried.append(moved)
         tried.append(path)
-        if files.exists(path):
+        if self.exists(path):
             return path
-        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned lie side by side.
-        parts = path.rstrip("/").split("/")
-        directory = files.parent(self.metadata_file)
-        for _ in range(_TAIL_PARTS):
-            for n in range(1, min(_TAIL_PARTS, len(parts) - 1) + 1):
+        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned lie side by side. The longest tail
+        # that is found anywhere near is the surest.
+        parts = [p for p in path.partition("://")[2].split("/") if p] if "://" in path else path.strip("/").split("/")
+        above = [files.parent(files.canonical(self.metadata_file))]
+        for _ in range(_TAIL_PARTS - 1):
+            above.append(files.parent(above[-1]))
+        for n in range(min(_TAIL_PARTS, len(parts) - 1), 0, -1):
+            for directory in dict.fromkeys(above):
                 candidate = files.join(directory, "/".join(parts[-n:]))
-                if files.exists(candidate):
+                if self.exists(candidate):
                     return candidate
                 tried.append(candidate)
-            directory = files.parent(directory)
         raise SnapshotNotFoundError(
-            f"file {path} of the snapshot is not there; tried {', '.join(tried[:8])}",
+            f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
             hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",
         )
+
+    def _rebased(self, path: str) -> Iterator[str]:
+        """Yield where the rebase rules put a path; a local prefix means the same in all its spellings."""
+        plain = files.local_path(path) if files.is_local(path) else path
+        for old, new in self.rebase:
+            prefix = (files.local_path(old) if files.is_local(old) else old).rstrip("/")
+            if plain == prefix or plain.startswith(f"{prefix}/"):
+                yield new.rstrip("/") + plain.removeprefix(prefix)

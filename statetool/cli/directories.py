@@ -1,0 +1,102 @@
+"""Commands on directories of snapshots."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+import statetool
+from statetool.cli.options import output_option, rebase_option, rebase_pairs
+from statetool.cli.output import Output
+
+_SNAPSHOT_COLUMNS = (
+    "path", "kind", "format", "checkpoint_id", "metadata_version", "time", "own_bytes", "shared_bytes", "complete", "newest",
+)  # fmt: skip
+_CHECKPOINT_COLUMNS = (
+    "path", "checkpoint_id", "time", "files", "total_bytes", "new_bytes", "reused_bytes", "reuse", "freed_files", "freed_bytes",
+)  # fmt: skip
+
+
+def is_snapshot(path: str) -> bool:
+    """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
+    from statetool.io import files
+    from statetool.plan.locate import METADATA_NAME
+
+    return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
+
+
+def print_snapshots(root: str, rebase: tuple[str, ...], form: str) -> None:
+    """Print every snapshot below a directory."""
+    rows = statetool.list_snapshots(root, rebase=rebase_pairs(rebase))
+    _print(rows, form, _SNAPSHOT_COLUMNS)
+    if form == "text":
+        for row in rows:
+            if not row.complete:
+                Output.say(f"{row.path}: {row.problem}")
+
+
+@click.command()
+@output_option
+@rebase_option
+@click.argument("root")
+def chain(root: str, rebase: tuple[str, ...], form: str) -> None:
+    """Show what the retained checkpoints below ROOT share, and what deleting each would free."""
+    found = statetool.chain(root, rebase=rebase_pairs(rebase))
+    if form == "json":
+        Output(form).record(
+            {
+                "checkpoints": [asdict(c) for c in found.checkpoints],
+                "files": [asdict(f) for f in found.files],
+                "unreadable": [{"path": path, "problem": problem} for path, problem in found.unreadable],
+            }
+        )
+        return
+    _print(found.checkpoints, form, _CHECKPOINT_COLUMNS)
+    if found.files:
+        print()
+        Output(form).rows(found.files)
+    for path, problem in found.unreadable:
+        Output.say(f"{path}: {problem}")
+
+
+@click.command()
+@output_option
+@rebase_option
+@click.option("--min-age", default="7d", show_default=True, help="Leave out younger files: 7d, 12h, 30m, 0s.")
+@click.option("--retained", multiple=True, metavar="DIR", help="Another directory whose snapshots count.")
+@click.option("--ignore-unreadable", is_flag=True, help="Judge though some metadata cannot be read.")
+@click.argument("root")
+def orphans(
+    root: str, rebase: tuple[str, ...], form: str, min_age: str, retained: tuple[str, ...], ignore_unreadable: bool
+) -> None:
+    """Report files below ROOT that no retained metadata names; deletes nothing. Exit code 1 if there are any."""
+    rows = statetool.orphans(
+        root,
+        min_age=min_age,
+        retained=retained,
+        ignore_unreadable=ignore_unreadable,
+        rebase=rebase_pairs(rebase),
+    )
+    _print(rows, form, ("path", "size_bytes", "time", "reason"))
+    if rows:
+        Output.say(f"{len(rows)} files with {sum(r.size_bytes for r in rows)} bytes; nothing was deleted")
+        sys.exit(1)
+
+
+def _print(rows: Sequence[Any], form: str, columns: Sequence[str]) -> None:
+    """Print records; in text with the time that a person reads."""
+    if form == "json":
+        Output(form).rows(rows)
+        return
+    Output(form).rows([{**asdict(r), "time": _time(r.modified_ms)} for r in rows], columns=columns)
+
+
+def _time(modified_ms: int | None) -> str | None:
+    if modified_ms is None:
+        return None
+    return datetime.fromtimestamp(modified_ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,72 @@
+"""The ``CheckpointProperties`` that end metadata since version 4: what kind of snapshot it is.
+
+A Java stream of ``org.apache.flink.runtime.checkpoint.CheckpointProperties`` (seven booleans and ``checkpointType``, a
+``SavepointType`` or a ``CheckpointType``); a null object is legal and says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statetool.errors import FormatError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaEnum, JavaObject, read_java_stream
+
+_PACKAGE: Final = "org.apache.flink.runtime.checkpoint."
+_FLAGS: Final = (
+    "discardSubsumed",
+    "discardFinished",
+    "discardCancelled",
+    "discardFailed",
+    "discardSuspended",
+    "forced",
+    "unclaimed",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointProperties:
+    """What a snapshot says of itself.
+
+    ``type_name`` is Flink's own ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", ...). ``format`` is
+    that of a savepoint; ``flags`` are the names of the booleans that are set.
+    """
+
+    kind: Literal["savepoint", "checkpoint"]
+    type_name: str
+    format: Literal["canonical", "native"] | None
+    flags: tuple[str, ...]
+
+
+def read_properties(data: bytes) -> CheckpointProperties | None:
+    """Read the properties of a snapshot; ``None`` where there are none (before version 4) or they are null.
+
+    Raises
+    ------
+    FormatError
+        Not the Java stream of such properties.
+    """
+    if not data:
+        return None
+    found = read_java_stream(Cursor(data))
+    if found is None:
+        return None
+    if not isinstance(found, JavaObject) or found.cls.name != f"{_PACKAGE}CheckpointProperties":
+        raise FormatError("expected CheckpointProperties at the end of the metadata")
+    kind = found.fields.get("checkpointType")
+    if not isinstance(kind, JavaObject) or not isinstance(kind.fields.get("name"), str):
+        raise FormatError("the properties of the snapshot have no checkpoint type")
+    is_savepoint = kind.cls.name == f"{_PACKAGE}SavepointType"
+    if not is_savepoint and kind.cls.name != f"{_PACKAGE}CheckpointType":
+        raise FormatError(f"the properties of the snapshot have a checkpoint type {kind.cls.name}")
+    style = kind.fields.get("formatType")
+    return CheckpointProperties(
+        kind="savepoint" if is_savepoint else "checkpoint",
+        type_name=kind.fields["name"],
+        format=_FORMATS.get(style.name) if isinstance(style, JavaEnum) else None,
+        flags=tuple(name for name in _FLAGS if found.fields.get(name)),
+    )
+
+
+_FORMATS: Final[dict[str, Literal["canonical", "native"]]] = {"CANONICAL": "canonical", "NATIVE": "native"}

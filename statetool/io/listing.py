@@ -1,0 +1,104 @@
+"""What lies below a directory, with sizes and times: one listing instead of a question for each file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from statetool.errors import SnapshotNotFoundError
+from statetool.io.files import canonical, file_system, is_local, join
+
+# What the file systems of fsspec call the time of the last change; an object is never changed, only created anew.
+_TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFile:
+    """A file: local ones by plain path. ``modified_ms`` is ``None`` where the file system does not tell."""
+
+    uri: str
+    size_bytes: int
+    modified_ms: int | None
+
+
+def list_files(root: str) -> Iterator[FoundFile]:
+    """Yield every file below a directory, at any depth.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there, or a part of it may not be listed.
+    """
+    try:
+        yield from _local_files(canonical(root)) if is_local(root) else _remote_files(root)
+    except FileNotFoundError as e:
+        if isinstance(e, SnapshotNotFoundError):
+            raise
+        raise SnapshotNotFoundError(f"{root} is not there") from e
+    except OSError as e:
+        raise SnapshotNotFoundError(f"{root} cannot be listed: {e}") from e
+
+
+def _local_files(root: str) -> Iterator[FoundFile]:
+    with os.scandir(root) as entries:
+        for entry in sorted(entries, key=lambda e: e.name):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _local_files(entry.path)
+            else:
+                found = _local_stat(entry.path)
+                if found is not None:
+                    yield found
+
+
+def _local_stat(path: str) -> FoundFile | None:
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return FoundFile(uri=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
+
+
+def _remote_files(root: str) -> Iterator[FoundFile]:
+    fs, path = file_system(root)
+    fs.invalidate_cache(path)
+    if not fs.exists(path):
+        raise SnapshotNotFoundError(f"{root} is not there")
+    found: Mapping[str, Mapping[str, Any]] = fs.find(path, detail=True)
+    for name in sorted(found):
+        if found[name].get("type") != "directory":
+            inside = name.lstrip("/").removeprefix(path.strip("/")).lstrip("/")
+            yield _found(join(root, inside) if inside else root, found[name])
+
+
+def stat(uri: str) -> FoundFile | None:
+    """Return size and time of one file, ``None`` if it is not there."""
+    if is_local(uri):
+        return _local_stat(canonical(uri))
+    fs, path = file_system(uri)
+    try:
+        return _found(uri, fs.info(path))
+    except FileNotFoundError:
+        return None
+
+
+def _found(uri: str, info: Mapping[str, Any]) -> FoundFile:
+    return FoundFile(uri=canonical(uri), size_bytes=int(info.get("size") or 0), modified_ms=_time_ms(info))
+
+
+def _time_ms(info: Mapping[str, Any]) -> int | None:
+    for name in _TIME_NAMES:
+        value = info.get(name)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            value = value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)
+            return int(value.timestamp() * 1000)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value * 1000)
+    return None
