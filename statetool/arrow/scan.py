@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from statetool.arrow.batches import bounded
 from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, KeyedTable, flatten
+from statetool.arrow.merge import mergeable, merged
 from statetool.arrow.operator_state import operator_columns, operator_rows
 from statetool.arrow.spill import spilled
 from statetool.arrow.types import column_fields
@@ -35,8 +36,8 @@ from statetool.formats.keyed.canonical import (
     StreamLayout,
     batches_of,
     is_larger,
+    open_large,
     read_entries,
-    read_windows,
 )
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
@@ -324,10 +325,16 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:
     if layout.heap is not None or len(groups) > 1 or not is_larger(f, groups[0], layout, spec.memory_bytes):
         yield read_entries(f, groups, layout)
-    elif spec.table == "keyed_state":
-        yield from spilled(f, groups[0], layout, table, memory_bytes=spec.memory_bytes)
-    else:
-        yield from read_windows(f, groups[0], layout)
+        return
+    with open_large(f, groups[0], layout) as group:
+        if spec.table != "keyed_state":
+            yield from group.windows()
+            return
+        sections = mergeable(group.sections(), table)
+        if sections is not None:
+            yield from merged(group, sections, table, memory_bytes=spec.memory_bytes)
+        else:
+            yield from spilled(group, table, memory_bytes=spec.memory_bytes)
 
 
 def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.arrow.keyed import KeyedTable
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries, read_windows
+from statetool.formats.keyed.canonical import KeyGroupRange, LargeKeyGroup, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.stream import OpenStream, Stream
+from statetool.formats.stream import Stream
 from statetool.kernels.walk import hash_ranges, pack_entries
 
 _MOST_FILES: Final = 64
@@ -39,17 +39,15 @@ class _Part:
     high: int = 0
 
 
-def spilled(
-    f: OpenStream, group: KeyGroupRange, layout: StreamLayout, table: KeyedTable, *, memory_bytes: int
-) -> Iterator[EntryBatch]:
+def spilled(group: LargeKeyGroup, table: KeyedTable, *, memory_bytes: int) -> Iterator[EntryBatch]:
     """Yield the entries of one key group such that all entries of a key are in one batch.
 
     Only states of ``table`` are kept. Memory: about ``memory_bytes``, or the largest single key where that is more.
     """
     window = max(1 << 20, memory_bytes // 8)
     with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
-        dealer = _Dealer(table, group.number, layout, memory_bytes)
-        yield from dealer.deal(read_windows(f, group, layout, window=window), group.size_bytes, Path(folder), level=0)
+        dealer = _Dealer(table, group.number, group.layout, memory_bytes)
+        yield from dealer.deal(group.windows(window), group.size_bytes, Path(folder), level=0)
 
 
 class _Dealer:

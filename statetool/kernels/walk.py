@@ -219,6 +219,37 @@ def group_ranges(data, start, end, group, hashes, table, ids, first):  # type: i
 
 
 @jit
+def _compare(data, a, a_end, other, b, b_end):  # type: ignore[no-untyped-def]
+    """Return less than, equal to or more than 0 as the first byte range sorts before, with or after the second."""
+    for k in range(min(a_end - a, b_end - b)):
+        if data[a + k] != other[b + k]:
+            return np.int64(data[a + k]) - np.int64(other[b + k])
+    return (a_end - a) - (b_end - b)
+
+
+@jit
+def descent(data, start, end):  # type: ignore[no-untyped-def]
+    """Return the index of the first byte range that sorts before the one ahead of it, 0 where there is none."""
+    for i in range(1, start.shape[0]):
+        if _compare(data, start[i - 1], end[i - 1], data, start[i], end[i]) > 0:
+            return i
+    return 0
+
+
+@jit
+def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
+    """Return how many of the ascending byte ranges sort before ``bound``."""
+    low, high = 0, start.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if _compare(data, start[middle], end[middle], bound, 0, bound.shape[0]) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
 def match_range(data, start, end, wanted, out):  # type: ignore[no-untyped-def]
     """Set ``out`` uint8[n] where the bytes equal ``wanted``."""
     for i in range(start.shape[0]):

@@ -3,11 +3,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import statetool
+from statetool.arrow import scan
 from statetool.arrow.scan import read_split, scan_table
 from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError, UnsupportedError
 from statetool.formats.metadata import parse_metadata, write_metadata
@@ -77,6 +79,29 @@ def test_key_groups_beyond_the_memory_limit_give_the_same_rows(corpus: Path, cas
     for table in op.tables:
         whole = op.to_arrow(table, decimals="string")
         assert rows(op.to_arrow(table, decimals="string", memory_bytes=64)) == rows(whole)
+
+
+@pytest.mark.parametrize(("backend", "way"), [("rocksdb", "merged"), ("hashmap", "spilled")])
+def test_sorted_key_groups_are_merged_others_spilled(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, backend: str, way: str
+) -> None:
+    ways: list[str] = []
+
+    def noted(name: str) -> Any:
+        action = getattr(scan, name)
+
+        def run(*arguments: Any, **options: Any) -> Any:
+            ways.append(name)
+            return action(*arguments, **options)
+
+        return run
+
+    for name in ("merged", "spilled"):
+        monkeypatch.setattr(scan, name, noted(name))
+    op = statetool.load(str(corpus / f"v2_3_0-{backend}-canonical" / "snapshot"))["collections-by-string"]
+    op.to_arrow(decimals="string", memory_bytes=64)
+    assert way in ways
+    assert backend == "hashmap" or set(ways) == {"merged"}
 
 
 def test_a_key_filter_reads_the_key_groups_of_its_keys_only(savepoint: statetool.Savepoint) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from statetool.errors import FormatError
 from statetool.formats.compression import read_chunks, stream_chunks
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, is_larger, read_entries, read_windows
+from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
@@ -64,7 +64,16 @@ def test_every_way_to_walk_finds_the_same_entries(
     with stream.open() as f:
         assert found(read_entries(f, ranges, layout)) == wanted
         assert found(*(read_entries(f, [r], layout) for r in ranges)) == wanted
-        assert found(*(b for r in ranges for b in read_windows(f, r, layout, window=window))) == wanted
+        for r in ranges:
+            own = [w for w in wanted if w[0] == r.number]
+            with open_large(f, r, layout) as group:
+                assert found(*group.windows(window)) == own
+                sections = group.sections(window)
+                for section in sections:
+                    of_state = [w for w in own if w[1] == section.state]
+                    assert found(*group.windows(window, section=section)) == of_state
+                    assert section.ordered == ([w[2] for w in of_state] == sorted(w[2] for w in of_state))
+                assert [s.state for s in sections] == sorted({w[1] for w in own})
         if len(ranges) > 2:
             assert found(read_entries(f, [ranges[0], ranges[2]], layout)) == [
                 w for w in wanted if w[0] in (numbers[0], numbers[2])
@@ -108,8 +117,10 @@ def test_bytes_behind_the_terminator_are_noticed(windows: bool) -> None:
 def check_refused(raw: bytes, message: str, offset: int | None, *, windows: bool) -> None:
     stream, ranges = stream_of([(5, raw)])
     layout = StreamLayout(prefix=1, states=2, compressed=False)
-    with stream.open() as f, pytest.raises(FormatError, match=message) as caught:
-        list(read_windows(f, ranges[0], layout, window=11) if windows else [read_entries(f, ranges, layout)])
+    with stream.open() as f, open_large(f, ranges[0], layout) as group:
+        read = (lambda: list(group.windows(11))) if windows else (lambda: [read_entries(f, ranges, layout)])
+        with pytest.raises(FormatError, match=message) as caught:
+            read()
     assert caught.value.where.file == "a-file"
     assert caught.value.where.key_group == 5
     if offset is not None:

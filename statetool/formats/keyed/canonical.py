@@ -1,13 +1,14 @@
 """Canonical keyed streams as entry batches, with bounded memory.
 
 Small key groups are read several at a time; a key group that is larger than the budget is walked in windows
-(:func:`read_windows`), so that no more than a window of it is in memory.
+(:func:`open_large`), so that no more than a window of it is in memory.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,13 +21,14 @@ from statetool.formats.keyed.entries import EntryBatch, Region, locate
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap import heap_to_canonical
 from statetool.formats.stream import OpenStream, Stream
-from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
+from statetool.kernels.walk import FULL, WALK_MESSAGES, descent, walk
 
 BATCH_BYTES: Final = 8 << 20
 WINDOW_BYTES: Final = 32 << 20
 # Snappy's densest element makes 64 bytes of 3.
 MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
+_LENGTH_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,50 +163,112 @@ def _walk_whole(raw: Any, regions: tuple[Region, ...], layout: StreamLayout, str
     return _batch(data, columns, regions[:-1], stream.file)
 
 
-def read_windows(
-    f: OpenStream, group: KeyGroupRange, layout: StreamLayout, *, window: int = WINDOW_BYTES
-) -> Iterator[EntryBatch]:
-    """Read one key group of any size in windows of whole entries; a compressed one goes through a temporary file."""
-    if layout.compressed:
-        with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
-            for chunk in _chunks(f, group):
-                spill.write(chunk)
-            spill.flush()
-            size = spill.tell()
-            region = Region(0, f.stream.start + group.offset, group.number, True)
-            with Stream(file=spill.name, start=0, size_bytes=size).open() as plain:
-                yield from _windows(plain, 0, size, region, f.stream.file, layout, window)
-    else:
-        region = Region(0, f.stream.start + group.offset, group.number, False)
-        yield from _windows(f, group.offset, group.size_bytes, region, f.stream.file, layout, window)
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The entries of one state in a key group.
+
+    ``offset`` of the first one counts from the start of the (uncompressed) key group; ``ordered`` tells whether their keys ascend.
+    """
+
+    state: int
+    offset: int
+    ordered: bool
 
 
-def _windows(
-    f: OpenStream, offset: int, size: int, region: Region, file: str, layout: StreamLayout, window: int
-) -> Iterator[EntryBatch]:
-    at = 0  # bytes of the key group already done
-    resume, state = -1, 0
-    while at < size or resume == -1:
-        length = min(window, size - at)
-        while True:
-            data = _readonly(f.read_at(offset + at, length))
-            here = (Region(0, region.offset + (0 if region.compressed else at), region.key_group, region.compressed),)
-            walker = _Walker(
-                data, np.zeros(1, dtype=np.int64), np.array([size - at]), np.array([region.key_group]), layout
-            )
-            walker.cursor[1], walker.cursor[2] = resume, state
-            columns = walker.step(length, here, file)
-            if len(columns[0]) or walker.done or length == size - at:
-                break
-            length = min(length * 2, size - at)  # one entry is larger than the window
-        if len(columns[0]):
-            yield _batch(data, columns, here, file)
-        if walker.done:
+@dataclass(frozen=True, slots=True)
+class LargeKeyGroup:
+    """A key group of any size, read in windows of whole entries."""
+
+    plain: OpenStream
+    offset: int
+    size_bytes: int
+    region: Region
+    layout: StreamLayout
+    file: str
+
+    @property
+    def number(self) -> int:
+        """The number of the key group."""
+        assert self.region.key_group is not None
+        return self.region.key_group
+
+    def windows(self, window: int = WINDOW_BYTES, *, section: Section | None = None) -> Iterator[EntryBatch]:
+        """Yield all entries, or those of one section, in batches that come from about ``window`` bytes each.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file, offset and key group.
+        """
+        for _, batch in self._positioned(window, section):
+            if section is None or batch.state[-1] == section.state:
+                yield batch
+                continue
+            batch = batch.of_state(section.state)
+            if len(batch):
+                yield batch
             return
-        if not len(columns[0]):
-            raise FormatError("the key group ends inside an entry").at(file=file, key_group=region.key_group)
-        at += int(walker.cursor[1])
-        resume, state = 0, int(walker.cursor[2])
+
+    def sections(self, window: int = WINDOW_BYTES) -> list[Section]:
+        """Find where each state begins, and whether its keys ascend."""
+        found: list[Section] = []
+        last = b""
+        for at, batch in self._positioned(window, None):
+            edges = np.flatnonzero(np.diff(batch.state)) + 1
+            for first, stop in zip([0, *edges], [*edges, len(batch)], strict=True):
+                state = int(batch.state[first])
+                head = bytes(batch.data[batch.key[first] : batch.key_end[first]])
+                ordered = not descent(batch.data, batch.key[first:stop], batch.key_end[first:stop])
+                if found and found[-1].state == state:
+                    ordered = ordered and found[-1].ordered and last <= head
+                    found[-1] = Section(state, found[-1].offset, ordered)
+                else:
+                    start = int(batch.key[first]) - self.layout.prefix - _LENGTH_BYTES
+                    found.append(Section(state, at + start, ordered))
+                last = bytes(batch.data[batch.key[stop - 1] : batch.key_end[stop - 1]])
+        return found
+
+    def _positioned(self, window: int, section: Section | None) -> Iterator[tuple[int, EntryBatch]]:
+        """Yield batches, each with the offset in the key group that its ``data`` begins at."""
+        at, resume, state = (0, -1, 0) if section is None else (section.offset, 0, section.state)
+        region, size = self.region, self.size_bytes
+        while at < size or resume == -1:
+            length = min(window, size - at)
+            while True:
+                data = _readonly(self.plain.read_at(self.offset + at, length))
+                here = (region.moved(0, at),)
+                numbers = np.array([region.key_group])
+                walker = _Walker(data, np.zeros(1, dtype=np.int64), np.array([size - at]), numbers, self.layout)
+                walker.cursor[1], walker.cursor[2] = resume, state
+                columns = walker.step(length, here, self.file)
+                if len(columns[0]) or walker.done or length == size - at:
+                    break
+                length = min(length * 2, size - at)  # one entry is larger than the window
+            if len(columns[0]):
+                yield at, _batch(data, columns, here, self.file)
+            if walker.done:
+                return
+            if not len(columns[0]):
+                raise FormatError("the key group ends inside an entry").at(file=self.file, key_group=region.key_group)
+            at += int(walker.cursor[1])
+            resume, state = 0, int(walker.cursor[2])
+
+
+@contextmanager
+def open_large(f: OpenStream, group: KeyGroupRange, layout: StreamLayout) -> Iterator[LargeKeyGroup]:
+    """Open a key group of any size; a compressed one goes through a temporary file."""
+    offset, file = f.stream.start + group.offset, f.stream.file
+    if not layout.compressed:
+        region = Region(0, offset, group.number, False)
+        yield LargeKeyGroup(f, group.offset, group.size_bytes, region, layout, file)
+        return
+    with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
+        for chunk in _chunks(f, group):
+            spill.write(chunk)
+        spill.flush()
+        size = spill.tell()
+        with Stream(file=spill.name, start=0, size_bytes=size).open() as plain:
+            yield LargeKeyGroup(plain, 0, size, Region(0, offset, group.number, True), layout, file)
 
 
 class _Walker:

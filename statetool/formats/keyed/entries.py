@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -17,15 +17,23 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes of ``data`` from ``start`` on come from ``offset`` of the file (or from a compressed region there).
+    """Bytes of ``data`` from ``start`` on come from ``offset`` of the file, or from a compressed region there.
 
-    ``key_group`` is ``None`` for operator state.
+    ``key_group`` is ``None`` for operator state. Of a compressed region, ``skipped`` uncompressed bytes come before those at
+    ``start``.
     """
 
     start: int
     offset: int
     key_group: int | None
     compressed: bool
+    skipped: int = 0
+
+    def moved(self, start: int, skipped: int) -> Region:
+        """Return the region without its first ``skipped`` bytes, which begins at ``start`` of another buffer."""
+        if self.compressed:
+            return replace(self, start=start, skipped=self.skipped + skipped)
+        return replace(self, start=start, offset=self.offset + skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +74,54 @@ class EntryBatch:
             file=self.file,
         )
 
+    def span(self, first: int, stop: int) -> EntryBatch:
+        """Return entries ``first .. stop`` over a copy of the bytes that they lie in."""
+        low = int(self.key[first:stop].min())
+        high = int(max(self.key_end[first:stop].max(), self.value_end[first:stop].max()))
+        regions = []
+        for i, region in enumerate(self.regions):
+            following = self.regions[i + 1].start if i + 1 < len(self.regions) else high
+            if region.start < high and following > low:
+                start = max(region.start, low)
+                regions.append(region.moved(start - low, start - region.start))
+        return EntryBatch(
+            data=self.data[low:high].copy(),
+            state=self.state[first:stop],
+            group=self.group[first:stop],
+            key=self.key[first:stop] - low,
+            key_end=self.key_end[first:stop] - low,
+            value=self.value[first:stop] - low,
+            value_end=self.value_end[first:stop] - low,
+            regions=tuple(regions),
+            file=self.file,
+        )
+
     def locate(self, error: E) -> E:
         """Turn the position in ``data`` that an error carries into a place in the file."""
         return locate(error, self.regions, self.file)
+
+
+def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
+    """Put batches of one file together over one buffer."""
+    if len(batches) == 1:
+        return batches[0]
+    starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
+
+    def column(name: str, *, moved: bool) -> Int64s:
+        parts = [getattr(b, name) + (start if moved else 0) for b, start in zip(batches, starts, strict=True)]
+        return np.concatenate(parts)
+
+    return EntryBatch(
+        data=np.concatenate([b.data for b in batches]),
+        state=column("state", moved=False),
+        group=column("group", moved=False),
+        key=column("key", moved=True),
+        key_end=column("key_end", moved=True),
+        value=column("value", moved=True),
+        value_end=column("value_end", moved=True),
+        regions=tuple(r.moved(start + r.start, 0) for b, start in zip(batches, starts, strict=True) for r in b.regions),
+        file=batches[0].file,
+    )
 
 
 def locate(error: E, regions: Iterable[Region], file: str) -> E:
@@ -83,7 +136,9 @@ def locate(error: E, regions: Iterable[Region], file: str) -> E:
         return error.at(file=file)
     if found.compressed:
         error.where = replace(
-            error.where, offset=position - found.start, region=f"from byte {found.offset} on, uncompressed"
+            error.where,
+            offset=found.skipped + position - found.start,
+            region=f"from byte {found.offset} on, uncompressed",
         )
     else:
         error.where = replace(error.where, offset=found.offset + position - found.start)
