@@ -62,16 +62,14 @@ class EntryBatch:
 
     def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
         """Return some of the entries."""
-        return EntryBatch(
-            data=self.data,
+        return replace(
+            self,
             state=self.state[index],
             group=self.group[index],
             key=self.key[index],
             key_end=self.key_end[index],
             value=self.value[index],
             value_end=self.value_end[index],
-            regions=self.regions,
-            file=self.file,
         )
 
     def span(self, first: int, stop: int) -> EntryBatch:

@@ -1,0 +1,223 @@
+"""Keyed state of RocksDB snapshots as entry batches: native savepoints, incremental and full checkpoints (also of ForSt).
+
+A handle (tags 5 and 11) has a ``meta`` stream, which is a keyed header and nothing else, and the files of one RocksDB database. Each
+state is a column family of its name; its entries are those of the canonical format, sorted by their composite keys, which start with
+the key group. A handle may hold keys outside of its range of key groups (after rescaling): they belong to nobody.
+
+How to read one, whatever the backend that wrote it::
+
+    header = read_keyed_header(Cursor(meta), end=len(meta))
+    for batch in read_native(files, header, ["balances"], key_groups, prefix=1, whole_keys=False):
+        batch.state, batch.key, ...   # an EntryBatch; state ids are positions in the header
+
+Follows ``RocksIncrementalSnapshotStrategy`` and ``RocksDBIncrementalRestoreOperation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.entries import E, EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.rocksdb import Database, DatabaseFiles, Slice, open_database
+from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
+
+BATCH_BYTES: Final = 8 << 20
+_LEAST_SLICE: Final = 64 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeBatch(EntryBatch):
+    """Entries of a database; a place in it is a column family and a key. ``prefix`` is the size of the key group in keys."""
+
+    header: KeyedHeader
+    prefix: int
+
+    def locate(self, error: E) -> E:
+        """Turn the position in ``data`` that an error carries into column family, key and key group."""
+        position = error.where.offset
+        if position is not None:
+            inside = (self.key - self.prefix <= position) & (position <= self.key_end)
+            inside |= (self.value <= position) & (position <= self.value_end)
+            for i in np.flatnonzero(inside)[:1].tolist():
+                key = bytes(self.data[self.key[i] : self.key_end[i]]).hex()
+                name = self.header.states[self.state[i]].name
+                error.where = replace(error.where, offset=None, region=f"column family {name!r}, key {key}")
+                error.at(key_group=int(self.group[i]))
+        return error.at(file=self.file)
+
+
+def read_native(
+    files: DatabaseFiles,
+    header: KeyedHeader,
+    states: Iterable[str],
+    key_groups: Iterable[int],
+    *,
+    prefix: int,
+    whole_keys: bool,
+    batch_bytes: int = BATCH_BYTES,
+) -> Iterator[EntryBatch]:
+    """Read entries of some states in some key groups.
+
+    Parameters
+    ----------
+    files
+        The files of the database.
+    header
+        From the handle's ``meta`` stream.
+    states
+        Names of states; those that the header does not have are passed over.
+    key_groups
+        The key groups to read. Others are not, even if they are in the database.
+    prefix
+        Bytes of the key group in front of each key, 1 or 2.
+    whole_keys
+        All entries of a key, of all ``states``, come in one batch. (Where the end of a key cannot be found, all entries of a key group do.)
+    batch_bytes
+        Bytes of a batch, about; more only for what has to stay together.
+
+    Raises
+    ------
+    FormatError
+        Damaged files, or not a database; with the file as far as it is known.
+    """
+    ids = {m.name: i for i, m in enumerate(header.states)}
+    wanted = [ids[name] for name in states if name in ids]
+    database = open_database(files)
+    database.check_states(ids)
+    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
+    for low, high in _runs(key_groups):
+        sources = [
+            _Source(i, database.slices(header.states[i].name, _key(low, prefix), _key(high, prefix), limit)) for i in wanted
+        ]
+        if whole_keys:
+            yield from _merged(sources, header, prefix, database)
+        else:
+            for source in sources:
+                while (found := source.pull()) is not None:
+                    yield _batch([(source.state, found)], header, prefix, database)
+
+
+def _runs(key_groups: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield ``(first, behind the last)`` of runs of adjacent key groups."""
+    run: tuple[int, int] | None = None
+    for group in sorted(set(key_groups)):
+        if run is not None and run[1] == group:
+            run = run[0], group + 1
+            continue
+        if run is not None:
+            yield run
+        run = group, group + 1
+    if run is not None:
+        yield run
+
+
+def _key(key_group: int, prefix: int) -> bytes:
+    return key_group.to_bytes(prefix, "big")
+
+
+class _Source:
+    """The entries of one state in the order of their keys; what was read and not yet given on is ``left``."""
+
+    def __init__(self, state: int, slices: Iterator[Slice]) -> None:
+        self.state = state
+        self.left: list[Slice] = []
+        self.ended = False
+        self._slices = slices
+
+    def pull(self) -> Slice | None:
+        """Read on."""
+        found = next(self._slices, None)
+        self.ended = found is None
+        return found
+
+    def more(self) -> None:
+        """Read on and keep it."""
+        found = self.pull()
+        if found is not None:
+            self.left.append(found)
+
+    def before(self, bound: bytes | None) -> list[tuple[int, Slice]]:
+        """Take the entries with keys before ``bound``, all of them where it is ``None``."""
+        taken: list[tuple[int, Slice]] = []
+        while self.left:
+            first = self.left[0]
+            n = len(first) if bound is None or first.key_at(-1) < bound else first.position_of(bound)
+            if n:
+                taken.append((self.state, first.part(0, n)))
+            if n < len(first):
+                self.left[0] = first.part(n, len(first))
+                break
+            self.left.pop(0)
+        return taken
+
+
+def _merged(
+    sources: Sequence[_Source], header: KeyedHeader, prefix: int, database: Database
+) -> Iterator[EntryBatch]:
+    """Yield batches such that all entries of a key are in one of them.
+
+    Composite keys sort by key first (no key's bytes start with another key's), so whatever lies before the least of the last
+    keys read is complete.
+    """
+    key_of = _key_finder(header.key, prefix)
+    while True:
+        for source in sources:
+            if not source.left and not source.ended:
+                source.more()
+        lasts = [(key_of(s.left[-1].key_at(-1)), s) for s in sources if not s.ended]
+        bound = min((key for key, _ in lasts), default=None)
+        taken = [part for s in sources for part in s.before(bound)]
+        if taken:
+            yield _batch(taken, header, prefix, database)
+        elif bound is None:
+            return
+        else:
+            for key, source in lasts:
+                if key == bound:  # this key, or key group, is larger than a slice
+                    source.more()
+
+
+def _key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
+    """Return what gives the part of a composite key that its entries share: key group and key, or key group alone."""
+    if key.framed_only:
+        return lambda composite: composite[:prefix]
+
+    def found(composite: bytes) -> bytes:
+        c = Cursor(composite, prefix)
+        try:
+            key.skip(c)
+        except StatetoolError as error:
+            error.where = replace(error.where, offset=None, region=f"key {composite[prefix:].hex()}")
+            raise error.at(key_group=int.from_bytes(composite[:prefix], "big")) from None
+        return composite[: c.pos]
+
+    return found
+
+
+def _batch(parts: Sequence[tuple[int, Slice]], header: KeyedHeader, prefix: int, database: Database) -> EntryBatch:
+    starts = np.cumsum([0, *(len(s.data) for _, s in parts)])[:-1].tolist()
+    data = parts[0][1].data if len(parts) == 1 else np.concatenate([s.data for _, s in parts])
+    data.flags.writeable = False
+    key = np.concatenate([s.key + at for (_, s), at in zip(parts, starts, strict=True)])
+    key_end = np.concatenate([s.key_end + at for (_, s), at in zip(parts, starts, strict=True)])
+    group = data[key].astype(np.int64)
+    return NativeBatch(
+        data=data,
+        state=np.concatenate([np.full(len(s), state, dtype=np.int64) for state, s in parts]),
+        group=group if prefix == 1 else group << 8 | data[key + 1],
+        key=key + prefix,
+        key_end=key_end,
+        value=key_end,
+        value_end=np.concatenate([s.value_end + at for (_, s), at in zip(parts, starts, strict=True)]),
+        regions=(),
+        file=database.name,
+        header=header,
+        prefix=prefix,
+    )

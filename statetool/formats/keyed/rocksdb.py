@@ -1,0 +1,341 @@
+"""RocksDB databases opened read-only on local disk, with ``rocksdict``.
+
+The files of a snapshot are put into a folder under the names that the snapshot gives them: local ones as links, others as copies. Once the
+database is open the folder is removed; the open files stay readable. Few databases stay open in a process, so that the splits of one
+handle share one.
+
+Flink's merge operator joins the operands of lists by a comma (``StringAppendTESTOperator``), on every column family. The snapshot's
+OPTIONS file names it too, but also directories and limits of the machine that wrote it, so a file of our own is read instead.
+
+rocksdict ends an iteration at an error just as at the end, so that the status is asked for after each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError
+from statetool.formats.keyed.entries import Int64s
+from statetool.formats.stream import Stream
+from statetool.io import files as io_files
+
+_MOST_OPEN: Final = 4
+_COPY_BYTES: Final = 8 << 20
+# More files than this stay in their folder and are opened as they are needed.
+_MOST_DESCRIPTORS: Final = 256
+_CACHE_BYTES: Final = 16 << 20
+_STEP: Final = 1024
+_DEFAULT: Final = "default"
+_OPTIONS: Final = """[Version]
+  rocksdb_version=8.10.0
+  options_file_version=1.1
+[DBOptions]
+  max_open_files={open_files}
+  paranoid_checks=true
+[CFOptions "default"]
+  merge_operator={{id=StringAppendTESTOperator;delimiter=,;}}
+[TableOptions/BlockBasedTable "default"]
+  cache_index_and_filter_blocks=true
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFiles:
+    """The files of one database: name in the database's folder, and where the bytes are. ``name`` is for messages."""
+
+    name: str
+    files: tuple[tuple[str, Stream], ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files together."""
+        return sum(s.size_bytes for _, s in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Adjacent entries of one column family, in order; int64[n] positions in ``data``.
+
+    Keys (with their key groups) and values lie back to back: a value starts where its key ends, the next key where it ends.
+    """
+
+    data: npt.NDArray[np.uint8]
+    key: Int64s
+    key_end: Int64s
+    value_end: Int64s
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def part(self, start: int, stop: int) -> Slice:
+        """Return the entries from ``start`` to before ``stop``."""
+        base, end = self.key[start], self.value_end[stop - 1]
+        some = slice(start, stop)
+        return Slice(
+            data=self.data[base:end],
+            key=self.key[some] - base,
+            key_end=self.key_end[some] - base,
+            value_end=self.value_end[some] - base,
+        )
+
+    def key_at(self, index: int) -> bytes:
+        """Return the key of one entry."""
+        return bytes(self.data[self.key[index] : self.key_end[index]])
+
+    def position_of(self, key: bytes) -> int:
+        """Return how many entries have keys before ``key``."""
+        return bisect_left(range(len(self)), key, key=self.key_at)
+
+
+class Database:
+    """An open database."""
+
+    def __init__(self, files: DatabaseFiles) -> None:
+        self.name = files.name
+        self._places = {name: stream.file for name, stream in files.files}
+        folder = tempfile.TemporaryDirectory(prefix="statetool-rocksdb-")
+        try:
+            fetch(files, Path(folder.name))
+            self._open(folder.name)
+        except BaseException:
+            folder.cleanup()
+            raise
+        if len(files.files) > _MOST_DESCRIPTORS:
+            self._folder = folder  # goes with the last reference to this object
+        else:
+            folder.cleanup()
+
+    def _open(self, folder: str) -> None:
+        rocksdict = _rocksdict()
+        names = os.listdir(folder)
+        open_files = -1 if len(names) <= _MOST_DESCRIPTORS else _MOST_DESCRIPTORS
+        Path(folder, "OPTIONS-000001").write_text(_OPTIONS.format(open_files=open_files))
+        # Without this file keys would be taken for rocksdict's own encoding of Python values.
+        Path(folder, "rocksdict-config.json").write_text('{"raw_mode": true, "prefix_extractors": {}}')
+        with self._errors():
+            self.column_families = tuple(rocksdict.Rdict.list_cf(folder))
+            cache = rocksdict.Cache(_CACHE_BYTES)
+            options, families = rocksdict.Options.load_latest(folder, cache=cache)
+            everywhere = dict.fromkeys(self.column_families, families[_DEFAULT])
+            access = rocksdict.AccessType.read_only(False)
+            self._db = rocksdict.Rdict(folder, options=options, column_families=everywhere, access_type=access)
+
+    def _errors(self) -> _RocksErrors:
+        return _RocksErrors(self.name, self._places)
+
+    def check_states(self, states: Iterable[str]) -> None:
+        """Raise unless there is a column family for each state, and none besides.
+
+        Raises
+        ------
+        FormatError
+            With their names.
+        """
+        found, wanted = set(self.column_families) - {_DEFAULT}, set(states)
+        if found != wanted:
+            raise FormatError(
+                f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
+                f"{_listed(wanted - found)}"
+            ).at(file=self.name)
+
+    def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+        """Yield the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+
+        Raises
+        ------
+        FormatError
+            Damaged files.
+        """
+        rocksdict = _rocksdict()
+
+        def options() -> Any:
+            found = rocksdict.ReadOptions()
+            found.set_iterate_upper_bound(high)
+            found.set_verify_checksums(True)
+            found.set_total_order_seek(True)
+            found.fill_cache(False)
+            return found
+
+        with self._errors():
+            family = self._db.get_column_family(column_family)
+            items = family.items(from_key=low, read_opt=options())
+        last = low
+        step = 16
+        while True:
+            flat: list[bytes] = []
+            size = 0
+            while size < limit:
+                with self._errors():
+                    some = list(islice(items, step))
+                if not some:
+                    break
+                flat += [part for entry in some for part in entry]
+                added = sum(map(len, flat[-2 * len(some) :]))
+                size += added
+                step = max(1, min(_STEP, limit * len(some) // (4 * max(1, added))))
+            if not flat:
+                break
+            last = flat[-2]
+            yield _slice(flat)
+        with self._errors():
+            check = family.iter(options())
+            check.seek(last)
+            if check.valid() and check.key() == last:
+                check.next()
+            check.status()
+            if check.valid():
+                raise FormatError("an iteration of the database ended before the last entry").at(file=self.name)
+
+
+def _slice(flat: list[bytes]) -> Slice:
+    data = np.frombuffer(b"".join(flat), dtype=np.uint8)
+    ends = np.cumsum(np.fromiter(map(len, flat), dtype=np.int64, count=len(flat)))
+    key_end, value_end = ends[0::2], ends[1::2]
+    key = np.concatenate([np.zeros(1, dtype=np.int64), value_end[:-1]])
+    return Slice(data=data, key=key, key_end=key_end, value_end=value_end)
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "none"
+
+
+def _rocksdict() -> Any:
+    try:
+        import rocksdict
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"RocksDB snapshots need the package rocksdict: {error}", hint="pip install rocksdict"
+        ) from error
+    return rocksdict
+
+
+class _RocksErrors:
+    """Turn errors of RocksDB into ours, with the names that the files have in the snapshot."""
+
+    def __init__(self, name: str, places: dict[str, str]) -> None:
+        self.name = name
+        self.places = places
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # rocksdict raises plain Exceptions with RocksDB's words.
+        if type(error) is Exception:
+            words = str(error)
+            names = [n for n in re.findall(r"(?:\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+)", words) if n in self.places]
+            raise FormatError(
+                f"RocksDB cannot read the snapshot's files: {words}", hint="were they copied completely?"
+            ).at(file=self.places[names[0]] if names else self.name) from error
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def fetch(files: DatabaseFiles, folder: Path) -> None:
+    """Put the files into a folder on local disk, as links where they are local.
+
+    Raises
+    ------
+    FormatError
+        A name that is not a file name, or a file of another size than the metadata says.
+    SnapshotNotFoundError
+        A file is missing.
+    """
+    for name, stream in files.files:
+        if Path(name).name != name or name in (".", "..") or (folder / name).is_symlink() or (folder / name).exists():
+            raise FormatError(f"{name!r} is not the name of one file of a database").at(file=files.name)
+        if name.startswith("OPTIONS-"):
+            continue
+        if stream.inline is not None:
+            (folder / name).write_bytes(stream.inline)
+        elif is_whole_local_file(stream):
+            (folder / name).symlink_to(os.path.abspath(io_files.local_path(stream.file)))
+        else:
+            _copy(stream, folder / name)
+
+
+def is_whole_local_file(stream: Stream) -> bool:
+    """Tell whether a stream is all of a file on local disk.
+
+    Raises
+    ------
+    FormatError
+        It is shorter than the metadata says.
+    SnapshotNotFoundError
+        It is missing.
+    """
+    if not io_files.is_local(stream.file):
+        return False
+    try:
+        size = os.path.getsize(io_files.local_path(stream.file))
+    except OSError as error:
+        raise SnapshotNotFoundError(
+            f"{stream.file} is not there: {error.strerror}", hint="was the snapshot moved or cleaned up?"
+        ) from error
+    if size < stream.start + stream.size_bytes:
+        raise FormatError(
+            f"the file has {size} bytes, the metadata says {stream.start + stream.size_bytes}",
+            hint="was it copied completely?",
+        ).at(file=stream.file)
+    return stream.start == 0 and size == stream.size_bytes
+
+
+def _copy(stream: Stream, target: Path) -> None:
+    with stream.open() as source, target.open("wb") as out:
+        for at in range(0, stream.size_bytes, _COPY_BYTES):
+            out.write(source.read_at(at, min(_COPY_BYTES, stream.size_bytes - at)))
+
+
+# ---- databases that stay open -------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _OpenDatabases:
+    """The databases that were used last, by their files."""
+
+    found: OrderedDict[object, Database] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_OPEN: Final = _OpenDatabases()
+
+
+def open_database(files: DatabaseFiles) -> Database:
+    """Open a database, or return it where it is still open in this process.
+
+    Raises
+    ------
+    FormatError, SnapshotNotFoundError, MissingDependencyError
+    """
+    identity = (files, tuple(_stamp(s) for _, s in files.files))
+    with _OPEN.lock:
+        database = _OPEN.found.pop(identity, None) or Database(files)
+        _OPEN.found[identity] = database
+        if len(_OPEN.found) > _MOST_OPEN:
+            _OPEN.found.popitem(last=False)
+        return database
+
+
+def _stamp(stream: Stream) -> tuple[int, int] | None:
+    """Return what changes when a local file is replaced."""
+    if stream.inline is not None or not io_files.is_local(stream.file):
+        return None
+    try:
+        found = os.stat(io_files.local_path(stream.file))
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
