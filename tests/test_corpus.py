@@ -15,6 +15,23 @@ CANONICAL = [
     for backend in ("hashmap", "rocksdb")
 ]
 COMPRESSED = ["v2_3_0-hashmap-canonical-compressed", "v2_3_0-rocksdb-canonical-compressed"]
+ROCKSDB = [
+    "v1_13_6-rocksdb-incremental",
+    "v1_15_4-rocksdb-incremental",
+    "v1_17_2-rocksdb-incremental",
+    "v1_20_5-rocksdb-incremental",
+    "v1_20_5-rocksdb-native",
+    "v2_3_0-rocksdb-native",
+    "v2_3_0-rocksdb-native-inline",
+    "v2_3_0-rocksdb-incremental",
+    "v2_3_0-rocksdb-incremental-inline",
+    "v2_3_0-rocksdb-full",
+    "v2_3_0-file-merging-rocksdb",
+    "v2_3_0-forst",
+    "v2_3_0-unaligned",
+    "v2_3_0-unaligned-inline",
+    "v2_3_0-forst-native",
+]
 OTHERS = ["v2_3_0-rocksdb-heap-timers-canonical"]
 
 
@@ -47,9 +64,23 @@ def test_heap_checkpoints_but_for_kryo(corpus: Path, name: str) -> None:
     assert all("layout of the heap backend" in p for p in checker.problems)
 
 
-@pytest.mark.parametrize("name", ["v2_3_0-rocksdb-native", "v1_13_6-rocksdb-incremental", "v2_3_0-changelog-rocksdb"])
-@pytest.mark.xfail(strict=True, reason="RocksDB native, incremental and changelog snapshots cannot be read yet")
-def test_native_and_incremental_snapshots(corpus: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ROCKSDB)
+def test_rocksdb_snapshots(corpus: Path, name: str) -> None:
+    passed, line = check_case(Case(corpus / name), [("arrow", None)])
+    assert passed, line
+
+
+def test_no_rocksdb_case_is_left_out(corpus: Path) -> None:
+    found = {c.folder.name for c in find_cases(corpus, None) if c.info["backend"] in ("rocksdb", "forst")}
+    assert found == set(ROCKSDB + [n for n in CANONICAL + COMPRESSED + OTHERS if "rocksdb" in n]) | {
+        "v2_3_0-changelog-rocksdb",
+        "v2_3_0-rocksdb-heap-timers",
+    }
+
+
+@pytest.mark.parametrize("name", ["v2_3_0-changelog-rocksdb", "v2_3_0-rocksdb-heap-timers"])
+@pytest.mark.xfail(strict=True, reason="change logs and raw keyed timers cannot be read yet")
+def test_changes_and_raw_timers(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line
 

@@ -41,6 +41,7 @@ from statetool.formats.keyed.canonical import (
 )
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.native import read_native
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
@@ -49,10 +50,12 @@ from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.plan.splits import (
     TARGET_BYTES,
     KeyedSplit,
+    NativeSplit,
     OperatorSplit,
     Split,
     TableSpec,
     plan_keyed,
+    plan_native,
     plan_operator_state,
 )
 from statetool.serializers.base import Serializer
@@ -139,8 +142,11 @@ def scan_table(
         fields.append(pa.field("key_group", pa.int32()))
     schema = _schema(fields, operator.label)
     spec = replace(spec, schema=schema.serialize().to_pybytes())
-    splits = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes) if spec.states else []
-    return TableScan(schema=schema, splits=tuple(splits))
+    if not spec.states:
+        return TableScan(schema=schema, splits=())
+    keyed = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes)
+    native = plan_native(operator, spec, groups=groups, target_bytes=split_bytes)
+    return TableScan(schema=schema, splits=(*keyed, *native))
 
 
 def _resolve(options: ReadOptions) -> ReadOptions:
@@ -301,6 +307,9 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
                 extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
                 yield from _record_batches(n, columns, split.spec, extra)
             return
+        if isinstance(split, NativeSplit):
+            yield from _read_native(split)
+            return
         with split.stream.open() as f:
             yield from _read_keyed(f, split)
     except StatetoolError as error:
@@ -320,6 +329,17 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     for groups in batches_of(split.key_groups, limit=BATCH_BYTES // (4 if layout.compressed else 1)):
         for batch in _entries(f, groups, layout, table, spec):
             yield from _rows(batch, table, spec)
+
+
+def _read_native(split: NativeSplit) -> Iterator[pa.RecordBatch]:
+    spec = split.spec
+    with split.stream.open() as f:
+        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start)
+    table = KeyedTable(header, spec.states, spec.options, spec.keys)
+    prefix = prefix_size(spec.max_parallelism)
+    whole_keys = spec.table == "keyed_state"
+    for batch in read_native(split.files, header, spec.states, split.key_groups, prefix=prefix, whole_keys=whole_keys):
+        yield from _rows(batch, table, spec)
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
 from statetool.formats.metadata.handles import (
@@ -20,6 +21,7 @@ from statetool.formats.metadata.handles import (
     IncrementalHandle,
     KeyGroupsHandle,
     OperatorHandle,
+    StreamHandle,
     streams_of,
 )
 from statetool.formats.operator_id import operator_id_for_uid
@@ -42,6 +44,17 @@ class KeyedPart:
     start: int
     offsets: tuple[int, ...]
     stream: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativePart:
+    """Keyed state of one subtask in a RocksDB database: ``key_groups`` is what belongs to the subtask."""
+
+    subtask: int
+    tag: int
+    key_groups: range
+    meta: Stream
+    files: DatabaseFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +113,16 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGroupRow:
-    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one."""
+    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one.
+
+    Where it is mixed with others (RocksDB's files), offset and size are not known.
+    """
 
     operator: str
     subtask: int
     key_group: int
-    offset: int
-    size_bytes: int
+    offset: int | None
+    size_bytes: int | None
 
 
 def uses_ttl(serializer: Serializer) -> bool:
@@ -134,12 +150,12 @@ class OperatorInventory:
         Raises
         ------
         UnsupportedError
-            The operator's keyed state is of a kind that cannot be read yet (RocksDB native, changelog).
+            The operator's keyed state is of a kind that cannot be read yet (changelog).
         """
         parts = []
         for subtask in self.state.subtasks:
             handle = subtask.managed_keyed
-            if handle is None:
+            if handle is None or isinstance(handle, IncrementalHandle):
                 continue
             if not isinstance(handle, KeyGroupsHandle):
                 raise UnsupportedError(
@@ -157,6 +173,38 @@ class OperatorInventory:
                 )
             )
         return tuple(sorted(parts, key=lambda p: p.start))
+
+    @cached_property
+    def native_parts(self) -> tuple[NativePart, ...]:
+        """Keyed state in RocksDB databases, by subtask."""
+        parts = [
+            self.native_part(subtask.index, subtask.managed_keyed)
+            for subtask in self.state.subtasks
+            if isinstance(subtask.managed_keyed, IncrementalHandle)
+        ]
+        return tuple(sorted(parts, key=lambda p: p.key_groups.start))
+
+    def native_part(self, subtask: int, handle: IncrementalHandle) -> NativePart:
+        """Return where the database of a handle is; errors name the operator."""
+        try:
+            meta = self._stream_of(handle.meta)
+            files = tuple((name, self._stream_of(s)) for name, s in (*handle.shared, *handle.private))
+        except StatetoolError as error:
+            raise error.at(operator=self.label) from None
+        return NativePart(
+            subtask=subtask,
+            tag=handle.tag,
+            key_groups=range(handle.start, handle.start + handle.count),
+            meta=meta,
+            files=DatabaseFiles(name=meta.file, files=files),
+        )
+
+    def _stream_of(self, handle: StreamHandle) -> Stream:
+        stream = self._locator.resolve(handle)
+        if stream is None:
+            # An empty segment of merged files.
+            return Stream(file=self._locator.metadata_file, start=0, size_bytes=0, inline=b"")
+        return stream
 
     @cached_property
     def operator_parts(self) -> tuple[OperatorPart, ...]:
@@ -180,6 +228,10 @@ class OperatorInventory:
         """Read the header of a keyed part; errors name file, offset and operator."""
         end = min((o for o in part.offsets if o > 0), default=None)
         return self._read_keyed(part.stream, part.stream.size_bytes if end is None else end)
+
+    def native_header(self, part: NativePart) -> KeyedHeader:
+        """Read the header of a database; errors name file, offset and operator."""
+        return self._read_keyed(part.meta, part.meta.size_bytes)
 
     def _read_keyed(self, stream: Stream, end: int) -> KeyedHeader:
         try:
@@ -304,8 +356,15 @@ class OperatorInventory:
         return rows
 
     def key_group_rows(self) -> list[KeyGroupRow]:
-        """Every key group of streams with key-group offsets."""
+        """Every key group; in RocksDB's files only their numbers are known."""
         rows = []
+        for native in self.native_parts:
+            for key_group in native.key_groups:
+                rows.append(
+                    KeyGroupRow(
+                        operator=self.label, subtask=native.subtask, key_group=key_group, offset=None, size_bytes=None
+                    )
+                )
         for part in self.keyed_parts:
             for key_group, offset, size in key_group_sizes(part):
                 rows.append(
@@ -338,8 +397,7 @@ def _slots(s: SubtaskState) -> tuple[Handle, ...]:
 
 
 def _kind_of(handle: object) -> str:
-    names = {IncrementalHandle: "RocksDB or ForSt native", ChangelogHandle: "changelog"}
-    return names.get(type(handle), type(handle).__name__)
+    return "changelog" if isinstance(handle, ChangelogHandle) else type(handle).__name__
 
 
 def _opaque_reasons(serializer: Serializer) -> Iterable[str]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
+from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import KeyedPart, OperatorInventory, key_group_sizes
 from statetool.types.options import ReadOptions
@@ -74,7 +75,49 @@ class OperatorSplit:
         return sum(self.ends) - sum(self.starts)
 
 
-Split = KeyedSplit | OperatorSplit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeSplit:
+    """Some key groups of one database; ``stream`` is its keyed header, ``size_bytes`` an estimate."""
+
+    spec: TableSpec
+    stream: Stream
+    files: DatabaseFiles
+    key_groups: tuple[int, ...]
+    subtask: int
+    size_bytes: int
+
+
+Split = KeyedSplit | OperatorSplit | NativeSplit
+
+
+def plan_native(
+    operator: OperatorInventory, spec: TableSpec, *, groups: frozenset[int] | None, target_bytes: int = TARGET_BYTES
+) -> list[NativeSplit]:
+    """Plan the splits of a table of keyed state in RocksDB databases, as if all key groups were of one size.
+
+    Parameters
+    ----------
+    groups
+        Key groups to read, ``None`` for all.
+    """
+    splits = []
+    for part in operator.native_parts:
+        wanted = [g for g in part.key_groups if groups is None or g in groups]
+        each = part.files.size_bytes / max(1, len(part.key_groups))
+        n = max(1, min(len(wanted), round(each * len(wanted) / target_bytes)))
+        for i in range(n if wanted else 0):
+            run = tuple(wanted[i * len(wanted) // n : (i + 1) * len(wanted) // n])
+            splits.append(
+                NativeSplit(
+                    spec=spec,
+                    stream=part.meta,
+                    files=part.files,
+                    key_groups=run,
+                    subtask=part.subtask,
+                    size_bytes=int(each * len(run)),
+                )
+            )
+    return splits
 
 
 def plan_keyed(

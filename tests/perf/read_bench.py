@@ -59,7 +59,7 @@ def spark_noop(path: str, operator: str) -> Callable[[], int]:
 def run_stage(stage: str, path: str, name: str) -> dict[str, Any]:
     """Run one stage in this process."""
     operator = statetool.load(path)[name]
-    size = sum(g.size_bytes for g in operator._operator.key_group_rows())
+    size = sum(g.size_bytes or 0 for g in operator._operator.key_group_rows())
     if stage == "spark":
         action = spark_noop(path, name)
     elif stage == "kernels":

@@ -22,9 +22,10 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import StatetoolError
+from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.entries import E, EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.rocksdb import Database, DatabaseFiles, Slice, open_database
+from statetool.formats.keyed.rocksdb import Database, Slice, open_database
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 
@@ -94,7 +95,8 @@ def read_native(
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
     for low, high in _runs(key_groups):
         sources = [
-            _Source(i, database.slices(header.states[i].name, _key(low, prefix), _key(high, prefix), limit)) for i in wanted
+            _Source(i, database.slices(header.states[i].name, _key(low, prefix), _key(high, prefix), limit))
+            for i in wanted
         ]
         if whole_keys:
             yield from _merged(sources, header, prefix, database)
@@ -158,9 +160,7 @@ class _Source:
         return taken
 
 
-def _merged(
-    sources: Sequence[_Source], header: KeyedHeader, prefix: int, database: Database
-) -> Iterator[EntryBatch]:
+def _merged(sources: Sequence[_Source], header: KeyedHeader, prefix: int, database: Database) -> Iterator[EntryBatch]:
     """Yield batches such that all entries of a key are in one of them.
 
     Composite keys sort by key first (no key's bytes start with another key's), so whatever lies before the least of the last

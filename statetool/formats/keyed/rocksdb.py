@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError
+from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.stream import Stream
 from statetool.io import files as io_files
@@ -50,19 +51,6 @@ _OPTIONS: Final = """[Version]
 [TableOptions/BlockBasedTable "default"]
   cache_index_and_filter_blocks=true
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseFiles:
-    """The files of one database: name in the database's folder, and where the bytes are. ``name`` is for messages."""
-
-    name: str
-    files: tuple[tuple[str, Stream], ...]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all files together."""
-        return sum(s.size_bytes for _, s in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
