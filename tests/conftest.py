@@ -12,6 +12,13 @@ import pytest
 from tests.corpora import HERE, shared, unpack
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what only the start of a run can add."""
+    parser.addoption(
+        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (default: newest 2.x and 1.20)"
+    )
+
+
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints and checkpoints of DataStream jobs, one folder a case."""

@@ -1,0 +1,150 @@
+package harness;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.function.BooleanSupplier;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.runtime.execution.ExecutionState;
+import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
+import org.apache.flink.runtime.jobgraph.JobGraph;
+import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
+import org.apache.flink.runtime.jobmaster.JobResult;
+import org.apache.flink.runtime.minicluster.MiniCluster;
+import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.util.ExceptionUtils;
+
+/** One mini cluster for all jobs. */
+final class Cluster implements AutoCloseable {
+    static final int SLOTS = 4;
+    private static final long PATIENCE_MS = 120_000;
+    private final MiniCluster mini;
+    private final Path work;
+
+    Cluster(Path work) throws Exception {
+        this.work = work;
+        Configuration conf = new Configuration();
+        conf.setString("rest.port", "0");
+        conf.setString("io.tmp.dirs", work.toString());
+        conf.setString("taskmanager.memory.managed.size", "256m");
+        conf.setString("taskmanager.memory.network.min", "128m");
+        conf.setString("taskmanager.memory.network.max", "128m");
+        mini = new MiniCluster(new MiniClusterConfiguration.Builder()
+                .setNumTaskManagers(1).setNumSlotsPerTaskManager(SLOTS).setConfiguration(conf).build());
+        mini.start();
+    }
+
+    /** The configuration of a job: what the request's {@code config} says, on a backend, restarting never. */
+    Configuration configuration(JsonNode request) {
+        Configuration conf = new Configuration();
+        for (String key : new String[] {"state.backend", "state.backend.type"}) {
+            conf.setString(key, request.path("backend").asText("hashmap"));
+        }
+        conf.setString("restart-strategy", "none");
+        conf.setString("restart-strategy.type", "none");
+        String folder = work.resolve("checkpoints").toUri().toString();
+        conf.setString("state.checkpoints.dir", folder);
+        conf.setString("execution.checkpointing.dir", folder);
+        for (Iterator<Map.Entry<String, JsonNode>> it = request.path("config").fields(); it.hasNext(); ) {
+            Map.Entry<String, JsonNode> e = it.next();
+            conf.setString(e.getKey(), e.getValue().asText());
+        }
+        return conf;
+    }
+
+    static StreamExecutionEnvironment environment(Configuration conf) {
+        return StreamExecutionEnvironment.getExecutionEnvironment(conf);
+    }
+
+    /** Submit a job, from a snapshot unless that is null. */
+    JobID submit(StreamExecutionEnvironment env, String snapshot, boolean allowNonRestored) throws Exception {
+        JobGraph graph = env.getStreamGraph().getJobGraph();
+        if (snapshot != null) {
+            graph.setSavepointRestoreSettings(SavepointRestoreSettings.forPath(snapshot, allowNonRestored));
+        }
+        mini.submitJob(graph).get();
+        return graph.getJobID();
+    }
+
+    /** Wait until something holds; a job that ends before is an error, with its cause. */
+    void await(JobID job, String what, BooleanSupplier holds) throws Exception {
+        long end = System.currentTimeMillis() + PATIENCE_MS;
+        while (!holds.getAsBoolean()) {
+            if (mini.getJobStatus(job).get().isTerminalState()) {
+                throw failure(job);
+            }
+            if (System.currentTimeMillis() > end) {
+                throw new IllegalStateException("waited too long for " + what);
+            }
+            Thread.sleep(10);
+        }
+    }
+
+    /** Wait for the end of a job that ends by itself. */
+    void awaitEnd(JobID job) throws Exception {
+        JobResult result = mini.requestJobResult(job).get();
+        if (!result.isSuccess()) {
+            throw failure(job);
+        }
+    }
+
+    private IllegalStateException failure(JobID job) throws Exception {
+        JobResult result = mini.requestJobResult(job).get();
+        String text = result.getSerializedThrowable()
+                .map(t -> ExceptionUtils.stringifyException(t.deserializeError(getClass().getClassLoader())))
+                .orElse("no cause");
+        return new IllegalStateException("job ended: " + text);
+    }
+
+    /** Wait until all tasks run: only then a savepoint can be taken. */
+    void awaitRunning(JobID job) throws Exception {
+        await(job, "all tasks to run", () -> {
+            try {
+                int tasks = 0;
+                for (AccessExecutionVertex task : mini.getExecutionGraph(job).get().getAllExecutionVertices()) {
+                    if (task.getExecutionState() != ExecutionState.RUNNING) {
+                        return false;
+                    }
+                    tasks++;
+                }
+                // While a job initialises, its graph has no tasks yet.
+                return tasks > 0;
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        });
+    }
+
+    /** Take a savepoint while the job runs; returns its path. Canonical before 1.15, which has no other format. */
+    String savepoint(JobID job, String folder, String format) throws Exception {
+        Files.createDirectories(Paths.get(folder));
+        awaitRunning(job);
+        Object future;
+        try {
+            Class<?> formats = Class.forName("org.apache.flink.core.execution.SavepointFormatType");
+            Object wanted = formats.getMethod("valueOf", String.class).invoke(null, format);
+            future = Reflect.call(mini, "triggerSavepoint", job, "file://" + folder, false, wanted);
+        } catch (ClassNotFoundException e) {
+            future = Reflect.call(mini, "triggerSavepoint", job, "file://" + folder, false);
+        }
+        String path = ((java.util.concurrent.Future<?>) future).get().toString();
+        return path.replaceFirst("^file:(//)?", "");
+    }
+
+    void cancel(JobID job) throws Exception {
+        if (!mini.getJobStatus(job).get().isTerminalState()) {
+            mini.cancelJob(job).get();
+        }
+        mini.requestJobResult(job).get();
+    }
+
+    @Override
+    public void close() throws Exception {
+        mini.close();
+    }
+}

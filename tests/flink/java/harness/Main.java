@@ -1,0 +1,48 @@
+package harness;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Paths;
+import java.util.Map;
+import org.apache.flink.runtime.util.EnvironmentInformation;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.JsonGenerator;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.util.ExceptionUtils;
+
+/** Serves requests, one JSON object a line on standard input, with one JSON object a line on standard output. */
+public final class Main {
+    private Main() {}
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = new PrintStream(System.out, true, "UTF-8");
+        System.setOut(System.err); // whatever a job prints
+        ObjectMapper json = new ObjectMapper();
+        json.getFactory().configure(JsonGenerator.Feature.ESCAPE_NON_ASCII, true);
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        try (Cluster cluster = new Cluster(Paths.get(args[0]))) {
+            answers.println(json.writeValueAsString(Values.single("version", EnvironmentInformation.getVersion())));
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                Object answer;
+                try {
+                    answer = answer(cluster, json.readTree(line));
+                } catch (Throwable t) {
+                    answer = Values.single("error", ExceptionUtils.stringifyException(t));
+                }
+                answers.println(json.writeValueAsString(answer));
+            }
+        }
+        System.exit(0);
+    }
+
+    private static Map<String, Object> answer(Cluster cluster, JsonNode request) throws Exception {
+        switch (request.get("command").asText()) {
+            case "restore":
+                return RestoreJob.run(cluster, request);
+            default:
+                throw new IllegalArgumentException("no command " + request);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+"""The judge itself: savepoints that Flink wrote restore, with every value; damage and wrong types are found out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flink import judge
+from tests.flink.conftest import cases_of
+from tests.flink.machine import FlinkMachine, FlinkRefusedError
+
+
+def expected_of(case: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((case / "expected.json").read_text())["operators"]
+    return found
+
+
+def own_case(corpus: Path, flink: FlinkMachine, backend: str) -> Path:
+    cases = [c for c in cases_of(corpus, flink.version) if f"-{backend}-" in c.name]
+    if not cases:
+        pytest.skip(f"the corpus has no savepoint of Flink {flink.version}")
+    return cases[0]
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_flinks_own_savepoint_restores_with_every_value(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
+) -> None:
+    case = own_case(corpus, flink, backend)
+    expected = expected_of(case)
+    requests = judge.requests_for(case / "snapshot", expected)
+    answer = judge.restore(flink, case / "snapshot", requests, backend=backend, savepoint=tmp_path)
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
+
+
+def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine, corpus: Path) -> None:
+    case = own_case(corpus, flink, "hashmap")
+    expected = {n: o for n, o in expected_of(case).items() if n in ("by-tuple", "timers", "op-lists")}
+    requests = judge.requests_for(case / "snapshot", expected)
+    answer = judge.restore(flink, case / "snapshot", requests, backend="hashmap")
+    assert judge.differences(answer, expected) == []
+    expected["by-tuple"]["keyed_state"]["states"]["count"]["rows"][0]["value"] += 1
+    expected["by-tuple"]["keyed_state"]["states"]["seen"]["rows"].pop()
+    expected["timers"]["keyed_state"]["event_time_timers"].pop()
+    expected["op-lists"]["operator_state"]["offsets"]["rows"].pop()
+    found = judge.differences(answer, expected)
+    assert sorted({f.split(":")[0] for f in found}) == [
+        "by-tuple.count",
+        "by-tuple.seen",
+        "op-lists.offsets",
+        "timers event timers",
+        "timers fired timers",
+    ]
+
+
+def test_a_type_that_is_not_the_jobs_is_refused(flink: FlinkMachine, corpus: Path) -> None:
+    case = own_case(corpus, flink, "hashmap")
+    expected = {n: o for n, o in expected_of(case).items() if n == "by-byte"}
+    (request,) = judge.requests_for(case / "snapshot", expected)
+    request["states"][0]["type"] = "LONG"
+    with pytest.raises(FlinkRefusedError, match="StateMigrationException"):
+        judge.restore(flink, case / "snapshot", [request], backend="hashmap")
+
+
+def test_a_cut_file_is_refused(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
+    case = own_case(corpus, flink, "hashmap")
+    expected = {n: o for n, o in expected_of(case).items() if n == "scalars-by-long"}
+    requests = judge.requests_for(case / "snapshot", expected)
+    shutil.copytree(case / "snapshot", tmp_path / "cut")
+    for file in (tmp_path / "cut").iterdir():
+        if file.name != "_metadata":
+            file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(FlinkRefusedError, match="EOFException"):
+        judge.restore(flink, tmp_path / "cut", requests, backend="hashmap")
