@@ -13,6 +13,7 @@ from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.spark.export_job import export_table
 from statetool.spark.frames import scan_frame
 from statetool.spark.guard import checked
+from tests.spark.support import data_sources, rows_of
 
 CASE = "v2_3_0-rocksdb-canonical"
 
@@ -27,6 +28,7 @@ def savepoint(path: str, spark: Any) -> statetool.Savepoint:
     return statetool.load(path, spark=spark)
 
 
+@data_sources
 def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetool.Savepoint) -> None:
     statetool.register(spark)
     reader = spark.read.format("flink-state").option("table", "keyed_state")
@@ -37,6 +39,7 @@ def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetoo
     assert by_uid.count() == savepoint["timers"].to_arrow().num_rows
 
 
+@data_sources
 def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savepoint) -> None:
     from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In
 
@@ -77,8 +80,8 @@ def test_filters_give_the_right_rows(savepoint: statetool.Savepoint, condition: 
 
 def test_the_frame_without_the_data_source_gives_the_same_rows(savepoint: statetool.Savepoint, spark: Any) -> None:
     op = savepoint["with-ttl"]
-    by_source = sorted(map(repr, op.keyed_state().toArrow().to_pylist()))
-    by_map = sorted(map(repr, scan_frame(spark, op.scan("keyed_state", split_bytes=1)).toArrow().to_pylist()))
+    by_source = sorted(map(repr, rows_of(op.keyed_state())))
+    by_map = sorted(map(repr, rows_of(scan_frame(spark, op.scan("keyed_state", split_bytes=1)))))
     assert by_map == by_source == sorted(map(repr, op.to_arrow().to_pylist()))
 
 
@@ -95,7 +98,7 @@ def test_views_for_sql(savepoint: statetool.Savepoint, spark: Any) -> None:
     assert (row["n"], row["s"]) == (14, sum(savepoint["timers"].to_arrow()["registered"].to_pylist()))
 
 
-def test_windows_and_metadata_frames(savepoint: statetool.Savepoint, spark: Any) -> None:
+def test_windows_and_metadata_frames(savepoint: statetool.Savepoint) -> None:
     windows = savepoint["win-tumble-reduce"].windows("window-contents")
     assert windows.columns == ["key", "namespace", "value"]
     assert windows.selectExpr("namespace.start").count() == 5
@@ -103,6 +106,11 @@ def test_windows_and_metadata_frames(savepoint: statetool.Savepoint, spark: Any)
         savepoint["timers"].windows("registered")
     assert savepoint.states().count() == len(savepoint.metadata_rows("states"))
     assert savepoint.key_groups().filter("operator = 'timers' AND size_bytes > 0").count() > 5
+
+
+@data_sources
+def test_metadata_by_the_data_source(savepoint: statetool.Savepoint, spark: Any) -> None:
+    statetool.register(spark)
     source = spark.read.format("flink-state-metadata").option("table", "operators").load(savepoint.path)
     assert source.count() == len(savepoint.operators)
 
