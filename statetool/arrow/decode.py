@@ -25,7 +25,7 @@ from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
 from statetool.types.options import ReadOptions
 
 _NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
-_KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
+_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 _MAX_EMPTY_ELEMENTS: Final = 1 << 24
 _MAX_MILLIS: Final = (1 << 63) // 1000
 
@@ -194,7 +194,8 @@ class _Decoder(Leaves):
             array, after = self.part(name, part, logical.fields[i].type, after, end, bits[:, first + i] == 0)
             parts.append(array)
         if op.row_kind:
-            parts.append(_KINDS.take(pa.array(bits[:, 0].astype(np.int64) + 2 * bits[:, 1])))
+            kinds = pa.array(_ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            parts.append(kinds.take(pa.array(bits[:, 0].astype(np.int64) + 2 * bits[:, 1])))
         return self.assemble(logical, parts, len(pos)), after
 
     def pojo(
