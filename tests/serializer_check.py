@@ -82,7 +82,7 @@ class Result:
 
 def find_cases(root: Path) -> Iterator[Case]:
     """Yield the cases below ``root``, in the order of their paths."""
-    index = _read_index(root)
+    index = read_index(root)
     for snapshot in sorted(root.rglob("serializer-snapshot")):
         folder = snapshot.parent
         name = folder.relative_to(root).as_posix()
@@ -132,7 +132,8 @@ def _flat_case(root: Path, path: Path, row: dict[str, str] | None) -> Iterator[C
     yield Case(name=name, snapshot=snapshot, data=content, values=values)
 
 
-def _read_index(root: Path) -> dict[str, dict[str, str]]:
+def read_index(root: Path) -> dict[str, dict[str, str]]:
+    """Return the rows of ``INDEX.tsv`` by module and case."""
     path = root / "INDEX.tsv"
     if not path.exists():
         return {}
