@@ -26,6 +26,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints of SQL jobs and of sources, one folder a case."""
+    return unpack(HERE / "corpus" / "public-sql-sources.tar.xz", tmp_path_factory.mktemp("sql")) / "public"
+
+
+@pytest.fixture(scope="session")
 def migration_savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Savepoints of Flink's own migration tests."""
     return unpack(shared("flink-migration-savepoints.tar.xz"), tmp_path_factory.mktemp("migration")) / "savepoints"

@@ -7,6 +7,7 @@ the Java type (``{"$tuple": ...}``, ``{"$millis": ...}``, ``{"$dec": [unscaled, 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -29,6 +30,7 @@ from statetool.types import (
     TimestampType,
     TtlType,
 )
+from tests.expected_sql import bitmap_list, row_json, slot_json, variant_text
 
 Style = Literal["savepoint", "serializer"]
 _Encoder = Callable[[Any, Any, Style], Any]
@@ -236,19 +238,16 @@ def _one_value(name: str) -> _Encoder:
 
 
 def _variant(value: Any, s: Any, style: Style) -> Any:
-    if style == "serializer" or value is None:
-        return _by_type(value, s.logical, style)
-    from pyspark.sql.types import VariantVal
-
-    return {"$variant": VariantVal(*value).toPython()}
+    if value is None:
+        return None
+    text = variant_text(value)
+    return {"$json": text} if style == "serializer" else {"$variant": json.loads(text)}
 
 
 def _bitmap(value: Any, s: Any, style: Style) -> Any:
-    if style == "serializer" or value is None:
-        return _by_type(value, s.logical, style)
-    from pyroaring import BitMap
-
-    return {"$bitmap": list(BitMap.deserialize(value))}
+    if value is None:
+        return None
+    return bitmap_list(value) if style == "serializer" else {"$bitmap": bitmap_list(value)}
 
 
 def _window(value: Any, s: Any, style: Style) -> Any:
@@ -487,6 +486,22 @@ def _timestamp_data(value: Any, s: Any, style: Style) -> Any:
     return {"$ts": [nanos // 1_000_000, nanos % 1_000_000]}
 
 
+def _serializer_child(value: Any, s: Any) -> Any:
+    return _child(value, s, "serializer")
+
+
+def _row_data(value: Any, s: Any, style: Style) -> Any:
+    fields = [slot_json(v, f, "serializer", _serializer_child) for v, f in zip(value, s.format.fields, strict=False)]
+    return row_json(value[-1] if s.row_kind else "+I", fields, "serializer")
+
+
+def _external(value: Any, s: Any, style: Style) -> Any:
+    found = _child(value, s.internal, style)
+    if isinstance(found, dict) and "$rowdata" in found:
+        return {"$row": found["$rowdata"], "kind": found["kind"]}
+    return found
+
+
 _BY_CLASS: Final[dict[str, _Encoder]] = {
     "BufferEntrySerializer": _named(joined=0, element="1:element"),
     "LockableSerializer": _named(refs=0, element="1:part0"),
@@ -500,7 +515,18 @@ _BY_CLASS: Final[dict[str, _Encoder]] = {
     "AvroSerializer": _avro,
     "TimestampDataSerializer": _timestamp_data,
     "RawValueSerializer": lambda value, s, style: {"$raw": _wrapped(value, s, style)},
-    "ExternalSerializer": _wrapped,
+    "ExternalSerializer": _external,
+    "RowDataSerializer": _row_data,
+    "ArrayDataSerializer": lambda value, s, style: slot_json(value, s.format, "serializer", _serializer_child),
+    "MapDataSerializer": lambda value, s, style: slot_json(value, s.format, "serializer", _serializer_child),
+    "SqnNodeSerializer": _named(
+        row="0:row",
+        sqn="1:sqn",
+        prev="2:previous",
+        next="3:next",
+        nextForRecord="4:next_for_record",
+        timestamp="5:timestamp",
+    ),
     "LinkedListSerializer": _list,
     "TraversableSerializer": _list,
     "NullableSerializer": _wrapped,

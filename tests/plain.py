@@ -14,6 +14,7 @@ from statetool.types import (
     ListType,
     LogicalType,
     MapType,
+    Scalar,
     StructType,
     TimestampType,
     TtlType,
@@ -49,6 +50,8 @@ def plain(value: Any, logical: LogicalType) -> Any:
             return _micros(value) // 1000
         case ListType(element):
             return [plain(v, element) for v in value]
+        case Scalar("day_interval"):
+            return value // timedelta(milliseconds=1)
         case MapType(k, v):
             return [(plain(a, k), plain(b, v)) for a, b in value]
         case StructType(fields):

@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
 from statetool.kernels.codes import BAD_PADDING, NOT_SKIPPABLE, RANGE, SUBCLASS, UNUSED_BITS
-from statetool.types import ListType, LogicalType, MapType, StructType, TtlType
+from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TtlType
 from statetool.types.options import ReadOptions
 
 _NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
@@ -123,7 +123,8 @@ class _Decoder(Leaves):
             case ir.BigDec():
                 return self.big_decimal(logical, pos, end)
             case ir.Counted(text):
-                return self.counted(text, pos, end)
+                array, after = self.counted(text, pos, end)
+                return self.bitmaps(array, pos) if isinstance(logical, BitmapType) else array, after
             case ir.Ttl(value):
                 return self.ttl(value, logical, pos, end)
             case ir.Rest():

@@ -11,9 +11,11 @@ import pyarrow as pa
 from statetool.arrow.types import arrow_type, column_fields, needs_companion
 from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels.codes import DATE_RANGE, LONE_SURROGATE, MESSAGES, NANOS, RANGE
+from statetool.serializers.roaring import bitmap_ints
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
+    BitmapType,
     DateType,
     DecimalType,
     ListType,
@@ -98,8 +100,12 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
             except UnicodeEncodeError:
                 raise coded_error(LONE_SURROGATE) from None
             return value
+        case Scalar("day_interval"):
+            return interval_micros(value)
         case Scalar():
             return value
+        case BitmapType():
+            return bitmap_ints(value)
         case BigDecimalType():
             return _decimal(value, options)
         case BigIntegerType():
@@ -179,6 +185,19 @@ def _timestamp(value: int, logical: TimestampType, options: ReadOptions) -> Any:
     if below and options.nanos == "error":
         raise coded_error(NANOS)
     return micros
+
+
+def interval_micros(millis: int) -> int:
+    """Return an interval in microseconds.
+
+    Raises
+    ------
+    DecodeError
+        Beyond 64 bits.
+    """
+    if not -(1 << 63) <= millis * 1000 < 1 << 63:
+        raise coded_error(RANGE)
+    return millis * 1000
 
 
 def decimal_error(what: str, limit: str) -> DecodeError:

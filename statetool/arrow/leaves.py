@@ -21,7 +21,7 @@ from statetool.io.cursor import Cursor
 from statetool.kernels import decode_fixed, decode_numbers, decode_temporal, decode_text, skip
 from statetool.kernels.codes import BAD_CHOICE, BAD_CONSTANT, LONE_SURROGATE, NANOS, OK
 from statetool.serializers.basic import read_big_decimal, read_big_integer
-from statetool.types import LogicalType, TimestampType
+from statetool.types import BitmapType, LogicalType, TimestampType
 from statetool.types.options import ReadOptions
 
 Bytes = npt.NDArray[np.uint8]
@@ -176,6 +176,10 @@ class Leaves:
             if self.options.nanos == "error":
                 refuse(below != 0, NANOS, pos)
         return pa.Array.from_buffers(shown, n, [nulls, pa.py_buffer(out)]), after
+
+    def bitmaps(self, raw: pa.Array, pos: Positions) -> pa.Array:
+        """Return the ints of bitmaps; ``pos`` says where each is, for errors."""
+        return plain_to_arrow(raw.to_pylist(), BitmapType(), self.options, offsets=pos.tolist())
 
     # ---- big numbers --------------------------------------------------------------------------
 

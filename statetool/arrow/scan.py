@@ -45,7 +45,6 @@ from statetool.formats.keyed.native import read_native
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.plan.splits import (
     TARGET_BYTES,
@@ -58,7 +57,6 @@ from statetool.plan.splits import (
     plan_native,
     plan_operator_state,
 )
-from statetool.serializers.base import Serializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
 
@@ -246,11 +244,11 @@ def _encode_keys(operator: OperatorInventory, keys: Sequence[Any]) -> tuple[tupl
     serializer = next((h.key for h, _ in operator.keyed_states.values()), None)
     if serializer is None:
         return (), frozenset()
-    encoded, groups = [], set()
+    encoded: list[bytes] = []
+    groups: set[int] = set()
     for value in keys:
-        out = Output()
         try:
-            serializer.encode(out, value)
+            forms = serializer.key_forms(value)
         except (TypeError, AttributeError, ValueError) as e:
             if isinstance(e, StatetoolError):
                 raise e.at(operator=operator.label) from None
@@ -258,17 +256,15 @@ def _encode_keys(operator: OperatorInventory, keys: Sequence[Any]) -> tuple[tupl
                 f"{value!r} is not a key of type {serializer.type_name}",
                 hint="keys are given as plain values: numbers, strings, tuples of them",
             ).at(operator=operator.label) from e
-        encoded.append(bytes(out))
-        groups |= _groups_of(operator, serializer, value)
+        for raw, hash_code in forms:
+            encoded.append(raw)
+            # A hash that lies in user code may mean any key group.
+            groups |= (
+                set(range(operator.state.max_parallelism))
+                if hash_code is None
+                else {key_group_for(hash_code, operator.state.max_parallelism)}
+            )
     return tuple(encoded), frozenset(groups)
-
-
-def _groups_of(operator: OperatorInventory, serializer: Serializer, value: Any) -> set[int]:
-    """Return the key group of a key, all of them where its hash lies in user code."""
-    try:
-        return {key_group_for(serializer.hash_code(value), operator.state.max_parallelism)}
-    except UnsupportedError:
-        return set(range(operator.state.max_parallelism))
 
 
 def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str, split_bytes: int) -> TableScan:

@@ -10,6 +10,7 @@ from statetool.errors import UnsupportedError
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
+    BitmapType,
     DateType,
     DecimalType,
     ListType,
@@ -34,6 +35,7 @@ _SCALARS: Final = {
     "binary": pa.binary(),
     "null": pa.null(),
     "time": pa.int64(),
+    "day_interval": pa.duration("us"),
 }
 UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS: Final = pa.timestamp("us")
@@ -57,6 +59,8 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
             return BIG_DECIMAL if options.decimals == "decimal" else pa.string()
         case BigIntegerType():
             return BIG_INTEGER if options.decimals == "decimal" else pa.string()
+        case BitmapType():
+            return pa.list_(pa.field("element", pa.int32()))
         case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
         case DateType():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 FixedKind = Literal["bool", "i8", "i16", "i32", "i64", "f32", "f64", "char"]
 
@@ -160,6 +160,68 @@ class Ttl(Op):
     value: Op
 
 
+SlotKind = Literal[
+    "bool", "i8", "i16", "i32", "i64", "f32", "f64", "time", "decimal", "timestamp", "text", "bytes", "row", "array", "map",
+    "raw", "variant", "null",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(Op):
+    """A field of a binary row, or an element of a binary array, of the table runtime (``BinaryFormat``).
+
+    Numbers are little-endian; offsets count from the first byte of the row or array. In a row a slot has 8 bytes, in an array
+    :func:`slot_size`. ``time`` i32 millis of day; ``decimal`` i64 unscaled up to ``precision`` 18, else offset and size of a
+    big-endian number; ``timestamp`` i64 millis up to ``precision`` 3, else offset of those and nano of milli; ``text`` and
+    ``bytes`` up to 7 bytes inline (last byte 80 hex and length), else offset and size, which all others have.
+    ``parts``: the fields of a row, the element of an array, key and value of a map; ``inner``: what the bytes of a ``raw``
+    value are.
+    """
+
+    kind: SlotKind
+    precision: int = 0
+    names: tuple[str, ...] = ()
+    parts: tuple[Slot, ...] = ()
+    inner: Op | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryData(Op):
+    """i32 size and a binary row, array or map (``RowDataSerializer``, ``ArrayDataSerializer``, ``MapDataSerializer``).
+
+    ``row_kind``: the kind of the row is its last field, ``_kind``; without, any kind but ``+I`` is refused.
+    """
+
+    slot: Slot
+    row_kind: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Framed(Op):
+    """i32 size and a value of exactly that size (``RawValueDataSerializer``)."""
+
+    value: Op
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDecimal(Op):
+    """``DecimalDataSerializer``: i64 unscaled up to precision 18, else i32 size and two's complement."""
+
+    precision: int
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTimestamp(Op):
+    """``TimestampDataSerializer``: i64 millis, above precision 3 also i32 nano of milli."""
+
+    precision: int
+
+
+@dataclass(frozen=True, slots=True)
+class SqlTime(Op):
+    """i32 millis of day, shown in nanoseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rest(Op):
     """Everything up to the end of the frame, as bytes: a type whose own end cannot be found."""
@@ -170,6 +232,14 @@ class PerRecord(Op):
     """A type that kernels cannot serve: ``decode(cursor)`` is called for each value."""
 
     decode: Callable[[Any], Any]
+
+
+def slot_size(kind: SlotKind) -> int:
+    """Return the bytes of an element of a binary array."""
+    return _SLOT_SIZES.get(kind, 8)
+
+
+_SLOT_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "f32": 4, "time": 4}
 
 
 def kernel_only(op: Op) -> bool:

@@ -89,6 +89,25 @@ class Serializer(ABC):
             hint="keys of this type keep the key groups that they were read from",
         )
 
+    def as_key(self) -> Serializer:
+        """Return the serializer in its role as that of an operator's keys."""
+        return self
+
+    def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
+        """Return every form in which Flink may have written a key, with its hash code (``None`` where it is in user code).
+
+        Raises
+        ------
+        EncodeError
+            Not a key of this type.
+        """
+        out = Output()
+        self.encode(out, value)
+        try:
+            return ((bytes(out), self.hash_code(value)),)
+        except UnsupportedError:
+            return ((bytes(out), None),)
+
     def program(self) -> Op:
         """Describe the bytes to the kernels; types that kernels cannot serve decode record by record."""
         return PerRecord(self.decode)

@@ -70,6 +70,7 @@ class TimerSerializer(CompositeSerializer):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
+        self.nested = (self.nested[0].as_key(), *self.nested[1:])
         if self.nested[0].length >= 0 and self.nested[1].length >= 0:
             self.length = 8 + sum_of_lengths(self.nested)
 

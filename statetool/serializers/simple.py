@@ -38,6 +38,10 @@ class SimpleType:
     nullable: bool = False
     hash_code: Callable[[Any], int] | None = None
 
+    def serializer(self) -> SimpleSerializer:
+        """Return the serializer without a snapshot of its own."""
+        return SimpleSerializer(f"{self.name}Serializer${self.name}SerializerSnapshot", 3, self, None)
+
 
 class SimpleSerializer(Serializer):
     """A serializer of a :class:`SimpleType`."""

@@ -163,6 +163,14 @@ def _reader(c: Cursor, name: str, at: int) -> Reader:
     return reader
 
 
+def serializer_of_class(java_class: str) -> Serializer | None:
+    """Return the serializer for a serializer class without parts, as Java streams name it; ``None`` if it is another one."""
+    from statetool.serializers.table import SIMPLE_TYPES
+
+    spec = SIMPLE_TYPES.get(java_class.rpartition(".")[2])
+    return None if spec is None else spec.serializer()
+
+
 def _keep(serializer: Serializer, c: Cursor, start: int) -> Serializer:
     serializer.legacy_bytes = bytes(c.data[start : c.pos])
     return serializer

@@ -1,10 +1,8 @@
-"""Serializers of the table runtime.
+"""Serializers of the table runtime for what is not a binary row, array or map (those: ``rowdata``).
 
-Outside of rows: ``RowData``, ``BinaryRowData``, ``ArrayData``, ``MapData``, ``RawValue``: i32 size and that many bytes;
-``StringData``: the same, UTF-8; ``Decimal``: i64 unscaled up to precision 18, else i32 n and two's complement;
-``Timestamp``: i64 millis, above precision 3 also i32 nano of milli; ``WindowKey``: i64 window end and the key.
-Logical types stand in snapshots as Java streams, kept exactly as read. Binary rows, arrays and maps are shown as their
-exact bytes.
+``StringData``: i32 size, UTF-8; ``Decimal``: i64 unscaled up to precision 18, else i32 n and two's complement; ``Timestamp``: i64
+millis, above precision 3 also i32 nano of milli; ``WindowKey``: i64 window end and the key; linked lists, sorted maps, the
+sequenced multiset of 2.x, variants and bitmaps.
 """
 
 from __future__ import annotations
@@ -16,77 +14,22 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Fixed, Flipped, Op, Struct
+from statetool.kernels.program import Counted, Fixed, Flipped, Op, PerRecord, Struct
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
+from statetool.serializers.binary_format import twos_complement, unscaled_of
 from statetool.serializers.collections import MapSerializer, WrapperSerializer
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.serializers.java_hash import hash_big_decimal, hash_binary, to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, write_nested
-from statetool.types import DecimalType, Field, ListType, LogicalType, Scalar, StructType, TimestampType
+from statetool.types import BitmapType, DecimalType, Field, ListType, LogicalType, Scalar, StructType, TimestampType
 
 _I64_SIGN: Final = -(1 << 63)
-
-
-class BinaryDataSerializer(Serializer):
-    """i32 size, bytes in one of the binary formats; ``payload`` is the snapshot's, exactly as read."""
-
-    def __init__(self, name: str, version: int, payload: bytes, nested: tuple[Serializer, ...]) -> None:
-        super().__init__(name, version)
-        self.payload = payload
-        self.nested = nested
-
-    @property
-    def type_name(self) -> str:
-        return self.snapshot_class.rpartition("$")[2].removesuffix("SerializerSnapshot")
-
-    @property
-    def logical(self) -> LogicalType:
-        return Scalar("binary")
-
-    def decode(self, c: Cursor) -> bytes:
-        return c.bytes4("binary data")
-
-    def encode(self, out: Output, value: Any) -> None:
-        if not isinstance(value, bytes):
-            raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}")
-        out.bytes4(value)
-
-    def hash_code(self, value: Any) -> int:
-        """Hash of a binary row, which is over its bytes."""
-        if not self.snapshot_class.endswith("RowDataSerializerSnapshot"):
-            return super().hash_code(value)
-        return hash_binary(value)
-
-    def program(self) -> Op:
-        return Counted()
-
-    def write_payload(self, out: Output) -> None:
-        out += self.payload
-
-
-def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:
-    start = c.pos
-    for _ in range(c.count("logical types", at_least=5)):
-        read_java_stream(c)
-    nested = read_nested(c)
-    return BinaryDataSerializer(name, version, bytes(c.data[start : c.pos]), nested)
-
-
-def _read_binary_row(c: Cursor, name: str, version: int) -> Serializer:
-    return BinaryDataSerializer(name, version, c.take(4), ())
-
-
-def _java_payload(streams: int) -> Reader:
-    def read(c: Cursor, name: str, version: int) -> Serializer:
-        start = c.pos
-        for _ in range(streams):
-            read_java_stream(c)
-        return BinaryDataSerializer(name, version, bytes(c.data[start : c.pos]), ())
-
-    return Reader(read)
+_DECIMAL_BYTES: Final = 16
+_MAX_PRECISION: Final = 38
+_MAX_FRACTION: Final = 9
 
 
 class DecimalDataSerializer(Serializer):
@@ -102,19 +45,29 @@ class DecimalDataSerializer(Serializer):
         return DecimalType(self.precision, self.scale)
 
     def decode(self, c: Cursor) -> Decimal:
+        start = c.pos
         if self.precision <= 18:
-            return to_decimal(c.i8(), self.scale)
-        return to_decimal(int.from_bytes(c.bytes4("decimal"), "big", signed=True), self.scale)
+            unscaled = c.i8()
+        else:
+            size = c.i4()
+            if not 0 < size <= _DECIMAL_BYTES:
+                raise c.fail(f"a decimal of {size} bytes", pos=start)
+            unscaled = int.from_bytes(c.take(size, "decimal"), "big", signed=True)
+        if abs(unscaled) >= 10**self.precision:
+            raise c.fail(f"a decimal of more than {self.precision} digits", pos=start)
+        return to_decimal(unscaled, self.scale)
 
     def encode(self, out: Output, value: Any) -> None:
-        unscaled, scale = from_decimal(value)
-        if scale != self.scale:
-            raise EncodeError(f"{value} has scale {scale}, expected {self.scale}")
+        if not isinstance(value, Decimal):
+            raise EncodeError(f"{value!r} is not a decimal")
+        unscaled = unscaled_of(value, self.precision, self.scale)
         if self.precision <= 18:
             out.i8(unscaled)
         else:
-            n = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-            out.bytes4(unscaled.to_bytes(n, "big", signed=True))
+            out.bytes4(twos_complement(unscaled))
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
 
     def hash_code(self, value: Any) -> int:
         return hash_big_decimal(*from_decimal(value))
@@ -146,11 +99,16 @@ class TimestampDataSerializer(Serializer):
         return millis * 1_000_000 + nano
 
     def encode(self, out: Output, value: Any) -> None:
+        if not isinstance(value, int):
+            raise EncodeError(f"{value!r} is not a timestamp")
         if self.precision <= 3:
             out.i8(value)
         else:
             out.i8(value // 1_000_000)
             out.i4(value % 1_000_000)
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
 
     def hash_code(self, value: Any) -> int:
         millis, nano = (value, 0) if self.precision <= 3 else divmod(value, 1_000_000)
@@ -161,51 +119,17 @@ class TimestampDataSerializer(Serializer):
 
 
 def _read_decimal(c: Cursor, name: str, version: int) -> Serializer:
-    return DecimalDataSerializer(name, version, c.i4(), c.i4())
+    precision, scale = c.i4(), c.i4()
+    if not (1 <= precision <= _MAX_PRECISION and 0 <= scale <= precision):
+        raise c.fail(f"a decimal of precision {precision} and scale {scale}", pos=c.pos - 8)
+    return DecimalDataSerializer(name, version, precision, scale)
 
 
 def _read_timestamp(c: Cursor, name: str, version: int) -> Serializer:
-    return TimestampDataSerializer(name, version, c.i4())
-
-
-class RawValueSerializer(CompositeSerializer):
-    """``RawValueDataSerializer``: i32 size, then what the inner serializer writes."""
-
-    steps = ("value",)
-
-    @property
-    def logical(self) -> LogicalType:
-        return self.nested[0].logical
-
-    def decode(self, c: Cursor) -> Any:
-        inner = c.slice(c.i4(), "raw value")
-        with inside("value"):
-            value = self.nested[0].decode(inner)
-        inner.expect_end("a raw value")
-        return value
-
-    def encode(self, out: Output, value: Any) -> None:
-        inner = Output()
-        self.nested[0].encode(inner, value)
-        out.bytes4(inner)
-
-
-class ExternalSerializer(WrapperSerializer):
-    """``ExternalSerializer``: writes what the internal serializer writes. Outer payload: Java stream, bool."""
-
-    def hash_code(self, value: Any) -> int:
-        """The object is of the user's class, not the internal one."""
-        return CompositeSerializer.hash_code(self, value)
-
-    @staticmethod
-    def read_outer(c: Cursor, outer_version: int) -> bytes:
-        start = c.pos
-        read_java_stream(c)
-        c.bool()
-        return bytes(c.data[start : c.pos])
-
-    def write_outer(self, out: Output) -> None:
-        out += self.outer
+    precision = c.i4()
+    if not 0 <= precision <= _MAX_FRACTION:
+        raise c.fail(f"a timestamp of precision {precision}", pos=c.pos - 4)
+    return TimestampDataSerializer(name, version, precision)
 
 
 class WindowKeySerializer(CompositeSerializer):
@@ -221,8 +145,9 @@ class WindowKeySerializer(CompositeSerializer):
         return c.i8(), self.nested[0].decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i8(value[0])
-        self.nested[0].encode(out, value[1])
+        window, key = sequence(value, "window key", 2)
+        out.i8(window)
+        self.nested[0].encode(out, key)
 
     def program(self) -> Op:
         return Struct(("window", "key"), (Fixed("i64"), self.nested[0].program()))
@@ -252,7 +177,7 @@ class LinkedListSerializer(CompositeSerializer):
             return [None if null else self.nested[0].decode(c) for null in nulls]
 
     def encode(self, out: Output, value: Any) -> None:
-        out.i4(len(value))
+        out.i4(len(sequence(value, "list")))
         if self.outer:
             write_mask(out, [v is None for v in value])
         with inside("element"):
@@ -294,7 +219,7 @@ class PairSerializer(CompositeSerializer):
         return tuple(s.decode(c) for s in self.nested)
 
     def encode(self, out: Output, value: Any) -> None:
-        for s, v in zip(self.nested, value, strict=True):
+        for s, v in zip(self.nested, sequence(value, self.type_name, len(self.nested)), strict=True):
             s.encode(out, v)
 
     def program(self) -> Op:
@@ -364,10 +289,11 @@ def _decode_variant(c: Cursor) -> tuple[bytes, bytes]:
 
 
 def _encode_variant(out: Output, value: Any) -> None:
-    out.i4(len(value[0]))
-    out.i4(len(value[1]))
-    out += value[0]
-    out += value[1]
+    content, metadata = sequence(value, "variant", 2)
+    out.i4(len(content))
+    out.i4(len(metadata))
+    out += content
+    out += metadata
 
 
 TYPES: Final = (
@@ -384,20 +310,14 @@ TYPES: Final = (
         decode=_decode_variant, encode=_encode_variant,
     ),
     SimpleType(
-        name="Bitmap", logical=Scalar("binary"), length=-1, op=Counted(), decode=Cursor.bytes4, encode=Output.bytes4
+        name="Bitmap", logical=BitmapType(), length=-1, op=Counted(), decode=Cursor.bytes4, encode=Output.bytes4
     ),
 )  # fmt: skip
 
 SNAPSHOTS: Final = {
     **simple_readers(TYPES),
-    "RowDataSerializer$RowDataSerializerSnapshot": Reader(_read_row_data),
-    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Reader(_read_binary_row),
-    "ArrayDataSerializer$ArrayDataSerializerSnapshot": _java_payload(2),
-    "MapDataSerializer$MapDataSerializerSnapshot": _java_payload(4),
     "DecimalDataSerializer$DecimalSerializerSnapshot": Reader(_read_decimal),
     "TimestampDataSerializer$TimestampDataSerializerSnapshot": Reader(_read_timestamp),
-    "RawValueDataSerializer$RawValueDataSerializerSnapshot": composite(RawValueSerializer, outer_versions=(0, 1)),
-    "ExternalSerializer$ExternalSerializerSnapshot": composite(ExternalSerializer),
     "WindowKeySerializer$WindowKeySerializerSnapshot": composite(WindowKeySerializer),
     "LinkedListSerializer$LinkedListSerializerSnapshot": composite(LinkedListSerializer, outer_versions=(1, 2, 3)),
     "SortedMapSerializerSnapshot": Reader(_read_sorted_map),

@@ -19,8 +19,10 @@ from statetool.serializers import (
     options,
     pojo,
     row,
+    rowdata,
     runtime,
     sql,
+    sql_external,
     streaming,
     temporal,
     tuples,
@@ -28,7 +30,8 @@ from statetool.serializers import (
 )
 from statetool.serializers.snapshot import Reader
 
-_SIMPLE: Final = legacy.by_serializer_class(
+#: Types without parts by the simple name of their serializer class.
+SIMPLE_TYPES: Final = legacy.by_serializer_class(
     basic.TYPES,
     temporal.TYPES,
     arrays.TYPES,
@@ -51,9 +54,11 @@ FAMILIES: Final = {
     "runtime": runtime.SNAPSHOTS,
     "streaming": streaming.SNAPSHOTS,
     "sql": sql.SNAPSHOTS,
+    "rowdata": rowdata.SNAPSHOTS,
+    "external": sql_external.SNAPSHOTS,
     "avro": avro.SNAPSHOTS,
     "user": user.SNAPSHOTS,
-    "legacy": {"ParameterlessTypeSerializerConfig": legacy.parameterless(_SIMPLE)},
+    "legacy": {"ParameterlessTypeSerializerConfig": legacy.parameterless(SIMPLE_TYPES)},
 }
 
 

@@ -38,6 +38,7 @@ def spark_type(kind: pa.DataType) -> Any:
         pa.binary(): t.BinaryType(),
         pa.null(): t.NullType(),
         pa.date32(): t.DateType(),
+        pa.duration("us"): t.DayTimeIntervalType(),
     }
     if kind in simple:
         return simple[kind]

@@ -3,6 +3,7 @@
 from statetool.types.logical import (
     BigDecimalType,
     BigIntegerType,
+    BitmapType,
     DateType,
     DecimalType,
     Field,
@@ -18,6 +19,7 @@ from statetool.types.logical import (
 __all__ = [
     "BigDecimalType",
     "BigIntegerType",
+    "BitmapType",
     "DateType",
     "DecimalType",
     "Field",

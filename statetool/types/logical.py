@@ -4,6 +4,7 @@
 type               plain value (what a serializer's ``decode`` returns and ``encode`` takes)
 =================  ===========================================================================
 Scalar             ``bool``, ``int``, ``float``, ``str`` (lone surrogates possible), ``bytes``
+BitmapType         ``bytes``: the portable form of a RoaringBitmap
 BigDecimalType     ``decimal.Decimal`` with exactly the scale on the wire
 BigIntegerType     ``int``
 DecimalType        ``decimal.Decimal`` of exactly ``scale``
@@ -33,10 +34,18 @@ class LogicalType:
 class Scalar(LogicalType):
     """A type with one obvious Arrow and Spark type.
 
-    ``null`` only ever holds null (``Void``); ``time`` is a time of day in nanoseconds (Spark bigint).
+    ``null`` only ever holds null (``Void``); ``time`` is a time of day in nanoseconds (Spark bigint); ``day_interval``
+    is a duration in milliseconds.
     """
 
-    name: Literal["bool", "int8", "int16", "int32", "int64", "float32", "float64", "string", "binary", "null", "time"]
+    name: Literal[
+        "bool", "int8", "int16", "int32", "int64", "float32", "float64", "string", "binary", "null", "time", "day_interval"
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapType(LogicalType):
+    """A set of 32-bit ints (``Bitmap`` of the table runtime), shown as a list of them."""
 
 
 @dataclass(frozen=True, slots=True)

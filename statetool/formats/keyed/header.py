@@ -67,7 +67,7 @@ def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> KeyedHeader:
     if n < 0:
         raise c.fail(f"{n} states", pos=c.pos - 2)
     states = tuple(_state(c, version, read) for _ in range(n))
-    return KeyedHeader(version=version, compressed=compressed, key=key, states=states, size_bytes=c.pos)
+    return KeyedHeader(version=version, compressed=compressed, key=key.as_key(), states=states, size_bytes=c.pos)
 
 
 def _state(c: Cursor, version: int, read: Callable[[Cursor], Serializer]) -> StateMeta:

@@ -1,0 +1,359 @@
+"""Rows, arrays and maps of the table runtime, with the types that their snapshots hold.
+
+Data: i32 size and that many bytes in a binary format (:mod:`statetool.serializers.binary_format`). Snapshots:
+
+=====================  ==========================================================================================
+``RowData``            i32 n, n Java streams (logical types), nested block of n serializers
+``BinaryRowData``      i32 number of fields, no types: values stay bytes
+``ArrayData``          two Java streams: logical type and serializer of the element
+``MapData``            four: logical types of key and value, their serializers
+``RawValue``           nested block of the serializer of the value
+=====================  ==========================================================================================
+
+Java streams are parsed as data and written back as read. Where one holds a type that is not known, values stay bytes.
+Follows ``RowDataSerializer``, ``BinaryRowDataSerializer``, ``ArrayDataSerializer``, ``MapDataSerializer``
+and ``RawValueDataSerializer``, Flink 1.11 to 2.3.
+"""
+
+from __future__ import annotations
+
+import copy
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+from statetool.errors import EncodeError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Counted, Op, PerRecord, SlotKind
+from statetool.serializers import binary_format as fmt
+from statetool.serializers.base import Serializer
+from statetool.serializers.binary_region import Region
+from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
+from statetool.serializers.java_hash import hash_binary
+from statetool.serializers.snapshot import Reader, read_nested, serializer_of_class
+from statetool.serializers.sql_types import SqlType, parse_logical_type
+from statetool.types import Field, LogicalType, Scalar, StructType
+
+KIND_FIELD: Final = "_kind"
+
+
+def slot_format(sql: SqlType, part: Serializer | None = None) -> fmt.SlotFormat:
+    """Return how values of a type lie in a slot.
+
+    Parameters
+    ----------
+    part
+        Serializer of the type, where the snapshot has one: it knows what is inside of ``RAW`` values.
+    """
+    match sql.root:
+        case "CHAR" | "VARCHAR":
+            return fmt.TextFormat()
+        case "BINARY" | "VARBINARY":
+            return fmt.BytesFormat()
+        case "DECIMAL":
+            return fmt.DecimalFormat(sql.precision, sql.scale)
+        case "DATE":
+            return fmt.date_format()
+        case "TIME":
+            return fmt.TimeFormat()
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            return fmt.TimestampFormat(sql.precision, zoned=sql.root == "TIMESTAMP_LTZ")
+        case "ARRAY":
+            return fmt.ArrayFormat(slot_format(sql.parts[0][1]))
+        case "MAP" | "MULTISET":
+            return fmt.MapFormat(slot_format(sql.parts[0][1]), slot_format(sql.parts[1][1]))
+        case "ROW" | "STRUCTURED":
+            return row_format(sql.parts, part.nested if isinstance(part, RowDataSerializer) else ())
+        case "RAW":
+            return _raw_format(sql, part)
+        case "VARIANT":
+            return fmt.VariantFormat()
+        case "BITMAP":
+            return fmt.bitmap_format()
+        case "NULL":
+            return fmt.NullFormat()
+    return fmt.NumberFormat(*_NUMBERS[sql.root])
+
+
+_NUMBERS: Final[dict[str, tuple[SlotKind, LogicalType]]] = {
+    "BOOLEAN": ("bool", Scalar("bool")),
+    "TINYINT": ("i8", Scalar("int8")),
+    "SMALLINT": ("i16", Scalar("int16")),
+    "INT": ("i32", Scalar("int32")),
+    "BIGINT": ("i64", Scalar("int64")),
+    "FLOAT": ("f32", Scalar("float32")),
+    "DOUBLE": ("f64", Scalar("float64")),
+    # Months: Spark has a type for them, but not its exchange with Python.
+    "INTERVAL YEAR TO MONTH": ("i32", Scalar("int32")),
+    "INTERVAL DAY TO SECOND": ("i64", Scalar("day_interval")),
+}
+
+
+def row_format(parts: Sequence[tuple[str, SqlType]], nested: Sequence[Serializer] = ()) -> fmt.RowFormat:
+    """Return the format of a row of named fields; ``nested`` are their serializers, if known."""
+    known = nested if len(nested) == len(parts) else (None,) * len(parts)
+    return fmt.RowFormat(
+        [n for n, _ in parts], [slot_format(t, part) for (_, t), part in zip(parts, known, strict=True)]
+    )
+
+
+def _raw_format(sql: SqlType, part: Serializer | None) -> fmt.SlotFormat:
+    if isinstance(part, RawValueSerializer):
+        inner: Serializer | None = part.nested[0]
+    else:
+        inner = serializer_of_class(sql.serializer)
+    if inner is None or (inner.framed_only and not inner.children()):
+        return fmt.RawFormat(None, Scalar("binary"))
+    return fmt.RawFormat(inner, inner.logical)
+
+
+class BinaryDataSerializer(Serializer):
+    """Base of what writes i32 size and bytes in a binary format; by itself, values are those bytes.
+
+    ``payload`` is the snapshot's, exactly as read; ``sql`` are the types, ``reason`` why there are none.
+    """
+
+    def __init__(
+        self, name: str, version: int, payload: bytes, sql: tuple[SqlType, ...] = (), *, reason: str = ""
+    ) -> None:
+        super().__init__(name, version)
+        self.payload = payload
+        self.sql = sql
+        self.reason = reason
+
+    @property
+    def type_name(self) -> str:
+        name = self.snapshot_class.rpartition("$")[2].removesuffix("SerializerSnapshot")
+        return f"{name} (bytes: {self.reason})" if self.reason else f"{name}<{', '.join(map(str, self.sql))}>"
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("binary")
+
+    def decode(self, c: Cursor) -> Any:
+        return c.bytes4("binary data")
+
+    def encode(self, out: Output, value: Any) -> None:
+        out.bytes4(self.encode_body(value))
+
+    def encode_body(self, value: Any) -> bytes:
+        """Return the bytes behind the size."""
+        if not isinstance(value, bytes):
+            raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}")
+        return value
+
+    def skip(self, c: Cursor) -> None:
+        c.skip(c.i4())
+
+    def hash_code(self, value: Any) -> int:
+        """Hash of a binary row, which is over its bytes."""
+        if not self.snapshot_class.endswith("RowDataSerializerSnapshot"):
+            return super().hash_code(value)
+        return hash_binary(self.encode_body(value))
+
+    def program(self) -> Op:
+        return Counted()
+
+    def write_payload(self, out: Output) -> None:
+        out += self.payload
+
+
+class RowDataSerializer(BinaryDataSerializer):
+    """Struct of ``f0`` .. (or the names given), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
+
+    As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``.
+    """
+
+    def __init__(
+        self, name: str, version: int, payload: bytes, sql: tuple[SqlType, ...], nested: tuple[Serializer, ...]
+    ) -> None:
+        super().__init__(name, version, payload, sql)
+        self.nested = nested
+        self.format = row_format([(f"f{i}", t) for i, t in enumerate(sql)], nested)
+        self.row_kind = True
+
+    def as_key(self) -> RowDataSerializer:
+        key = copy.copy(self)
+        key.row_kind = False
+        return key
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.format.names
+
+    def with_names(self, names: Sequence[str]) -> RowDataSerializer:
+        named = copy.copy(self)
+        named.format = fmt.RowFormat(names, self.format.fields)
+        return named
+
+    @property
+    def logical(self) -> LogicalType:
+        assert isinstance(self.format.logical, StructType)
+        fields = self.format.logical.fields
+        return StructType((*fields, Field(KIND_FIELD, Scalar("string")))) if self.row_kind else StructType(fields)
+
+    def decode(self, c: Cursor) -> tuple[Any, ...]:
+        r = Region.of(c, c.i4(), "binary row")
+        kind, values = self.format.decode(r)
+        if self.row_kind:
+            return (*values, fmt.ROW_KINDS[kind])
+        if kind:
+            raise r.fail(f"a key of row kind {fmt.ROW_KINDS[kind]}", 0)
+        return values
+
+    def encode_body(self, value: Any) -> bytes:
+        """Return the bytes of a row; ``_kind`` may be left out and is ``+I`` then."""
+        return self._row(value, projected=not self.row_kind)
+
+    def _row(self, value: Any, *, projected: bool) -> bytes:
+        n = len(self.format.fields)
+        values = sequence(value, "row")
+        kind = 0
+        if len(values) == n + 1:
+            if values[-1] not in fmt.ROW_KINDS:
+                raise EncodeError(f"{values[-1]!r} is not a row kind ({', '.join(fmt.ROW_KINDS)})")
+            kind = fmt.ROW_KINDS.index(values[-1])
+            values = values[:n]
+        with _plain_errors("row"):
+            return self.format.encode(kind, values, projected=projected)
+
+    def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
+        forms = [self._row(value, projected=True)]
+        if self.format.has_long_nulls:
+            forms.append(self._row(value, projected=False))
+        return tuple((len(raw).to_bytes(4, "big") + raw, hash_binary(raw)) for raw in dict.fromkeys(forms))
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
+class ArrayDataSerializer(BinaryDataSerializer):
+    """List of the element's type."""
+
+    def __init__(self, name: str, version: int, payload: bytes, sql: tuple[SqlType, ...]) -> None:
+        super().__init__(name, version, payload, sql)
+        self.format = fmt.ArrayFormat(slot_format(sql[0]))
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.format.logical
+
+    def decode(self, c: Cursor) -> list[Any]:
+        return self.format.decode(Region.of(c, c.i4(), "binary array"))
+
+    def encode_body(self, value: Any) -> bytes:
+        with _plain_errors("array"):
+            return self.format.encode(value)
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
+class MapDataSerializer(BinaryDataSerializer):
+    """Map of the types of key and value."""
+
+    def __init__(self, name: str, version: int, payload: bytes, sql: tuple[SqlType, ...]) -> None:
+        super().__init__(name, version, payload, sql)
+        self.format = fmt.MapFormat(slot_format(sql[0]), slot_format(sql[1]))
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.format.logical
+
+    def decode(self, c: Cursor) -> list[tuple[Any, Any]]:
+        return self.format.decode(Region.of(c, c.i4(), "binary map"))
+
+    def encode_body(self, value: Any) -> bytes:
+        with _plain_errors("map"):
+            return self.format.encode(value)
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
+class _plain_errors:
+    """Turn what Python raises for values of other types into an error of ours."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, (TypeError, AttributeError, UnicodeError, OverflowError, struct.error)):
+            raise EncodeError(f"a value that does not fit its field in a binary {self.what}: {error}") from error
+
+
+class RawValueSerializer(CompositeSerializer):
+    """``RawValueDataSerializer``: i32 size, then what the inner serializer writes."""
+
+    steps = ("value",)
+
+    @property
+    def framed_only(self) -> bool:
+        """The size tells where a value ends, whatever is inside."""
+        return False
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.nested[0].logical
+
+    def decode(self, c: Cursor) -> Any:
+        inner = c.slice(c.i4(), "raw value")
+        with inside("value"):
+            value = self.nested[0].decode(inner)
+        inner.expect_end("a raw value")
+        return value
+
+    def encode(self, out: Output, value: Any) -> None:
+        inner = Output()
+        self.nested[0].encode(inner, value)
+        out.bytes4(inner)
+
+    def skip(self, c: Cursor) -> None:
+        c.skip(c.i4())
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
+def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:
+    start = c.pos
+    trees = [read_java_stream(c) for _ in range(c.count("logical types", at_least=5))]
+    nested = read_nested(c)
+    payload = bytes(c.data[start : c.pos])
+    try:
+        if len(nested) != len(trees):
+            raise c.fail(f"{len(nested)} serializers for {len(trees)} fields of a row")
+        return RowDataSerializer(name, version, payload, tuple(map(parse_logical_type, trees)), nested)
+    except UnsupportedError as error:
+        return BinaryDataSerializer(name, version, payload, reason=error.message)
+
+
+def _read_binary_row(c: Cursor, name: str, version: int) -> Serializer:
+    return BinaryDataSerializer(name, version, c.take(4), reason="its snapshot has no types")
+
+
+def _java_payload(cls: type[ArrayDataSerializer] | type[MapDataSerializer], types: int) -> Reader:
+    def read(c: Cursor, name: str, version: int) -> Serializer:
+        start = c.pos
+        trees = [read_java_stream(c) for _ in range(2 * types)][:types]
+        payload = bytes(c.data[start : c.pos])
+        try:
+            return cls(name, version, payload, tuple(map(parse_logical_type, trees)))
+        except UnsupportedError as error:
+            return BinaryDataSerializer(name, version, payload, reason=error.message)
+
+    return Reader(read)
+
+
+SNAPSHOTS: Final = {
+    "RowDataSerializer$RowDataSerializerSnapshot": Reader(_read_row_data),
+    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Reader(_read_binary_row),
+    "ArrayDataSerializer$ArrayDataSerializerSnapshot": _java_payload(ArrayDataSerializer, 1),
+    "MapDataSerializer$MapDataSerializerSnapshot": _java_payload(MapDataSerializer, 2),
+    "RawValueDataSerializer$RawValueDataSerializerSnapshot": composite(RawValueSerializer, outer_versions=(0, 1)),
+}
