@@ -1,0 +1,274 @@
+"""What ``hashCode()`` of a user's class may be: the conventions, how they are written, and keys hashed by them.
+
+A snapshot names a class and its fields, its ``hashCode()`` lies in user code. A :class:`HashFormula` says for each such class how it
+hashes, in words that a person can read and declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``,
+``commons(a, b)``, ``polynomial[17, 31](a, b)``, ``polynomial[1, 31, plain](a, b)``, ``xor(a, b)``, ``sum(a, b)``, ``scala(_1, _2)``,
+``scala2.13(_1, _2)``; of an enum ``name()`` or ``ordinal()``.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from statetool.errors import OptionError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
+from statetool.serializers.base import Serializer
+from statetool.serializers.collections import hash_or_zero
+from statetool.serializers.composite import CompositeSerializer
+from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.java_hash import hash_chain, hash_string, to_int32
+from statetool.serializers.options import NullableSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.runtime import TtlAwareSerializer
+from statetool.serializers.simple import SimpleSerializer
+from statetool.serializers.tuples import CaseClassSerializer, scala_hash, scala_product_hash
+from statetool.types import LogicalType, Scalar
+
+Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal"]
+#: How parts are hashed: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1 and 0, both zeros of a
+#: floating point number 0); ``lombok`` booleans 79 and 97, null 43 (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
+Style = Literal["boxed", "plain", "lombok", "lombok-boxed", "commons"]
+STYLES: Final[tuple[Style, ...]] = ("boxed", "plain", "lombok", "lombok-boxed", "commons")
+_BOOLEANS: Final = {"plain": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
+_NAMED: Final[dict[str, tuple[int, int, Style]]] = {
+    "Objects.hash": (1, 31, "boxed"),
+    "record": (0, 31, "boxed"),
+    "lombok": (1, 59, "lombok"),
+    "commons": (17, 37, "commons"),
+}
+_WRITTEN: Final = re.compile(
+    r"\s*([\w.]+?)\s*(?:\[\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*([\w-]+)\s*)?\])?\s*\(([^()]*)\)\s*"
+)
+_BOOL: Final = Scalar("bool")
+_FLOATS: Final = (Scalar("float32"), Scalar("float64"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convention:
+    """How one class hashes: its ``fields`` in the order in which they count."""
+
+    kind: Kind
+    fields: tuple[str, ...] = ()
+    start: int = 1
+    multiplier: int = 31
+    style: Style = "boxed"
+
+    def __str__(self) -> str:
+        name = self.kind
+        if self.kind == "polynomial":
+            shape = (self.start, self.multiplier, self.style)
+            known = [n for n, s in _NAMED.items() if s == shape]
+            words = f"{self.start}, {self.multiplier}" + (f", {self.style}" if self.style != "boxed" else "")
+            return f"{known[0] if known else f'polynomial[{words}]'}({', '.join(self.fields)})"
+        return f"{name}({', '.join(self.fields)})"
+
+
+def parse_convention(text: str) -> Convention:
+    """Read a convention as it is written.
+
+    Raises
+    ------
+    OptionError
+        It is not one.
+    """
+    found = _WRITTEN.fullmatch(text)
+    name = found.group(1) if found else ""
+    if found and (name in _NAMED or name in ("polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal")):
+        fields = tuple(f.strip() for f in found.group(5).split(",") if f.strip())
+        start, multiplier, style = found.group(2), found.group(3), found.group(4) or "boxed"
+        if (start is not None) == (name == "polynomial") and style in STYLES:
+            if name in _NAMED:
+                shape = _NAMED[name]
+                return Convention(kind="polynomial", fields=fields, start=shape[0], multiplier=shape[1], style=shape[2])
+            if name == "polynomial":
+                return Convention(
+                    kind="polynomial", fields=fields, start=int(start), multiplier=int(multiplier), style=_style(style)
+                )
+            return Convention(kind=name, fields=fields)  # type: ignore[arg-type]
+    raise OptionError(
+        f"{text!r} does not say how a class hashes",
+        hint="write for example Objects.hash(a, b), record(a, b), lombok(a, b), polynomial[17, 31](a, b) or scala(_1, _2), with the "
+        "fields in the order in which hashCode() takes them",
+    )
+
+
+def _style(text: str) -> Style:
+    return next(s for s in STYLES if s == text)
+
+
+@dataclass(frozen=True, slots=True)
+class HashFormula:
+    """How each class hashes whose ``hashCode()`` lies in user code; picklable."""
+
+    classes: tuple[tuple[str, Convention], ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {convention}" for name, convention in self.classes)
+
+    def of(self, class_name: str) -> Convention | None:
+        """Return how a class hashes, if that is known."""
+        return dict(self.classes).get(class_name)
+
+    @classmethod
+    def declared(cls, words: Mapping[str, str]) -> HashFormula:
+        """Return what a user declares: conventions as they are written, by the full name of the Java class."""
+        return cls(tuple(sorted((name, parse_convention(text)) for name, text in words.items())))
+
+
+def user_class(serializer: Serializer) -> str | None:
+    """Return the name of the class whose ``hashCode()`` is needed and lies in user code, ``None`` for other types."""
+    match serializer:
+        case PojoSerializer():
+            return serializer.pojo_class
+        case CaseClassSerializer():
+            return str(serializer.outer)
+        case EnumSerializer():
+            return serializer.enum_class
+    return None
+
+
+def user_classes(key: Serializer) -> dict[str, Serializer]:
+    """Return the user's classes inside a key type, outer ones first, with a serializer of each."""
+    found: dict[str, Serializer] = {}
+    for serializer in _tree(key):
+        name = user_class(serializer)
+        if name is not None:
+            found.setdefault(name, serializer)
+    return found
+
+
+def _tree(serializer: Serializer) -> Iterator[Serializer]:
+    yield serializer
+    for _, child in serializer.children():
+        yield from _tree(child)
+
+
+def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:
+    """Return ``hashCode()`` of plain keys under a formula.
+
+    Raises
+    ------
+    OptionError
+        A declared field that the class does not have.
+    """
+    return hashed(key, formula).hash_code
+
+
+def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
+    """Return the serializer with the hash codes of the formula in place of those that lie in user code."""
+    name = user_class(serializer)
+    convention = formula.of(name) if name is not None else None
+    if convention is not None:
+        return HashedSerializer(serializer, convention, formula)
+    if isinstance(serializer, CompositeSerializer):
+        inner = tuple(hashed(s, formula) for s in serializer.nested)
+        if any(a is not b for a, b in zip(inner, serializer.nested, strict=True)):
+            changed = copy.copy(serializer)
+            changed.nested = inner
+            return changed
+    if isinstance(serializer, TtlAwareSerializer):
+        return hashed(serializer.wrapped, formula)
+    return serializer
+
+
+class HashedSerializer(Serializer):
+    """A user's class with a convention for its hash code; all else is as before."""
+
+    def __init__(self, serializer: Serializer, convention: Convention, formula: HashFormula) -> None:
+        super().__init__(serializer.snapshot_class, serializer.snapshot_version)
+        self.serializer = serializer
+        self.convention = convention
+        self.length = serializer.length
+        self.nullable = serializer.nullable
+        parts = class_fields(serializer)
+        names = list(parts)
+        if unknown := [f for f in convention.fields if f not in parts]:
+            raise OptionError(
+                f"{user_class(serializer)} has no field {', '.join(map(repr, unknown))}",
+                hint=f"its fields are {', '.join(names) or 'none'}",
+            )
+        self.places = [names.index(f) for f in convention.fields]
+        self.parts = [hashed(parts[f], formula) for f in convention.fields]
+        self._class_field = isinstance(serializer, PojoSerializer) and serializer.open
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.serializer.logical
+
+    def decode(self, c: Cursor) -> Any:
+        return self.serializer.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        self.serializer.encode(out, value)
+
+    def hash_code(self, value: Any) -> int:
+        convention = self.convention
+        serializer = self.serializer
+        if isinstance(serializer, EnumSerializer):
+            return hash_string(value) if convention.kind == "name" else serializer.ids[serializer.names.index(value)]
+        if self._class_field and value[-1] != user_class(serializer):
+            raise UnsupportedError(f"hashCode() of {value[-1]}, a subclass of {user_class(serializer)}, is not known")
+        picked = [(part, value[place]) for part, place in zip(self.parts, self.places, strict=True)]
+        if convention.kind in ("scala", "scala2.13"):
+            hashes = [0 if v is None else scala_hash(part, v) for part, v in picked]
+            prefix = str(user_class(serializer)) if convention.kind == "scala2.13" else None
+            return scala_product_hash(hashes, class_name=prefix)
+        return combine(convention, [part_hash(part, v, convention.style) for part, v in picked])
+
+
+def combine(convention: Convention, hashes: list[int]) -> int:
+    """Return the hash code that the parts' hash codes give."""
+    match convention.kind:
+        case "xor":
+            h = 0
+            for part in hashes:
+                h ^= part
+            return to_int32(h)
+        case "sum":
+            return to_int32(sum(hashes))
+    h = convention.start
+    for part in hashes:
+        h = to_int32(convention.multiplier * h + part)
+    return to_int32(h)
+
+
+def class_fields(serializer: Serializer) -> dict[str, Serializer]:
+    """Return the fields of a user's class by name."""
+    if isinstance(serializer, PojoSerializer):
+        return dict(serializer.fields)
+    return {} if isinstance(serializer, EnumSerializer) else dict(serializer.children())
+
+
+def part_hash(part: Serializer, value: Any, style: Style) -> int:
+    """Return the hash code of a field as a class's own ``hashCode()`` counts it.
+
+    Raises
+    ------
+    UnsupportedError
+        It has none that is the same in two processes.
+    """
+    if value is None:
+        return 43 if style.startswith("lombok") else 0
+    if isinstance(part, NullableSerializer):
+        return part_hash(part.nested[0], value, style)
+    logical = part.logical
+    if logical == _BOOL and style in _BOOLEANS:
+        return _BOOLEANS[style][bool(value)]
+    if style == "plain" and logical in _FLOATS and value == 0:
+        return 0
+    # A class that has an array as a field hashes its elements (Arrays.hashCode).
+    if isinstance(part, SimpleSerializer) and part.spec.name in ARRAY_ELEMENTS:
+        if isinstance(value, bytes):
+            return hash_chain((b - 256 if b > 127 else b for b in value), start=1)
+        of_element = ARRAY_ELEMENTS[part.spec.name].hash_code
+        assert of_element is not None
+        return hash_chain((0 if v is None else of_element(v) for v in value), start=1)
+    if isinstance(part, GenericArraySerializer):
+        return hash_chain((hash_or_zero(part.nested[0], v) for v in value), start=1)
+    return part.hash_code(value)

@@ -1,0 +1,109 @@
+"""Java hash codes of encoded keys, and the key groups that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import DecodeError, StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.kernels import skip
+from statetool.kernels.codes import MESSAGES, OK
+from statetool.kernels.deal import spread_hashes
+from statetool.kernels.walk import group_ranges, hash_ranges
+from statetool.serializers.base import Serializer
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+
+class KeyHasher:
+    """Hashes keys of one type.
+
+    Parameters
+    ----------
+    key
+        Their serializer.
+    hash_code
+        Java's ``hashCode()`` of a plain key; the serializer's own where none is given.
+    """
+
+    def __init__(self, key: Serializer, hash_code: Callable[[Any], int] | None = None) -> None:
+        self.key = key
+        self._hash_code = hash_code or key.hash_code
+        self._skip = skip.compile_skip(key.program())
+
+    def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+        """Return where each key ends; ``end`` is the end of its composite key.
+
+        Raises
+        ------
+        DecodeError
+            A key that does not fit; the offset is the position in ``data``.
+        """
+        after = np.empty_like(start)
+        if self._skip is not None:
+            code, index = skip.skip_many(data, self._skip, start, end, after)
+            if code != OK:
+                message, hint = MESSAGES[int(code)]
+                raise DecodeError(message, hint=hint).at(offset=int(start[index]), type_path="key")
+            return after
+        for i in range(len(start)):
+            c = Cursor(data.data, int(start[i]), int(end[i]))
+            self.key.skip(c)
+            after[i] = c.pos
+        return after
+
+    def hashes(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+        """Return the hash codes of keys as signed 32-bit numbers.
+
+        Raises
+        ------
+        UnsupportedError
+            A part of the key has no stable hash code.
+        DecodeError
+            The offset is the position in ``data``.
+        """
+        out = np.empty(len(start), dtype=np.int64)
+        for i in range(len(start)):
+            out[i] = self._hash_code(decode_key(self.key, data, int(start[i]), int(end[i])))
+        return out
+
+
+def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:
+    """Return one key as a plain value.
+
+    Raises
+    ------
+    DecodeError
+        The offset is the position in ``data``.
+    """
+    c = Cursor(data.data, start, end)
+    try:
+        value = key.decode(c)
+        c.expect_end("the key")
+    except StatetoolError as error:
+        raise error.inside("key") from None
+    return value
+
+
+def distinct(data: Bytes, start: Int64s, end: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
+    """Give equal keys of a key group the same number, from 0 on; return the numbers and the first index of each."""
+    n = len(start)
+    hashes = np.empty(n, dtype=np.int64)
+    hash_ranges(data, start, end, group, hashes)
+    table = np.full(1 << max(4, int(2 * n).bit_length()), -1, dtype=np.int64)
+    ids = np.empty(n, dtype=np.int64)
+    first = np.empty(n, dtype=np.int64)
+    count = int(group_ranges(data, start, end, group, hashes, table, ids, first))
+    return ids, first[:count]
+
+
+def key_groups_of(hashes: Int64s, max_parallelism: int) -> Int64s:
+    """Return the key groups of hash codes."""
+    out = np.empty(len(hashes), dtype=np.int64)
+    spread_hashes(hashes, max_parallelism, out)
+    return out
