@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statetool.api import Operator, Savepoint, load
 from statetool.errors import StatetoolError
+from statetool.operations import rescale
 from statetool.ops.chain import chain
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
@@ -18,6 +19,7 @@ __all__ = [
     "load",
     "orphans",
     "register",
+    "rescale",
 ]
 __version__ = "0.1.0"
 

@@ -70,6 +70,11 @@ class Savepoint:
         self._spark = spark
 
     @property
+    def inventory(self) -> Inventory:
+        """What the snapshot holds, read from its metadata."""
+        return self._inventory
+
+    @property
     def path(self) -> str:
         """The path as it was given."""
         return self._inventory.path

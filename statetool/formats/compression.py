@@ -129,3 +129,36 @@ def _claimed_size(body: memoryview) -> int:
             return size
         shift += 7
     return _BLOCK + 1
+
+
+class FrameWriter:
+    """Writes one framed stream, in blocks as Flink does; chunks carry their checksums.
+
+    Parameters
+    ----------
+    write
+        Takes the framed bytes.
+    """
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._pending = bytearray()
+        write(_IDENTIFIER)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append uncompressed bytes."""
+        self._pending += data
+        whole = len(self._pending) // _BLOCK * _BLOCK
+        if whole:
+            self._frame(whole)
+
+    def flush(self) -> None:
+        """End the current chunk: what follows starts a new one, and the stream may end here."""
+        if self._pending:
+            self._frame(len(self._pending))
+
+    def _frame(self, size: int) -> None:
+        with memoryview(self._pending) as view, view[:size] as block:
+            framed = bytes(cramjam.snappy.compress(block))
+        self._write(framed[len(_IDENTIFIER) :])
+        del self._pending[:size]

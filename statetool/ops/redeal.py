@@ -6,12 +6,13 @@ only the key-group prefix and the state id change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.key_groups import prefix_size
@@ -39,7 +40,7 @@ class DealTask:
     Attributes
     ----------
     state_ids
-        New id of each state of the stream's header.
+        New id of each state of the stream's header, -1 for those that are left out.
     old_max, new_max
         Max parallelism.
     formula
@@ -141,9 +142,12 @@ class _Dealer:
             self.hasher = KeyHasher(header.key, hash_code)
 
     def deal(self, batch: EntryBatch) -> PackedRun | None:
+        state = self.state_ids[batch.state]
+        if (state < 0).any():
+            batch = batch.take(np.flatnonzero(state >= 0))
+            state = self.state_ids[batch.state]
         if not len(batch):
             return None
-        state = self.state_ids[batch.state]
         group = self.new_groups(batch)
         order = self.sorted(batch, group << 16 | state)
         prefix = self.prefix
@@ -181,18 +185,14 @@ class _Dealer:
         key_heads(batch.data, batch.key, batch.key_end, head)
         order = np.arange(len(batch), dtype=np.int64)
         sort_entries(batch.data, major, head, batch.key, batch.key_end, order, np.empty_like(order))
-        refuse_twins(batch, major, head, order, self.header)
+        refuse_twins(batch, major, head, order, [m.name for m in self.header.states])
         return order
 
 
 def refuse_twins(
-    batch: EntryBatch,
-    major: Int64s,
-    head: np.ndarray[tuple[int], np.dtype[np.uint64]],
-    order: Int64s,
-    header: KeyedHeader,
+    batch: EntryBatch, major: Int64s, head: npt.NDArray[np.uint64], order: Int64s, states: Sequence[str]
 ) -> None:
-    """Refuse two entries of one state with the same key.
+    """Refuse two entries of one state with the same key; ``states`` are the names of the batch's states.
 
     Raises
     ------
@@ -203,5 +203,5 @@ def refuse_twins(
     if twin >= 0:
         at = int(order[twin])
         raise FormatError("a state has two entries with the same key").at(
-            offset=int(batch.key[at]), state=header.states[int(batch.state[at])].name
+            offset=int(batch.key[at]), state=states[int(batch.state[at])]
         )

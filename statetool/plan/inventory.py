@@ -461,6 +461,10 @@ class Inventory:
             found[inventory.label] = inventory
         return found
 
+    def resolve(self, handle: StreamHandle) -> Stream | None:
+        """Return where the bytes of a stream handle are, ``None`` where there are none."""
+        return self._locator.resolve(handle)
+
     def with_uids(self, uids: Iterable[str]) -> Inventory:
         """Return the inventory with names for operators that the snapshot knows by id only."""
         if isinstance(uids, str):

@@ -6,8 +6,8 @@ Field names and tags follow ``MetadataV2V3SerializerBase`` and ``ChannelStateHan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 # ---- streams (1.5.1) ----------------------------------------------------------------------------
@@ -234,3 +234,55 @@ def streams_of(handle: Handle) -> Iterator[ByteStreamHandle | FileHandle | Relat
                 yield from streams_of(s)
         case _:
             return
+
+
+def replace_stream(handle: StreamHandle, change: Callable[[StreamHandle], StreamHandle]) -> StreamHandle:
+    """Return a stream handle with the innermost one changed; ``None`` and empty segments stay as they are."""
+    if isinstance(handle, KeyGroupsHandle):
+        return replace(handle, stream=replace_stream(handle.stream, change))
+    return handle if handle is None or isinstance(handle, EmptySegmentHandle) else change(handle)
+
+
+def replace_keyed(handle: KeyedHandle, change: Callable[[StreamHandle], StreamHandle]) -> KeyedHandle:
+    """Return a keyed handle with every stream in it changed."""
+    match handle:
+        case KeyGroupsHandle():
+            return replace(handle, stream=replace_stream(handle.stream, change))
+        case IncrementalHandle():
+            return replace(
+                handle,
+                meta=replace_stream(handle.meta, change),
+                shared=tuple((name, replace_stream(s, change)) for name, s in handle.shared),
+                private=tuple((name, replace_stream(s, change)) for name, s in handle.private),
+            )
+        case ChangelogHandle():
+            return replace(
+                handle,
+                materialized=tuple(replace_keyed(h, change) for h in handle.materialized),
+                changes=tuple(replace_keyed(h, change) for h in handle.changes),
+            )
+        case ChangesHandle():
+            return replace(handle, streams=tuple((at, replace_stream(s, change)) for at, s in handle.streams))
+    return handle
+
+
+def replace_operator(handle: OperatorHandle, change: Callable[[StreamHandle], StreamHandle]) -> OperatorHandle:
+    """Return an operator state handle with its stream changed.
+
+    One of merged files becomes a plain one where its stream is no segment any more, and nothing where it was empty.
+    """
+    if handle is None:
+        return None
+    stream = replace_stream(handle.stream, change)
+    if isinstance(handle, OperatorStreamHandle):
+        return replace(handle, stream=stream)
+    if stream is None or isinstance(stream, EmptySegmentHandle):
+        return None
+    if isinstance(stream, SegmentHandle):
+        return replace(handle, stream=stream)
+    return OperatorStreamHandle(states=handle.states, stream=stream)
+
+
+def replace_channel(handle: AnyChannelHandle, change: Callable[[StreamHandle], StreamHandle]) -> AnyChannelHandle:
+    """Return a channel handle with its stream changed."""
+    return replace(handle, stream=replace_stream(handle.stream, change))

@@ -1,0 +1,261 @@
+"""Put dealt entries together again: one sorted canonical stream for a target subtask.
+
+Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is merged from its sorted runs on local disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from statetool.errors import FormatError
+from statetool.formats.key_groups import prefix_size
+from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, read_windows
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.writer import GroupJoiner, KeyedStreamWriter
+from statetool.formats.stream import Stream
+from statetool.kernels.codes import OK
+from statetool.kernels.deal import key_heads, pack_groups, sort_entries
+from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
+from statetool.ops.hashing import Bytes
+from statetool.ops.redeal import PackedRun, refuse_twins
+
+MEMORY_BYTES: Final = 128 << 20
+_LEAST_WINDOW: Final = 64 << 10
+_SMALLEST_ENTRY: Final = 9
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A packed run in a file on local disk; ``numbers`` and ``starts`` as in :class:`~statetool.ops.redeal.PackedRun`."""
+
+    path: str
+    offset: int
+    numbers: Int64s
+    starts: Int64s
+
+    def within(self, groups: range) -> StoredRun | None:
+        """Return the part with the key groups of a range, ``None`` where there is none."""
+        low, high = np.searchsorted(self.numbers, (groups.start, groups.stop))
+        if low == high:
+            return None
+        return StoredRun(self.path, self.offset, self.numbers[low:high], self.starts[low : high + 1])
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.starts[-1] - self.starts[0])
+
+    def load(self) -> PackedRun:
+        """Read it into memory."""
+        with open(self.path, "rb") as f:
+            f.seek(self.offset + int(self.starts[0]))
+            raw = f.read(self.size_bytes)
+        return PackedRun(np.frombuffer(raw, dtype=np.uint8), self.numbers, self.starts - self.starts[0])
+
+
+def gather_runs(
+    writer: KeyedStreamWriter,
+    runs: Sequence[StoredRun],
+    groups: range,
+    *,
+    states: Sequence[str],
+    max_parallelism: int,
+    memory_bytes: int = MEMORY_BYTES,
+) -> None:
+    """Append the key groups of a range to a stream, merged from all runs.
+
+    Parameters
+    ----------
+    states
+        Names of the states by id, for messages.
+
+    Raises
+    ------
+    FormatError
+        A state has two entries with the same key.
+    """
+    gatherer = _Gatherer(states, max_parallelism)
+    parts = [part for run in runs if (part := run.within(groups)) is not None]
+    sizes = np.zeros(len(groups), dtype=np.int64)
+    for part in parts:
+        sizes[part.numbers - groups.start] += np.diff(part.starts)
+    for some in _steps(sizes, groups.start, memory_bytes):
+        here = [piece for part in parts if (piece := part.within(some)) is not None]
+        if not here:
+            continue
+        if len(some) == 1 and sum(p.size_bytes for p in here) > memory_bytes:
+            with writer.group(some.start) as append:
+                joiner = GroupJoiner(append, max_parallelism)
+                for batch in gatherer.merged(here, some.start, memory_bytes):
+                    gatherer.join(joiner, batch)
+                joiner.finish()
+        else:
+            batch = gatherer.walked([p.load() for p in here])
+            packed = gatherer.packed(batch, gatherer.order(batch))
+            writer.add_groups(packed.data, packed.numbers, packed.starts)
+
+
+def _steps(sizes: Int64s, start: int, memory_bytes: int) -> Iterator[range]:
+    """Cut key groups into ranges of at most ``memory_bytes``; a larger one stands alone."""
+    first, total = 0, 0
+    for i, size in enumerate(sizes.tolist()):
+        if total and total + size > memory_bytes:
+            yield range(start + first, start + i)
+            first, total = i, 0
+        total += size
+    if len(sizes):
+        yield range(start + first, start + len(sizes))
+
+
+class _Gatherer:
+    def __init__(self, states: Sequence[str], max_parallelism: int) -> None:
+        self.states = tuple(states)
+        self.max_parallelism = max_parallelism
+        self.prefix = prefix_size(max_parallelism)
+
+    def walked(self, runs: Sequence[PackedRun]) -> EntryBatch:
+        """Return the entries of runs, one run after another."""
+        data = runs[0].data if len(runs) == 1 else np.concatenate([r.data for r in runs])
+        bases = np.cumsum([0, *(len(r.data) for r in runs)])
+        starts = np.concatenate([r.starts[:-1] + b for r, b in zip(runs, bases, strict=False)])
+        ends = np.concatenate([r.starts[1:] + b for r, b in zip(runs, bases, strict=False)])
+        numbers = np.concatenate([r.numbers for r in runs])
+        cursor = np.array([0, -1, 0], dtype=np.int64)
+        pieces = []
+        while True:
+            left = len(data) - max(int(cursor[1]), 0)
+            outs = [np.empty(min(left // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
+            code, n, at = walk(data, starts, ends, numbers, self.prefix, len(self.states), cursor, len(data), *outs)
+            pieces.append([o[:n] for o in outs])
+            if code == OK:
+                break
+            if code != FULL:
+                raise FormatError(f"spilled entries were damaged: {WALK_MESSAGES[int(code)]}").at(offset=int(at))
+        return _batch(data, [np.concatenate(c) for c in zip(*pieces, strict=True)])
+
+    def packed(self, batch: EntryBatch, order: Int64s) -> PackedRun:
+        """Return entries as canonical key groups."""
+        size = int((batch.key_end - batch.key + batch.value_end - batch.value).sum())
+        out = np.empty(size + (12 + self.prefix) * len(batch), dtype=np.uint8)
+        numbers = np.empty(len(batch), dtype=np.int64)
+        starts = np.empty(len(batch) + 1, dtype=np.int64)
+        columns = (batch.group, batch.state, batch.key, batch.key_end, batch.value, batch.value_end)
+        written, count = pack_groups(batch.data, order, *columns, self.prefix, out, numbers, starts)
+        starts[count] = written
+        return PackedRun(out[:written], numbers[:count], starts[: count + 1])
+
+    def order(self, batch: EntryBatch) -> Int64s:
+        major = batch.group << 16 | batch.state
+        head = np.empty(len(batch), dtype=np.uint64)
+        key_heads(batch.data, batch.key, batch.key_end, head)
+        order = np.arange(len(batch), dtype=np.int64)
+        sort_entries(batch.data, major, head, batch.key, batch.key_end, order, np.empty_like(order))
+        refuse_twins(batch, major, head, order, self.states)
+        return order
+
+    def join(self, joiner: GroupJoiner, batch: EntryBatch) -> None:
+        """Append entries that follow all before them to a key group that is larger than memory."""
+        order = self.order(batch)
+        packed = self.packed(batch, order)
+        last = int(order[-1])
+        size = batch.key_end[last] - batch.key[last] + batch.value_end[last] - batch.value[last] + 8 + self.prefix
+        joiner.add(
+            packed.data,
+            first_state=int(batch.state.min()),
+            last_state=int(batch.state[last]),
+            last_entry_bytes=int(size),
+        )
+
+    def merged(self, runs: Sequence[StoredRun], number: int, memory_bytes: int) -> Iterator[EntryBatch]:
+        """Merge the sorted runs of one key group: yield batches whose entries all come before those of the next."""
+        window = max(_LEAST_WINDOW, memory_bytes // (2 * len(runs)))
+        layout = StreamLayout(prefix=self.prefix, states=len(self.states), compressed=False)
+        sources = [_Source(_windows(run, number, layout, window)) for run in runs]
+        while sources := [s for s in sources if s.fill()]:
+            bound = min(s.last() for s in sources)
+            yield _joined([s.take(bound) for s in sources])
+
+
+def _windows(run: StoredRun, number: int, layout: StreamLayout, window: int) -> Iterator[EntryBatch]:
+    size = run.offset + int(run.starts[-1])
+    with Stream(file=run.path, start=0, size_bytes=size).open() as f:
+        group = KeyGroupRange(number, run.offset + int(run.starts[0]), run.size_bytes)
+        yield from read_windows(f, group, layout, window=window)
+
+
+class _Source:
+    """One sorted run, a window at a time."""
+
+    def __init__(self, windows: Iterator[EntryBatch]) -> None:
+        self.windows = windows
+        self.batch: EntryBatch | None = None
+        self.at = 0
+
+    def fill(self) -> bool:
+        """Make sure that there is an entry; ``False`` at the end."""
+        while self.batch is None or self.at == len(self.batch):
+            self.batch = next(self.windows, None)
+            self.at = 0
+            if self.batch is None:
+                return False
+        return True
+
+    def entry(self, i: int) -> tuple[int, bytes]:
+        assert self.batch is not None
+        b = self.batch
+        return int(b.state[i]), bytes(b.data[b.key[i] : b.key_end[i]])
+
+    def last(self) -> tuple[int, bytes]:
+        assert self.batch is not None
+        return self.entry(len(self.batch) - 1)
+
+    def take(self, bound: tuple[int, bytes]) -> EntryBatch:
+        """Return the entries up to ``bound``, over the bytes that they lie in alone."""
+        assert self.batch is not None
+        low, high = self.at, len(self.batch)
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle) <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        if low == self.at:
+            return self.batch.take(np.empty(0, dtype=np.int64))
+        taken = self.batch.take(np.arange(self.at, low, dtype=np.int64))
+        self.at = low
+        begin, end = int(taken.key[0]), int(taken.value_end[-1])
+        columns = [taken.key - begin, taken.key_end - begin, taken.value - begin, taken.value_end - begin]
+        return _batch(taken.data[begin:end], [taken.state, taken.group, *columns])
+
+
+def _joined(batches: Iterable[EntryBatch]) -> EntryBatch:
+    """Put batches over buffers of their own into one."""
+    some = [b for b in batches if len(b)]
+    if len(some) == 1:
+        return some[0]
+    bases = np.cumsum([0, *(len(b.data) for b in some)])
+    columns = []
+    for name in ("state", "group", "key", "key_end", "value", "value_end"):
+        shift = name not in ("state", "group")
+        columns.append(
+            np.concatenate([getattr(b, name) + (at if shift else 0) for b, at in zip(some, bases, strict=False)])
+        )
+    return _batch(np.concatenate([b.data for b in some]), columns)
+
+
+def _batch(data: Bytes, columns: Sequence[Int64s]) -> EntryBatch:
+    state, group, key, key_end, value, value_end = columns
+    return EntryBatch(
+        data=data,
+        state=state,
+        group=group,
+        key=key,
+        key_end=key_end,
+        value=value,
+        value_end=value_end,
+        regions=(),
+        file="",
+    )

@@ -1,0 +1,86 @@
+"""One header for the streams of all subtasks: each subtask of a job may have registered its states in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from statetool.errors import UnsupportedError
+from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
+from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.io.output import Output
+from statetool.serializers.snapshot import write_proxied
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedHeader:
+    """The header that new streams get.
+
+    Attributes
+    ----------
+    raw
+        Its bytes: those of the old streams where they all agree.
+    header
+        The same, parsed.
+    state_ids
+        By the bytes of an old header: the new id of each of its states, -1 for those that are left out.
+    """
+
+    raw: bytes
+    header: KeyedHeader
+    state_ids: Mapping[bytes, tuple[int, ...]]
+
+
+def join_headers(headers: Sequence[tuple[bytes, KeyedHeader]], *, without: Collection[str] = ()) -> JoinedHeader:
+    """Return the header of all states of some streams, serializer snapshots byte for byte.
+
+    Parameters
+    ----------
+    headers
+        Bytes and content of each stream's header; at least one.
+    without
+        Names of states to leave out.
+
+    Raises
+    ------
+    UnsupportedError
+        Two streams describe the key or one state differently.
+    """
+    first_raw, first = headers[0]
+    states: dict[str, StateMeta] = {}
+    described: dict[str, bytes] = {}
+    key = _key_bytes(first)
+    for _, header in headers:
+        if _key_bytes(header) != key:
+            raise UnsupportedError("two subtasks describe the key differently", hint=_HINT)
+        for meta in header.states:
+            if meta.name in without:
+                continue
+            found = _state_bytes(meta)
+            states.setdefault(meta.name, meta)
+            if described.setdefault(meta.name, found) != found:
+                raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
+    ids = {name: i for i, name in enumerate(states)}
+    joined = replace(first, compressed=any(h.compressed for _, h in headers), states=tuple(states.values()))
+    same = joined == first and first.version == CURRENT_VERSION
+    raw = first_raw if same else write_keyed_header(joined)
+    return JoinedHeader(
+        raw=raw,
+        header=replace(joined, version=CURRENT_VERSION, size_bytes=len(raw)),
+        state_ids={raw: tuple(ids.get(m.name, -1) for m in header.states) for raw, header in headers},
+    )
+
+
+_HINT = "restore the job with its present parallelism and take a new savepoint, in which all subtasks agree"
+
+
+def _key_bytes(header: KeyedHeader) -> bytes:
+    out = Output()
+    write_proxied(out, header.key)
+    return bytes(out)
+
+
+def _state_bytes(meta: StateMeta) -> bytes:
+    out = Output()
+    write_m6(out, meta)
+    return bytes(out)

@@ -1,0 +1,160 @@
+"""Change max parallelism: keys move to the key groups of the new number, values pass through undecoded.
+
+A key lies in key group ``murmur(hashCode) % max parallelism``. For a divisor of the old number the new key group follows from the old
+one; else keys are hashed, and every one is checked against the key group that it lies in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statetool.errors import OptionError, StatetoolError
+from statetool.formats.key_groups import check_max_parallelism
+from statetool.formats.metadata.handles import streams_of
+from statetool.ops.formulas import HashFormula
+from statetool.ops.jobs import Runner
+from statetool.ops.prove import KeyProof, prove_hashes
+from statetool.ops.rewrite import OperatorRewrite, check_rewrite, joined_header, keyed_splits, rewrite_snapshot
+from statetool.plan.inventory import Inventory, OperatorInventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPlan:
+    """What ``rescale`` does to one operator.
+
+    Attributes
+    ----------
+    keys_move
+        ``no``: there is no keyed state; ``divisor``: the old key group tells the new one; ``hash``: the key type's own hash code;
+        ``formula``: a hash code that lies in user code.
+    formula
+        The formula, as it can be declared.
+    keys_tested, chance
+        Distinct hash codes that it was tested on, and an upper bound of the probability that a wrong one passes.
+    size_bytes
+        Bytes of keyed state that are written again.
+    """
+
+    operator: str
+    operator_id: str
+    old_max_parallelism: int
+    new_max_parallelism: int
+    old_parallelism: int
+    new_parallelism: int
+    keys_move: str
+    formula: str = ""
+    keys_tested: int = 0
+    chance: float = 0.0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RescalePlan:
+    """All operators that change, and how."""
+
+    operators: tuple[OperatorPlan, ...]
+    rewrites: Mapping[str, OperatorRewrite]
+
+
+def plan_rescale(
+    inventory: Inventory,
+    max_parallelism: int | Mapping[str, int],
+    *,
+    parallelism: int | Mapping[str, int] | None = None,
+    hashes: Mapping[str, str] | None = None,
+) -> RescalePlan:
+    """Plan a change of max parallelism; reads keys only where their hash code lies in user code.
+
+    Parameters
+    ----------
+    max_parallelism
+        For all operators, or by uid (or operator id).
+    parallelism
+        Number of subtasks, for all operators or by uid; by default it stays, at most the new max parallelism.
+    hashes
+        How classes hash, by their full names (:mod:`statetool.ops.formulas`), instead of looking for it.
+
+    Raises
+    ------
+    OptionError, UnknownNameError, UnsupportedError
+    """
+    wanted = _by_operator(inventory, max_parallelism)
+    subtasks = {} if parallelism is None else _by_operator(inventory, parallelism)
+    stray = [] if isinstance(parallelism, int) else [i for i in subtasks if i not in wanted]
+    if stray:
+        labels = [_by_id(inventory)[i].label for i in stray]
+        raise OptionError(f"parallelism of {', '.join(labels)} without a max parallelism")
+    declared = HashFormula.declared(hashes or {})
+    plans, rewrites = [], {}
+    for operator_id, number in wanted.items():
+        operator = _by_id(inventory)[operator_id]
+        old = operator.state
+        new = subtasks.get(operator_id, min(old.parallelism, number))
+        check_max_parallelism(number, new)
+        rewrite = OperatorRewrite(max_parallelism=number, parallelism=new)
+        check_rewrite(inventory.metadata, old, rewrite)
+        plan, formula = _plan_operator(operator, rewrite, declared)
+        plans.append(plan)
+        if (number, new) != (old.max_parallelism, old.parallelism):
+            rewrites[operator_id] = OperatorRewrite(max_parallelism=number, parallelism=new, formula=formula)
+    return RescalePlan(tuple(plans), rewrites)
+
+
+def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
+    return {o.state.operator_id: o for o in inventory.operators.values()}
+
+
+def _by_operator(inventory: Inventory, numbers: int | Mapping[str, int]) -> dict[str, int]:
+    if isinstance(numbers, int):
+        return dict.fromkeys(_by_id(inventory), numbers)
+    found: dict[str, int] = {}
+    for name, number in numbers.items():
+        operator_id = inventory.operator(name).state.operator_id
+        if operator_id in found:
+            raise OptionError(f"{name!r} names an operator a second time")
+        found[operator_id] = number
+    return found
+
+
+def _plan_operator(
+    operator: OperatorInventory, rewrite: OperatorRewrite, declared: HashFormula
+) -> tuple[OperatorPlan, HashFormula | None]:
+    old = operator.state
+    joined = joined_header(operator)
+    keys_move, proof = "no", KeyProof()
+    if joined is not None and rewrite.max_parallelism != old.max_parallelism:
+        keys_move = "divisor"
+        if old.max_parallelism % rewrite.max_parallelism:
+            try:
+                proof = prove_hashes(keyed_splits(operator), joined.header.key, declared)
+            except StatetoolError as error:
+                raise error.at(operator=operator.label) from None
+            keys_move = "hash" if proof.formula is None else "formula"
+    size = sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed))
+    plan = OperatorPlan(
+        operator=operator.label,
+        operator_id=old.operator_id,
+        old_max_parallelism=old.max_parallelism,
+        new_max_parallelism=rewrite.max_parallelism,
+        old_parallelism=old.parallelism,
+        new_parallelism=rewrite.parallelism,
+        keys_move=keys_move,
+        formula=str(proof.formula or ""),
+        keys_tested=proof.keys_tested,
+        chance=proof.chance,
+        size_bytes=size,
+    )
+    return plan, proof.formula
+
+
+def run_rescale(
+    inventory: Inventory, target: str, plan: RescalePlan, runner: Runner, *, checkpoint_id: int | None = None
+) -> str:
+    """Write the rescaled snapshot; returns the URI of its metadata file.
+
+    Raises
+    ------
+    TargetExistsError, UnsupportedError, FormatError
+    """
+    return rewrite_snapshot(inventory, target, plan.rewrites, runner, checkpoint_id=checkpoint_id)

@@ -1,0 +1,270 @@
+"""Write a snapshot again with some operators changed and the others as they are.
+
+What :mod:`statetool.ops.rescale`, ``convert`` and ``drop`` have in common: keyed state of changed operators is dealt out again and
+comes out canonical, everything else is carried over byte for byte; two-phase publishing, ``_metadata`` last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
+from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, streams_of
+from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.ops.carry import Carrier
+from statetool.ops.formulas import HashFormula
+from statetool.ops.headers import JoinedHeader, join_headers
+from statetool.ops.jobs import CANONICAL_TAG, KeyedJob, Runner
+from statetool.ops.redeal import DealTask, parse_header
+from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.splits import KeyedSplit, TableSpec, plan_keyed
+from statetool.types.options import ReadOptions
+from statetool.write.publish import Publication, StagedFile, Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRewrite:
+    """What one operator becomes.
+
+    Attributes
+    ----------
+    formula
+        How its keys hash, where that is needed and their serializer does not know.
+    without
+        Names of states to leave out.
+    """
+
+    max_parallelism: int
+    parallelism: int
+    formula: HashFormula | None = None
+    without: frozenset[str] = frozenset()
+
+
+def keyed_splits(operator: OperatorInventory) -> list[KeyedSplit]:
+    """Plan the splits of all keyed state of an operator.
+
+    Raises
+    ------
+    UnsupportedError
+        Keyed state of a kind that cannot be read.
+    """
+    spec = TableSpec(
+        operator=operator.label,
+        table="state",
+        states=(),
+        options=ReadOptions(),
+        max_parallelism=operator.state.max_parallelism,
+    )
+    planned = plan_keyed(operator, spec, groups=None)
+    covered = {part.subtask for part in operator.keyed_parts}
+    for s in operator.state.subtasks:
+        if s.managed_keyed is not None and s.index not in covered:
+            raise UnsupportedError(
+                f"keyed state of kind {type(s.managed_keyed).__name__} cannot be rewritten",
+                hint="take a canonical savepoint of the job (flink savepoint --type canonical) and use that",
+            ).at(operator=operator.label)
+    return planned
+
+
+def joined_header(operator: OperatorInventory, *, without: Iterable[str] = ()) -> JoinedHeader | None:
+    """Return the header of an operator's new keyed streams, ``None`` where it has no keyed state.
+
+    Raises
+    ------
+    UnsupportedError
+        Two subtasks describe a state differently.
+    """
+    raws: dict[bytes, int] = {}
+    for part in operator.keyed_parts:
+        end = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
+        with part.stream.open() as f:
+            raws.setdefault(bytes(f.read_at(0, end)), part.stream.start)
+    if not raws:
+        return None
+    try:
+        return join_headers([(raw, parse_header(raw, base)) for raw, base in raws.items()], without=frozenset(without))
+    except StatetoolError as error:
+        raise error.at(operator=operator.label) from None
+
+
+def keyed_job(operator: OperatorInventory, rewrite: OperatorRewrite) -> KeyedJob | None:
+    """Plan the rewriting of an operator's keyed state, ``None`` where it has none.
+
+    Raises
+    ------
+    UnsupportedError
+        It cannot be read, or its subtasks do not agree.
+    """
+    joined = joined_header(operator, without=rewrite.without)
+    if joined is None:
+        return None
+    tasks = []
+    for split in keyed_splits(operator):
+        with split.stream.open() as f:
+            raw = bytes(f.read_at(0, split.header_bytes))
+        tasks.append(
+            DealTask(
+                split=split,
+                state_ids=joined.state_ids[raw],
+                old_max=operator.state.max_parallelism,
+                new_max=rewrite.max_parallelism,
+                formula=rewrite.formula,
+            )
+        )
+    return KeyedJob(
+        operator=operator.label,
+        tasks=tuple(tasks),
+        header=joined.raw,
+        states=tuple(m.name for m in joined.header.states),
+        compressed=joined.header.compressed,
+        max_parallelism=rewrite.max_parallelism,
+        parallelism=rewrite.parallelism,
+    )
+
+
+def check_rewrite(metadata: SnapshotMetadata, operator: OperatorState, rewrite: OperatorRewrite) -> None:
+    """Refuse what cannot be right under new key groups or subtasks.
+
+    Raises
+    ------
+    UnsupportedError
+        In-flight data, raw keyed state, or finished subtasks where key groups or subtasks change.
+    """
+    same = (rewrite.max_parallelism, rewrite.parallelism) == (operator.max_parallelism, operator.parallelism)
+    if same:
+        return
+    label = operator.uid or operator.operator_id
+    stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
+    for other in metadata.operators:
+        if any(s.input_channels or s.output_channels for s in other.subtasks):
+            raise UnsupportedError(
+                "the checkpoint is unaligned: records in flight were dealt to the old key groups", hint=stops
+            ).at(operator=other.uid or other.operator_id)
+    for s in operator.subtasks:
+        if s.finished:
+            raise UnsupportedError(
+                f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
+            ).at(operator=label)
+        raw = s.raw_keyed
+        if raw is not None and not (isinstance(raw, KeyGroupsHandle) and all(o < 0 for o in raw.offsets)):
+            raise UnsupportedError(
+                "raw keyed state (timers on heap beside RocksDB, or what an operator writes itself) has its own bytes for each "
+                "key group",
+                hint="take a canonical savepoint of the job (flink savepoint --type canonical), in which timers are managed",
+            ).at(operator=label)
+
+
+def rewrite_snapshot(
+    inventory: Inventory,
+    target: str,
+    rewrites: Mapping[str, OperatorRewrite],
+    runner: Runner,
+    *,
+    metadata: SnapshotMetadata | None = None,
+    checkpoint_id: int | None = None,
+) -> str:
+    """Write a snapshot again.
+
+    Parameters
+    ----------
+    target
+        Directory of the new snapshot, which must not exist.
+    rewrites
+        What becomes of operators, by operator id; those that are not named are carried over.
+    metadata
+        The snapshot's metadata where that has been changed (operators left out, other uids) instead of what was read; ids
+        are those of before.
+    checkpoint_id
+        The new snapshot's id, by default that of the old one.
+
+    Returns
+    -------
+    str
+        URI of the new metadata file.
+
+    Raises
+    ------
+    TargetExistsError, UnsupportedError, FormatError
+    """
+    metadata = metadata or inventory.metadata
+    by_id = {o.state.operator_id: o for o in inventory.operators.values()}
+    for state in metadata.operators:
+        if state.operator_id in rewrites:
+            check_rewrite(metadata, state, rewrites[state.operator_id])
+    jobs = {i: keyed_job(by_id[i], r) for i, r in rewrites.items()}
+    with Publication(target) as publication:
+        staging = publication.staging
+        carrier = Carrier(inventory.resolve)
+        rest = [_without_keyed(o) if jobs.get(o.operator_id) else o for o in metadata.operators]
+        carrier.copy(rest, lambda streams: runner.copy_all(streams, staging))
+        staged = list(carrier.staged.values())
+        operators = []
+        for state in map(carrier.carried, rest):
+            if state.operator_id in rewrites:
+                state, files = _rewritten(state, rewrites[state.operator_id], jobs[state.operator_id], runner, staging)
+                staged += files
+            operators.append(state)
+        changed = replace(
+            metadata,
+            operators=tuple(operators),
+            checkpoint_id=metadata.checkpoint_id if checkpoint_id is None else checkpoint_id,
+        )
+        return publication.commit(write_metadata(_with_properties(metadata, changed)), staged)
+
+
+def _without_keyed(operator: OperatorState) -> OperatorState:
+    return replace(operator, subtasks=tuple(replace(s, managed_keyed=None) for s in operator.subtasks))
+
+
+def _rewritten(
+    state: OperatorState, rewrite: OperatorRewrite, job: KeyedJob | None, runner: Runner, staging: Staging
+) -> tuple[OperatorState, list[StagedFile]]:
+    kept = {s.index: s for s in state.subtasks}
+    lost = [i for i in kept if i >= rewrite.parallelism and _holds_something(kept[i])]
+    if lost:
+        raise UnsupportedError(
+            f"operator state of {len(lost)} subtasks that are too many for parallelism {rewrite.parallelism}"
+        ).at(operator=state.uid or state.operator_id)
+    kept = {i: s for i, s in kept.items() if i < rewrite.parallelism}
+    files: list[StagedFile] = []
+    same = (rewrite.max_parallelism, rewrite.parallelism) == (state.max_parallelism, state.parallelism)
+    if job is not None:
+        for new in runner.run(job, staging):
+            subtask = kept.get(new.subtask, SubtaskState(index=new.subtask))
+            # Where key groups changed there is none that says anything (check_rewrite).
+            raw = subtask.raw_keyed if same else None
+            kept[new.subtask] = replace(subtask, managed_keyed=new.handle(job), raw_keyed=raw)
+            if new.file is not None:
+                files.append(new.file)
+        if len({*range(rewrite.parallelism)} - kept.keys()):
+            raise FormatError("a subtask is missing after the rewrite").at(operator=job.operator)
+    changed = replace(
+        state,
+        parallelism=rewrite.parallelism,
+        max_parallelism=rewrite.max_parallelism,
+        subtasks=tuple(kept[i] for i in sorted(kept)),
+    )
+    return changed, files
+
+
+def _holds_something(s: SubtaskState) -> bool:
+    handles = (s.managed_operator, s.raw_operator, *s.input_channels, *s.output_channels)
+    return any(True for h in handles for _ in streams_of(h))
+
+
+def _with_properties(old: SnapshotMetadata, new: SnapshotMetadata) -> SnapshotMetadata:
+    """Call the new snapshot a savepoint, native where some state is still in a backend's own format; one that was canonical
+    before keeps its properties."""
+    if new.version < 4 or not (_native(old) or _native(new)):
+        return new
+    return replace(new, properties=savepoint_properties("native" if _native(new) else "canonical"))
+
+
+def _native(metadata: SnapshotMetadata) -> bool:
+    return any(_is_native(s.managed_keyed) for o in metadata.operators for s in o.subtasks)
+
+
+def _is_native(handle: KeyedHandle) -> bool:
+    return handle is not None and not (isinstance(handle, KeyGroupsHandle) and handle.tag == CANONICAL_TAG)
