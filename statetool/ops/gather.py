@@ -5,7 +5,7 @@ Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, read_windows
-from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, open_large
+from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.formats.keyed.writer import GroupJoiner, KeyedStreamWriter
 from statetool.formats.stream import Stream
 from statetool.kernels.codes import OK
@@ -176,14 +176,16 @@ class _Gatherer:
         sources = [_Source(_windows(run, number, layout, window)) for run in runs]
         while sources := [s for s in sources if s.fill()]:
             bound = min(s.last() for s in sources)
-            yield _joined([s.take(bound) for s in sources])
+            taken = [part for s in sources if (part := s.take(bound)) is not None]
+            yield concat(taken)
 
 
 def _windows(run: StoredRun, number: int, layout: StreamLayout, window: int) -> Iterator[EntryBatch]:
     size = run.offset + int(run.starts[-1])
     with Stream(file=run.path, start=0, size_bytes=size).open() as f:
         group = KeyGroupRange(number, run.offset + int(run.starts[0]), run.size_bytes)
-        yield from read_windows(f, group, layout, window=window)
+        with open_large(f, group, layout) as large:
+            yield from large.windows(window)
 
 
 class _Source:
@@ -212,7 +214,7 @@ class _Source:
         assert self.batch is not None
         return self.entry(len(self.batch) - 1)
 
-    def take(self, bound: tuple[int, bytes]) -> EntryBatch:
+    def take(self, bound: tuple[int, bytes]) -> EntryBatch | None:
         """Return the entries up to ``bound``, over the bytes that they lie in alone."""
         assert self.batch is not None
         low, high = self.at, len(self.batch)
@@ -222,28 +224,9 @@ class _Source:
                 low = middle + 1
             else:
                 high = middle
-        if low == self.at:
-            return self.batch.take(np.empty(0, dtype=np.int64))
-        taken = self.batch.take(np.arange(self.at, low, dtype=np.int64))
+        taken = self.batch.span(self.at, low) if low > self.at else None
         self.at = low
-        begin, end = int(taken.key[0]), int(taken.value_end[-1])
-        columns = [taken.key - begin, taken.key_end - begin, taken.value - begin, taken.value_end - begin]
-        return _batch(taken.data[begin:end], [taken.state, taken.group, *columns])
-
-
-def _joined(batches: Iterable[EntryBatch]) -> EntryBatch:
-    """Put batches over buffers of their own into one."""
-    some = [b for b in batches if len(b)]
-    if len(some) == 1:
-        return some[0]
-    bases = np.cumsum([0, *(len(b.data) for b in some)])
-    columns = []
-    for name in ("state", "group", "key", "key_end", "value", "value_end"):
-        shift = name not in ("state", "group")
-        columns.append(
-            np.concatenate([getattr(b, name) + (at if shift else 0) for b, at in zip(some, bases, strict=False)])
-        )
-    return _batch(np.concatenate([b.data for b in some]), columns)
+        return taken
 
 
 def _batch(data: Bytes, columns: Sequence[Int64s]) -> EntryBatch:

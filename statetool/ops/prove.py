@@ -29,8 +29,7 @@ from statetool.ops.formulas import (
     user_classes,
 )
 from statetool.ops.hashing import KeyHasher, decode_key, distinct
-from statetool.ops.redeal import key_starts, parse_header, read_split_entries
-from statetool.plan.splits import KeyedSplit
+from statetool.ops.sources import SourceSplit, key_starts, read_split_entries, split_header
 from statetool.serializers.base import Serializer
 
 MOST_CHANCE: Final = 1e-9
@@ -63,7 +62,7 @@ class Sample:
     max_parallelism: int
 
 
-def prove_hashes(splits: Sequence[KeyedSplit], key: Serializer, declared: HashFormula) -> KeyProof:
+def prove_hashes(splits: Sequence[SourceSplit], key: Serializer, declared: HashFormula) -> KeyProof:
     """Find how the keys of an operator hash.
 
     Parameters
@@ -101,7 +100,7 @@ def prove_hashes(splits: Sequence[KeyedSplit], key: Serializer, declared: HashFo
     return search.run(_declare(splits, classes))
 
 
-def sample_keys(splits: Sequence[KeyedSplit], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:
+def sample_keys(splits: Sequence[SourceSplit], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:
     """Return distinct keys of an operator; all of them where they are few.
 
     Raises
@@ -125,22 +124,21 @@ def sample_keys(splits: Sequence[KeyedSplit], key: Serializer, *, most: int = _M
     return Sample(list(found.values()), [group for group, _ in found], max_parallelism)
 
 
-def _keys(split: KeyedSplit, hasher: KeyHasher) -> Iterator[tuple[Any, int, bytes]]:
-    with split.stream.open() as f:
-        header = parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
-        for batch in read_split_entries(f, split, header, _SAMPLE_BYTES):
-            try:
-                start = key_starts(batch, header)
-                end = hasher.ends(batch.data, start, batch.key_end)
-                _, first = distinct(batch.data, start, end, batch.group)
-                for i in first.tolist():
-                    a, b = int(start[i]), int(end[i])
-                    yield decode_key(hasher.key, batch.data, a, b), int(batch.group[i]), bytes(batch.data[a:b])
-            except StatetoolError as error:
-                raise batch.locate(error) from None
+def _keys(split: SourceSplit, hasher: KeyHasher) -> Iterator[tuple[Any, int, bytes]]:
+    _, header = split_header(split)
+    for batch in read_split_entries(split, header, _SAMPLE_BYTES):
+        try:
+            start = key_starts(batch, header)
+            end = hasher.ends(batch.data, start, batch.key_end)
+            _, first = distinct(batch.data, start, end, batch.group)
+            for i in first.tolist():
+                a, b = int(start[i]), int(end[i])
+                yield decode_key(hasher.key, batch.data, a, b), int(batch.group[i]), bytes(batch.data[a:b])
+        except StatetoolError as error:
+            raise batch.locate(error) from None
 
 
-def _declare(splits: Sequence[KeyedSplit], classes: dict[str, Serializer]) -> str:
+def _declare(splits: Sequence[SourceSplit], classes: dict[str, Serializer]) -> str:
     """Say what the user can do."""
     name, serializer = next(iter(classes.items()))
     fields = ", ".join(class_fields(serializer))

@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, batches_of, is_larger, read_entries, read_windows
-from statetool.formats.keyed.entries import EntryBatch
-from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.state_meta import PRIORITY_QUEUE
-from statetool.formats.stream import OpenStream
-from statetool.io.cursor import Cursor
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.deal import find_twins, key_heads, pack_groups, sort_entries
 from statetool.ops.formulas import HashFormula, formula_hash
-from statetool.ops.hashing import Bytes, Int64s, KeyHasher, distinct, key_groups_of
-from statetool.plan.splits import KeyedSplit
-
-BATCH_BYTES: Final = 32 << 20
-#: Bytes in front of the key of a timer: its timestamp.
-_TIMESTAMP: Final = 8
-_COMPRESSED_SHARE: Final = 4
+from statetool.ops.hashing import Bytes, KeyHasher, distinct, key_groups_of
+from statetool.ops.sources import BATCH_BYTES, SourceSplit, key_starts, read_split_entries, split_header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +36,7 @@ class DealTask:
         How keys hash where their own serializer does not know; ``None`` there or where no hash is needed.
     """
 
-    split: KeyedSplit
+    split: SourceSplit
     state_ids: tuple[int, ...]
     old_max: int
     new_max: int
@@ -84,48 +73,17 @@ def deal_split(task: DealTask) -> Iterator[PackedRun]:
     """
     split = task.split
     try:
-        with split.stream.open() as f:
-            header = parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
-            dealer = _Dealer(task, header)
-            for batch in read_split_entries(f, split, header, task.batch_bytes):
-                try:
-                    run = dealer.deal(batch)
-                except StatetoolError as error:
-                    raise batch.locate(error) from None
-                if run is not None:
-                    yield run
+        _, header = split_header(split)
+        dealer = _Dealer(task, header)
+        for batch in read_split_entries(split, header, task.batch_bytes):
+            try:
+                run = dealer.deal(batch)
+            except StatetoolError as error:
+                raise batch.locate(error) from None
+            if run is not None:
+                yield run
     except StatetoolError as error:
         raise error.at(operator=split.spec.operator, file=split.stream.file) from None
-
-
-def read_split_entries(
-    f: OpenStream, split: KeyedSplit, header: KeyedHeader, batch_bytes: int = BATCH_BYTES
-) -> Iterator[EntryBatch]:
-    """Read a split in batches of about ``batch_bytes``; a larger key group comes in windows."""
-    layout = StreamLayout(
-        prefix=prefix_size(split.spec.max_parallelism),
-        states=len(header.states),
-        compressed=header.compressed,
-        heap=header if split.heap else None,
-    )
-    limit = batch_bytes // _COMPRESSED_SHARE if header.compressed else batch_bytes
-    for groups in batches_of(split.key_groups, limit=limit):
-        if layout.heap is None and len(groups) == 1 and is_larger(f, groups[0], layout, batch_bytes):
-            yield from read_windows(f, groups[0], layout, window=batch_bytes)
-        else:
-            yield read_entries(f, groups, layout)
-
-
-@lru_cache(maxsize=64)
-def parse_header(raw: bytes, base: int) -> KeyedHeader:
-    """Parse the header of a keyed stream, once for all splits of it."""
-    return read_keyed_header(Cursor(raw, base=base), end=len(raw))
-
-
-def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:
-    """Return where the key starts in each entry: in timers it is behind their timestamp."""
-    timers = np.array([m.backend_type == PRIORITY_QUEUE for m in header.states], dtype=np.bool_)
-    return batch.key + np.where(timers[batch.state], _TIMESTAMP, 0)
 
 
 class _Dealer:

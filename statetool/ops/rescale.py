@@ -15,7 +15,8 @@ from statetool.formats.metadata.handles import streams_of
 from statetool.ops.formulas import HashFormula
 from statetool.ops.jobs import Runner
 from statetool.ops.prove import KeyProof, prove_hashes
-from statetool.ops.rewrite import OperatorRewrite, check_rewrite, joined_header, keyed_splits, rewrite_snapshot
+from statetool.ops.rewrite import OperatorRewrite, check_rewrite, rewrite_snapshot
+from statetool.ops.sources import joined_header, keyed_splits
 from statetool.plan.inventory import Inventory, OperatorInventory
 
 

@@ -6,21 +6,19 @@ comes out canonical, everything else is carried over byte for byte; two-phase pu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from statetool.errors import FormatError, StatetoolError, UnsupportedError
+from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, streams_of
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.ops.carry import Carrier
 from statetool.ops.formulas import HashFormula
-from statetool.ops.headers import JoinedHeader, join_headers
 from statetool.ops.jobs import CANONICAL_TAG, KeyedJob, Runner
-from statetool.ops.redeal import DealTask, parse_header
+from statetool.ops.redeal import DealTask
+from statetool.ops.sources import joined_header, keyed_splits, split_header
 from statetool.plan.inventory import Inventory, OperatorInventory
-from statetool.plan.splits import KeyedSplit, TableSpec, plan_keyed
-from statetool.types.options import ReadOptions
 from statetool.write.publish import Publication, StagedFile, Staging
 
 
@@ -42,53 +40,6 @@ class OperatorRewrite:
     without: frozenset[str] = frozenset()
 
 
-def keyed_splits(operator: OperatorInventory) -> list[KeyedSplit]:
-    """Plan the splits of all keyed state of an operator.
-
-    Raises
-    ------
-    UnsupportedError
-        Keyed state of a kind that cannot be read.
-    """
-    spec = TableSpec(
-        operator=operator.label,
-        table="state",
-        states=(),
-        options=ReadOptions(),
-        max_parallelism=operator.state.max_parallelism,
-    )
-    planned = plan_keyed(operator, spec, groups=None)
-    covered = {part.subtask for part in operator.keyed_parts}
-    for s in operator.state.subtasks:
-        if s.managed_keyed is not None and s.index not in covered:
-            raise UnsupportedError(
-                f"keyed state of kind {type(s.managed_keyed).__name__} cannot be rewritten",
-                hint="take a canonical savepoint of the job (flink savepoint --type canonical) and use that",
-            ).at(operator=operator.label)
-    return planned
-
-
-def joined_header(operator: OperatorInventory, *, without: Iterable[str] = ()) -> JoinedHeader | None:
-    """Return the header of an operator's new keyed streams, ``None`` where it has no keyed state.
-
-    Raises
-    ------
-    UnsupportedError
-        Two subtasks describe a state differently.
-    """
-    raws: dict[bytes, int] = {}
-    for part in operator.keyed_parts:
-        end = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
-        with part.stream.open() as f:
-            raws.setdefault(bytes(f.read_at(0, end)), part.stream.start)
-    if not raws:
-        return None
-    try:
-        return join_headers([(raw, parse_header(raw, base)) for raw, base in raws.items()], without=frozenset(without))
-    except StatetoolError as error:
-        raise error.at(operator=operator.label) from None
-
-
 def keyed_job(operator: OperatorInventory, rewrite: OperatorRewrite) -> KeyedJob | None:
     """Plan the rewriting of an operator's keyed state, ``None`` where it has none.
 
@@ -102,8 +53,7 @@ def keyed_job(operator: OperatorInventory, rewrite: OperatorRewrite) -> KeyedJob
         return None
     tasks = []
     for split in keyed_splits(operator):
-        with split.stream.open() as f:
-            raw = bytes(f.read_at(0, split.header_bytes))
+        raw, _ = split_header(split)
         tasks.append(
             DealTask(
                 split=split,

@@ -1,0 +1,139 @@
+"""The keyed state of an operator as entries, whatever backend wrote it: canonical and heap streams, RocksDB databases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from statetool.errors import StatetoolError, UnsupportedError
+from statetool.formats.key_groups import prefix_size
+from statetool.formats.keyed.canonical import StreamLayout, batches_of, is_larger, open_large, read_entries
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.native import read_native
+from statetool.formats.state_meta import PRIORITY_QUEUE
+from statetool.formats.stream import Stream
+from statetool.io.cursor import Cursor
+from statetool.ops.headers import JoinedHeader, join_headers
+from statetool.plan.inventory import OperatorInventory
+from statetool.plan.splits import KeyedSplit, NativeSplit, TableSpec, plan_keyed, plan_native
+from statetool.types.options import ReadOptions
+
+SourceSplit: TypeAlias = KeyedSplit | NativeSplit
+BATCH_BYTES: Final = 32 << 20
+#: Bytes in front of the key of a timer: its timestamp.
+_TIMESTAMP: Final = 8
+#: Compressed bytes are read a fraction at a time.
+_COMPRESSED_SHARE: Final = 4
+
+
+def keyed_splits(operator: OperatorInventory) -> list[SourceSplit]:
+    """Plan the splits of all keyed state of an operator.
+
+    Raises
+    ------
+    UnsupportedError
+        Keyed state of a kind that cannot be read.
+    """
+    spec = TableSpec(
+        operator=operator.label,
+        table="state",
+        states=(),
+        options=ReadOptions(),
+        max_parallelism=operator.state.max_parallelism,
+    )
+    planned: list[SourceSplit] = [
+        *plan_keyed(operator, spec, groups=None),
+        *plan_native(operator, spec, groups=None),
+    ]
+    covered = {p.subtask for p in operator.keyed_parts} | {p.subtask for p in operator.native_parts}
+    for s in operator.state.subtasks:
+        if s.managed_keyed is not None and s.index not in covered:
+            raise UnsupportedError(
+                f"keyed state of kind {type(s.managed_keyed).__name__} cannot be rewritten",
+                hint="take a canonical savepoint of the job (flink savepoint --type canonical) and use that",
+            ).at(operator=operator.label)
+    return planned
+
+
+def joined_header(operator: OperatorInventory, *, without: Collection[str] = ()) -> JoinedHeader | None:
+    """Return the header of an operator's new keyed streams, ``None`` where it has no keyed state.
+
+    Raises
+    ------
+    UnsupportedError
+        Two subtasks describe a state differently.
+    """
+    places = [
+        (part.stream, min((o for o in part.offsets if o > 0), default=part.stream.size_bytes))
+        for part in operator.keyed_parts
+    ]
+    places += [(part.meta, part.meta.size_bytes) for part in operator.native_parts]
+    headers: dict[bytes, KeyedHeader] = {}
+    try:
+        for stream, end in places:
+            raw = _header_bytes(stream, end)
+            headers.setdefault(raw, _parse(raw, stream.start))
+        return join_headers(list(headers.items()), without=without) if headers else None
+    except StatetoolError as error:
+        raise error.at(operator=operator.label) from None
+
+
+def split_header(split: SourceSplit) -> tuple[bytes, KeyedHeader]:
+    """Return the header of a split's stream: its bytes and what they say.
+
+    Raises
+    ------
+    FormatError
+        Damaged.
+    """
+    end = split.header_bytes if isinstance(split, KeyedSplit) else split.stream.size_bytes
+    raw = _header_bytes(split.stream, end)
+    return raw, _parse(raw, split.stream.start)
+
+
+def _header_bytes(stream: Stream, end: int) -> bytes:
+    with stream.open() as f:
+        return bytes(f.read_at(0, end))
+
+
+@lru_cache(maxsize=64)
+def _parse(raw: bytes, base: int) -> KeyedHeader:
+    """Parse a header, once for all splits of its stream."""
+    return read_keyed_header(Cursor(raw, base=base), end=len(raw))
+
+
+def read_split_entries(split: SourceSplit, header: KeyedHeader, batch_bytes: int = BATCH_BYTES) -> Iterator[EntryBatch]:
+    """Read a split in batches of about ``batch_bytes``; a larger key group comes in windows.
+
+    Raises
+    ------
+    FormatError
+        Damaged bytes; with file, offset and key group.
+    """
+    prefix = prefix_size(split.spec.max_parallelism)
+    if isinstance(split, NativeSplit):
+        names = [m.name for m in header.states]
+        yield from read_native(
+            split.files, header, names, split.key_groups, prefix=prefix, whole_keys=False, batch_bytes=batch_bytes
+        )
+        return
+    heap = header if split.heap else None
+    layout = StreamLayout(prefix=prefix, states=len(header.states), compressed=header.compressed, heap=heap)
+    limit = batch_bytes // _COMPRESSED_SHARE if header.compressed else batch_bytes
+    with split.stream.open() as f:
+        for groups in batches_of(split.key_groups, limit=limit):
+            if heap is None and len(groups) == 1 and is_larger(f, groups[0], layout, batch_bytes):
+                with open_large(f, groups[0], layout) as large:
+                    yield from large.windows(batch_bytes)
+            else:
+                yield read_entries(f, groups, layout)
+
+
+def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:
+    """Return where the key starts in each entry: in timers it is behind their timestamp."""
+    timers = np.array([m.backend_type == PRIORITY_QUEUE for m in header.states], dtype=np.bool_)
+    return batch.key + np.where(timers[batch.state], _TIMESTAMP, 0)
