@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError
 
+#: Schemes of Flink's and Hadoop's file systems that fsspec knows by another name.
+_FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
+
 
 @dataclass(slots=True)
 class ByteCounter:
@@ -66,11 +69,12 @@ def file_system(uri: str) -> tuple[Any, str]:
     """
     import fsspec
 
+    scheme, separator, rest = uri.partition("://")
     try:
-        fs, path = fsspec.core.url_to_fs(uri)
+        fs, path = fsspec.core.url_to_fs(_FSSPEC_SCHEMES.get(scheme, scheme) + separator + rest)
     except ImportError as e:
         raise MissingDependencyError(
-            f"no package for {uri.partition(':')[0]}:// is installed: {e}",
+            f"no package for {scheme}:// is installed: {e}",
             hint="install the fsspec implementation for it, e.g. s3fs, gcsfs or adlfs",
         ) from e
     except ValueError as e:
