@@ -42,6 +42,7 @@ from statetool.formats.keyed.canonical import (
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.raw_timers import read_raw_header, read_raw_timers
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
@@ -51,11 +52,13 @@ from statetool.plan.splits import (
     KeyedSplit,
     NativeSplit,
     OperatorSplit,
+    RawSplit,
     Split,
     TableSpec,
     plan_keyed,
     plan_native,
     plan_operator_state,
+    plan_raw_timers,
 )
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
@@ -144,7 +147,8 @@ def scan_table(
         return TableScan(schema=schema, splits=())
     keyed = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes)
     native = plan_native(operator, spec, groups=groups, target_bytes=split_bytes)
-    return TableScan(schema=schema, splits=(*keyed, *native))
+    raw = plan_raw_timers(operator, spec, groups=groups, target_bytes=split_bytes) if spec.table == "timers" else []
+    return TableScan(schema=schema, splits=(*keyed, *native, *raw))
 
 
 def _resolve(options: ReadOptions) -> ReadOptions:
@@ -306,6 +310,9 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
         if isinstance(split, NativeSplit):
             yield from _read_native(split)
             return
+        if isinstance(split, RawSplit):
+            yield from _read_raw_timers(split)
+            return
         with split.stream.open() as f:
             yield from _read_keyed(f, split)
     except StatetoolError as error:
@@ -336,6 +343,24 @@ def _read_native(split: NativeSplit) -> Iterator[pa.RecordBatch]:
     whole_keys = spec.table == "keyed_state"
     for batch in read_native(split.files, header, spec.states, split.key_groups, prefix=prefix, whole_keys=whole_keys):
         yield from _rows(batch, table, spec)
+
+
+def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
+    spec = split.spec
+    key = None
+    if split.managed is not None:
+        stream, size = split.managed
+        with stream.open() as managed:
+            key = _parse_header(bytes(managed.read_at(0, size)), stream.start).key
+    with split.stream.open() as f:
+        first = split.key_groups[0]
+        base = split.stream.start + first.offset
+        header = read_raw_header(f.read_at(first.offset, first.size_bytes), base=base, key=key)
+        if header is None:
+            return
+        table = KeyedTable(header, spec.states, spec.options, spec.keys)
+        for batch in read_raw_timers(f, split.key_groups, header):
+            yield from _rows(batch, table, spec)
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:

@@ -14,6 +14,7 @@ from typing import Literal
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
 from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
 from statetool.formats.metadata.handles import (
     ChangelogHandle,
@@ -55,6 +56,15 @@ class NativePart:
     key_groups: range
     meta: Stream
     files: DatabaseFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawPart:
+    """Raw keyed state of one subtask: ``(key group, offset, bytes)`` of what was written."""
+
+    subtask: int
+    groups: tuple[tuple[int, int, int], ...]
+    stream: Stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +209,40 @@ class OperatorInventory:
             files=DatabaseFiles(name=meta.file, files=files),
         )
 
+    @cached_property
+    def raw_parts(self) -> tuple[RawPart, ...]:
+        """Raw keyed state that timers are kept in, by subtask; parts without a timer service are left out."""
+        parts = []
+        for subtask in self.state.subtasks:
+            handle = subtask.raw_keyed
+            if not isinstance(handle, KeyGroupsHandle):
+                continue
+            stream = self._stream_of(handle.stream)
+            groups = tuple(raw_group_sizes(handle.start, handle.offsets, stream))
+            part = RawPart(subtask=subtask.index, groups=groups, stream=stream)
+            if groups and self.raw_header(part) is not None:
+                parts.append(part)
+        return tuple(parts)
+
+    def raw_header(self, part: RawPart) -> KeyedHeader | None:
+        """Read which timers a part holds, ``None`` where they are none or it is the operator's own raw state."""
+        _, offset, size = part.groups[0]
+        place = self.managed_header_place
+        known = self._read_keyed(*place).key if place is not None else None
+        with part.stream.open() as f:
+            region = f.read_at(offset, size)
+            try:
+                return read_raw_header(region, base=part.stream.start + offset, key=known)
+            except FormatError as error:
+                if not is_versioned(region):
+                    return None
+                raise error.at(file=part.stream.file, operator=self.label) from None
+
+    @cached_property
+    def managed_header_place(self) -> tuple[Stream, int] | None:
+        """Stream and size of one header of managed keyed state."""
+        return next((p for s in self.state.subtasks for p in self._keyed_header_places(s)), None)
+
     def _stream_of(self, handle: StreamHandle) -> Stream:
         stream = self._locator.resolve(handle)
         if stream is None:
@@ -273,6 +317,10 @@ class OperatorInventory:
                 if raw not in seen:
                     seen.add(raw)
                     yield self._read_keyed(stream, end)
+        for part in self.raw_parts:
+            header = self.raw_header(part)
+            if header is not None:
+                yield header
 
     def _keyed_header_places(self, subtask: SubtaskState) -> Iterable[tuple[Stream, int]]:
         handle = subtask.managed_keyed
@@ -425,6 +473,23 @@ def key_group_sizes(part: KeyedPart) -> list[tuple[int, int, int]]:
         raise FormatError("two key groups start at the same offset").at(file=part.stream.file)
     end_of = dict(zip(starts, [*starts, part.stream.size_bytes][1:], strict=True))
     return [(part.start + i, o, end_of[o] - o if o > 0 else 0) for i, o in enumerate(part.offsets)]
+
+
+def raw_group_sizes(start: int, offsets: tuple[int, ...], stream: Stream) -> list[tuple[int, int, int]]:
+    """Return ``(key group, offset, bytes)`` of the key groups of raw keyed state that were written.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
+    written = sorted(o for o in offsets if o != -1)
+    if written and (written[0] < 0 or written[-1] > stream.size_bytes or len(set(written)) != len(written)):
+        raise FormatError(
+            f"offsets of key groups from {written[0]} to {written[-1]}, one twice or outside of {stream.size_bytes} bytes"
+        ).at(file=stream.file)
+    end_of = dict(zip(written, [*written, stream.size_bytes][1:], strict=True))
+    return [(start + i, o, end_of[o] - o) for i, o in enumerate(offsets) if o != -1]
 
 
 class Inventory:

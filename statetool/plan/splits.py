@@ -87,7 +87,22 @@ class NativeSplit:
     size_bytes: int
 
 
-Split = KeyedSplit | OperatorSplit | NativeSplit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawSplit:
+    """Raw timers of some key groups; ``managed`` is stream and size of a header of the operator's managed state."""
+
+    spec: TableSpec
+    stream: Stream
+    key_groups: tuple[KeyGroupRange, ...]
+    managed: tuple[Stream, int] | None
+    subtask: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(g.size_bytes for g in self.key_groups)
+
+
+Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit
 
 
 def plan_native(
@@ -115,6 +130,26 @@ def plan_native(
                     key_groups=run,
                     subtask=part.subtask,
                     size_bytes=int(each * len(run)),
+                )
+            )
+    return splits
+
+
+def plan_raw_timers(
+    operator: OperatorInventory, spec: TableSpec, *, groups: frozenset[int] | None, target_bytes: int = TARGET_BYTES
+) -> list[RawSplit]:
+    """Plan the splits of timers in raw keyed state; parameters as for :func:`plan_native`."""
+    splits = []
+    for part in operator.raw_parts:
+        ranges = [KeyGroupRange(*g) for g in part.groups if groups is None or g[0] in groups]
+        for run in _runs(sorted(ranges, key=lambda r: r.offset), target_bytes):
+            splits.append(
+                RawSplit(
+                    spec=spec,
+                    stream=part.stream,
+                    key_groups=tuple(run),
+                    managed=operator.managed_header_place,
+                    subtask=part.subtask,
                 )
             )
     return splits

@@ -122,6 +122,24 @@ def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltBatch(EntryBatch):
+    """Entries whose bytes do not lie in the file as they are in ``data``: a place is told by the key of its entry."""
+
+    def locate(self, error: E) -> E:
+        """Turn the position in ``data`` that an error carries into key and key group."""
+        position = error.where.offset
+        if position is not None:
+            inside = (self.key <= position) & (position <= self.key_end)
+            inside |= (self.value <= position) & (position <= self.value_end)
+            error.where = replace(error.where, offset=None)
+            for i in np.flatnonzero(inside)[:1].tolist():
+                key = bytes(self.data[self.key[i] : self.key_end[i]]).hex()
+                error.where = replace(error.where, region=f"entry with the key {key}")
+                error.at(key_group=int(self.group[i]))
+        return error.at(file=self.file)
+
+
 def locate(error: E, regions: Iterable[Region], file: str) -> E:
     """Turn the position that an error carries as its offset into file, offset and key group."""
     position = error.where.offset

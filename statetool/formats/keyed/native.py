@@ -16,42 +16,21 @@ Follows ``RocksIncrementalSnapshotStrategy`` and ``RocksDBIncrementalRestoreOper
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.databases import DatabaseFiles
-from statetool.formats.keyed.entries import E, EntryBatch
+from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.rocksdb import Database, Slice, open_database
+from statetool.formats.keyed.rocksdb import Slice, open_database
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 
 BATCH_BYTES: Final = 8 << 20
 _LEAST_SLICE: Final = 64 << 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeBatch(EntryBatch):
-    """Entries of a database; a place in it is a column family and a key. ``prefix`` is the size of the key group in keys."""
-
-    header: KeyedHeader
-    prefix: int
-
-    def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into column family, key and key group."""
-        position = error.where.offset
-        if position is not None:
-            inside = (self.key - self.prefix <= position) & (position <= self.key_end)
-            inside |= (self.value <= position) & (position <= self.value_end)
-            for i in np.flatnonzero(inside)[:1].tolist():
-                key = bytes(self.data[self.key[i] : self.key_end[i]]).hex()
-                name = self.header.states[self.state[i]].name
-                error.where = replace(error.where, offset=None, region=f"column family {name!r}, key {key}")
-                error.at(key_group=int(self.group[i]))
-        return error.at(file=self.file)
 
 
 def read_native(
@@ -99,11 +78,11 @@ def read_native(
             for i in wanted
         ]
         if whole_keys:
-            yield from _merged(sources, header, prefix, database)
+            yield from _merged(sources, header.key, prefix, database.name)
         else:
             for source in sources:
                 while (found := source.pull()) is not None:
-                    yield _batch([(source.state, found)], header, prefix, database)
+                    yield _batch([(source.state, found)], prefix, database.name)
 
 
 def _runs(key_groups: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -136,7 +115,7 @@ class _Source:
     def pull(self) -> Slice | None:
         """Read on."""
         found = next(self._slices, None)
-        self.ended = found is None
+        self.ended = found is None or found.final
         return found
 
     def more(self) -> None:
@@ -160,13 +139,13 @@ class _Source:
         return taken
 
 
-def _merged(sources: Sequence[_Source], header: KeyedHeader, prefix: int, database: Database) -> Iterator[EntryBatch]:
+def _merged(sources: Sequence[_Source], key: Serializer, prefix: int, name: str) -> Iterator[EntryBatch]:
     """Yield batches such that all entries of a key are in one of them.
 
     Composite keys sort by key first (no key's bytes start with another key's), so whatever lies before the least of the last
     keys read is complete.
     """
-    key_of = _key_finder(header.key, prefix)
+    key_of = _key_finder(key, prefix)
     while True:
         for source in sources:
             if not source.left and not source.ended:
@@ -175,12 +154,12 @@ def _merged(sources: Sequence[_Source], header: KeyedHeader, prefix: int, databa
         bound = min((key for key, _ in lasts), default=None)
         taken = [part for s in sources for part in s.before(bound)]
         if taken:
-            yield _batch(taken, header, prefix, database)
+            yield _batch(taken, prefix, name)
         elif bound is None:
             return
         else:
-            for key, source in lasts:
-                if key == bound:  # this key, or key group, is larger than a slice
+            for last, source in lasts:
+                if last == bound:  # this key, or key group, is larger than a slice
                     source.more()
 
 
@@ -201,14 +180,14 @@ def _key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
     return found
 
 
-def _batch(parts: Sequence[tuple[int, Slice]], header: KeyedHeader, prefix: int, database: Database) -> EntryBatch:
+def _batch(parts: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
     starts = np.cumsum([0, *(len(s.data) for _, s in parts)])[:-1].tolist()
     data = parts[0][1].data if len(parts) == 1 else np.concatenate([s.data for _, s in parts])
     data.flags.writeable = False
     key = np.concatenate([s.key + at for (_, s), at in zip(parts, starts, strict=True)])
     key_end = np.concatenate([s.key_end + at for (_, s), at in zip(parts, starts, strict=True)])
     group = data[key].astype(np.int64)
-    return NativeBatch(
+    return RebuiltBatch(
         data=data,
         state=np.concatenate([np.full(len(s), state, dtype=np.int64) for state, s in parts]),
         group=group if prefix == 1 else group << 8 | data[key + 1],
@@ -217,7 +196,5 @@ def _batch(parts: Sequence[tuple[int, Slice]], header: KeyedHeader, prefix: int,
         value=key_end,
         value_end=np.concatenate([s.value_end + at for (_, s), at in zip(parts, starts, strict=True)]),
         regions=(),
-        file=database.name,
-        header=header,
-        prefix=prefix,
+        file=name,
     )

@@ -58,12 +58,14 @@ class Slice:
     """Adjacent entries of one column family, in order; int64[n] positions in ``data``.
 
     Keys (with their key groups) and values lie back to back: a value starts where its key ends, the next key where it ends.
+    ``final``: no more entries follow.
     """
 
     data: npt.NDArray[np.uint8]
     key: Int64s
     key_end: Int64s
     value_end: Int64s
+    final: bool = False
 
     def __len__(self) -> int:
         return len(self.key)
@@ -162,24 +164,29 @@ class Database:
             items = family.items(from_key=low, read_opt=options())
         last = low
         step = 16
-        while True:
+        ended = False
+        while not ended:
             flat: list[bytes] = []
             size = 0
-            while size < limit:
+            while size < limit and not ended:
                 with self._errors():
                     some = list(islice(items, step))
-                if not some:
-                    break
+                ended = len(some) < step
                 flat += [part for entry in some for part in entry]
-                added = sum(map(len, flat[-2 * len(some) :]))
+                added = sum(map(len, flat[len(flat) - 2 * len(some) :]))
                 size += added
                 step = max(1, min(_STEP, limit * len(some) // (4 * max(1, added))))
-            if not flat:
-                break
-            last = flat[-2]
-            yield _slice(flat)
+            if flat:
+                last = flat[-2]
+            if ended:
+                self._check_end(family, options(), last)
+            if flat:
+                yield _slice(flat, final=ended)
+
+    def _check_end(self, family: Any, options: Any, last: bytes) -> None:
+        """Raise unless ``last`` is the last key, or would stand behind it: an iteration ends at an error without a word."""
         with self._errors():
-            check = family.iter(options())
+            check = family.iter(options)
             check.seek(last)
             if check.valid() and check.key() == last:
                 check.next()
@@ -188,12 +195,12 @@ class Database:
                 raise FormatError("an iteration of the database ended before the last entry").at(file=self.name)
 
 
-def _slice(flat: list[bytes]) -> Slice:
+def _slice(flat: list[bytes], *, final: bool) -> Slice:
     data = np.frombuffer(b"".join(flat), dtype=np.uint8)
     ends = np.cumsum(np.fromiter(map(len, flat), dtype=np.int64, count=len(flat)))
     key_end, value_end = ends[0::2], ends[1::2]
     key = np.concatenate([np.zeros(1, dtype=np.int64), value_end[:-1]])
-    return Slice(data=data, key=key, key_end=key_end, value_end=value_end)
+    return Slice(data=data, key=key, key_end=key_end, value_end=value_end, final=final)
 
 
 def _listed(names: set[str]) -> str:

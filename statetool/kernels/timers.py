@@ -1,0 +1,20 @@
+"""Timers of raw keyed state, put into the form that they have in managed state."""
+
+from __future__ import annotations
+
+from statetool.kernels.jit import jit
+
+
+@jit
+def flip_timers(data, starts, ends, target, out):  # type: ignore[no-untyped-def]
+    """Write each timer (key, namespace, i8 timestamp) as timestamp with its sign bit flipped, key, namespace.
+
+    ``starts``, ``ends`` int64[n]: timers in ``data`` uint8[:]; ``target`` int64[n]: where each goes in ``out`` uint8[:].
+    """
+    for i in range(starts.shape[0]):
+        a, b, o = starts[i], ends[i] - 8, target[i]
+        for k in range(8):
+            out[o + k] = data[b + k]
+        out[o] ^= 0x80
+        for k in range(b - a):
+            out[o + 8 + k] = data[a + k]

@@ -1,0 +1,226 @@
+"""RocksDB databases as entry batches: made here with rocksdict, and Flink's own from the corpus."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rocksdict
+
+import statetool
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
+from statetool.formats.keyed.databases import DatabaseFiles
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.native import read_native
+from statetool.formats.stream import Stream
+from statetool.plan.splits import NativeSplit
+from tests.canonical import composite_key, encoded, keyed, serializer
+from tests.serializers.build import INT, STRING
+
+KEY = serializer(STRING)
+Entry = tuple[str, int, bytes, bytes]
+
+
+def header(*states: str) -> KeyedHeader:
+    return KeyedHeader(
+        version=6, compressed=False, key=KEY, states=tuple(keyed(s, "value", INT) for s in states), size_bytes=0
+    )
+
+
+def database(
+    folder: Path, entries: Iterable[Entry], *, deleted: Iterable[Entry] = (), states: str = "ab"
+) -> DatabaseFiles:
+    """Write a database of value states; several flushes leave several files in each column family."""
+    options = rocksdict.Options(raw_mode=True)
+    options.create_missing_column_families(True)
+    options.set_disable_auto_compactions(True)
+    db = rocksdict.Rdict(str(folder), options, column_families=dict.fromkeys(states, options))
+    families = {s: db.get_column_family(s) for s in states}
+    for i, (state, group, key, value) in enumerate(entries):
+        families[state].put(bytes([group]) + key, value)
+        if i % 500 == 499:
+            for f in families.values():
+                f.flush()
+    for state, group, key, _ in deleted:
+        families[state].delete(bytes([group]) + key)
+    for f in families.values():
+        f.flush()
+    families.clear()
+    db.close()
+    kept = [p for p in sorted(folder.iterdir()) if p.suffix == ".sst" or p.name.startswith(("MANIFEST", "CURRENT"))]
+    files = [(p.name, Stream(file=str(p), start=0, size_bytes=p.stat().st_size)) for p in kept]
+    return DatabaseFiles(name=str(folder / "_metadata"), files=tuple(files))
+
+
+def some_entries(n: int, states: str = "ab") -> list[Entry]:
+    dice = random.Random(1)
+    found = []
+    for i in range(n):
+        key = f"k{i}" * dice.randrange(1, 4)
+        for state in states:
+            if dice.random() < 0.8:
+                found.append((state, i % 10, composite_key(encoded(KEY, key)), dice.randbytes(dice.randrange(1, 60))))
+    return found
+
+
+def read(files: DatabaseFiles, groups: Iterable[int], *, states: str = "ab", **arguments: Any) -> list[list[Entry]]:
+    found = []
+    given = {"prefix": 1, "whole_keys": True, **arguments}
+    for b in read_native(files, header("a", "b"), list(states), groups, **given):
+        columns = zip(*(c.tolist() for c in (b.state, b.group, b.key, b.key_end, b.value, b.value_end)), strict=True)
+        found.append([("ab"[s], g, bytes(b.data[k:ke]), bytes(b.data[v:ve])) for s, g, k, ke, v, ve in columns])
+    return found
+
+
+def test_entries_of_the_range_and_nothing_that_was_deleted(tmp_path: Path) -> None:
+    entries = some_entries(700)
+    files = database(tmp_path, entries, deleted=entries[::7])
+    gone = set(entries[::7])
+    for groups in (range(10), range(3, 6), [0, 9], [200]):
+        wanted = sorted(e for e in entries if e[1] in groups and e not in gone)
+        assert sorted(e for batch in read(files, groups) for e in batch) == wanted
+    only_b = [e for batch in read(files, range(10), states="b") for e in batch]
+    assert {e[0] for e in only_b} == {"b"}
+    assert len(only_b) == sum(e[0] == "b" for e in entries if e not in gone)
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 17, 1 << 30])
+def test_all_entries_of_a_key_are_in_one_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
+) -> None:
+    monkeypatch.setattr("statetool.formats.keyed.native._LEAST_SLICE", 100)
+    entries = some_entries(600)
+    files = database(tmp_path, entries)
+    batches = read(files, range(10), batch_bytes=batch_bytes)
+    assert sorted(e for batch in batches for e in batch) == sorted(entries)
+    keys = [{(group, key) for _, group, key, _ in batch} for batch in batches]
+    assert len(set().union(*keys)) == sum(map(len, keys))
+    assert len(batches) > 5 if batch_bytes == 1 else len(batches) == 1
+
+
+def test_states_and_column_families_must_agree(tmp_path: Path) -> None:
+    files = database(tmp_path, some_entries(5), states="ab")
+    with pytest.raises(FormatError, match=r"lacks 'c'"):
+        list(read_native(files, header("a", "b", "c"), ["a"], [0], prefix=1, whole_keys=False))
+    with pytest.raises(FormatError, match=r"column families 'b' that"):
+        list(read_native(files, header("a"), ["a"], [0], prefix=1, whole_keys=False))
+
+
+@pytest.mark.parametrize("name", ["../CURRENT", "/etc/x", "..", "CURRENT"])
+def test_names_of_files_stay_in_the_folder(tmp_path: Path, name: str) -> None:
+    files = database(tmp_path, some_entries(5))
+    more = DatabaseFiles(name=files.name, files=(*files.files, (name, files.files[0][1])))
+    with pytest.raises(FormatError, match="is not the name of one file"):
+        read(more, [0])
+
+
+def test_missing_and_truncated_files_are_named(tmp_path: Path) -> None:
+    files = database(tmp_path, some_entries(2000))
+    for name, stream in files.files:
+        path = Path(stream.file)
+        good = path.read_bytes()
+        path.write_bytes(good[:-1])
+        with pytest.raises(FormatError, match=name):
+            read(files, range(10))
+        path.unlink()
+        with pytest.raises(SnapshotNotFoundError, match=name):
+            read(files, range(10))
+        path.write_bytes(good)
+    without = DatabaseFiles(name="here", files=tuple(f for f in files.files if not f[0].endswith(".sst")))
+    with pytest.raises(FormatError, match=r"\.sst"):
+        read(without, range(10))
+
+
+def test_changed_bytes_are_an_error_or_change_nothing(tmp_path: Path) -> None:
+    """Every block has a checksum: what is read is right, or it is an error that names the file."""
+    entries = some_entries(3000)
+    files = database(tmp_path, entries)
+    dice = random.Random(2)
+    errors = 0
+    for _ in range(60):
+        name, stream = dice.choice(files.files)
+        path = Path(stream.file)
+        good = path.read_bytes()
+        bad = bytearray(good)
+        bad[dice.randrange(len(bad))] ^= dice.randrange(1, 256)
+        path.unlink()
+        path.write_bytes(bad)
+        try:
+            assert sorted(e for batch in read(files, range(10)) for e in batch) == sorted(entries)
+        except StatetoolError as error:
+            errors += 1
+            assert name in str(error) or error.where.file == files.name
+        path.unlink()
+        path.write_bytes(good)
+    assert errors > 30
+
+
+def test_no_folder_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    entries = some_entries(50)
+    inline = database(tmp_path / "db", entries)
+    inline = DatabaseFiles(
+        name="x",
+        files=tuple(
+            (n, Stream(file="x", start=0, size_bytes=s.size_bytes, inline=Path(s.file).read_bytes()))
+            for n, s in inline.files
+        ),
+    )
+    assert sorted(e for batch in read(inline, range(10)) for e in batch) == sorted(entries)
+    assert list(temporary.iterdir()) == []
+
+
+# ---- Flink's own --------------------------------------------------------------------------------
+
+
+def native_splits(op: statetool.Operator, **arguments: Any) -> list[NativeSplit]:
+    return [s for s in op.scan("keyed_state", **arguments).splits if isinstance(s, NativeSplit)]
+
+
+def test_splits_are_runs_of_key_groups(corpus: Path) -> None:
+    folder = corpus / "v2_3_0-rocksdb-native" / "snapshot"
+    op = statetool.load(str(folder))["orders"]
+    whole = op.to_arrow(on_error="keep_raw").to_pylist()
+    splits = native_splits(op, split_bytes=2000)
+    assert len(splits) > 20
+    assert sorted(g for s in splits for g in s.key_groups) == list(range(op.max_parallelism))
+    again = op.to_arrow(split_bytes=2000, on_error="keep_raw").to_pylist()
+    assert sorted(map(repr, again)) == sorted(map(repr, whole))
+
+
+def test_a_key_reads_its_key_group_only(corpus: Path) -> None:
+    op = statetool.load(str(corpus / "v2_3_0-rocksdb-native" / "snapshot"))["scalars-by-long"]
+    key = op.to_arrow(
+        states=["string"] if "string" in op.states else None, decimals="string", nanos="companion"
+    ).to_pylist()[0]["key"]
+    splits = native_splits(op, keys=[key], decimals="string", nanos="companion")
+    assert [len(s.key_groups) for s in splits] == [1]
+    rows = op.to_arrow(keys=[key], decimals="string", nanos="companion").to_pylist()
+    assert [r["key"] for r in rows] == [key]
+
+
+def test_a_moved_checkpoint_reads(corpus: Path, tmp_path: Path) -> None:
+    source = corpus / "v2_3_0-rocksdb-incremental" / "snapshot"
+    shutil.copytree(source, tmp_path / "elsewhere")
+    chk = next(p.parent.name for p in sorted(source.rglob("_metadata")))
+    moved = statetool.load(str(tmp_path / "elsewhere" / chk))
+    files = [r.path for r in moved.metadata_rows("files")]
+    assert files
+    assert all(p.startswith(str(tmp_path)) for p in files)
+    name = next(o for o in moved if moved[o].tables and "keyed_state" in moved[o].tables)
+    assert moved[name].to_arrow(on_error="keep_raw", decimals="string", nanos="companion").num_rows > 0
+
+
+def test_key_groups_of_a_database_have_no_places(corpus: Path) -> None:
+    sp = statetool.load(str(corpus / "v2_3_0-rocksdb-native" / "snapshot"))
+    rows = [r for r in sp.metadata_rows("key_groups") if r.operator == "orders"]
+    assert sorted(r.key_group for r in rows) == list(range(128))
+    assert {r.size_bytes for r in rows} == {None}
+    assert sp.to_arrow("key_groups").num_rows == len(sp.metadata_rows("key_groups"))
