@@ -28,8 +28,6 @@ from statetool.serializers import (
     tuples,
     user,
 )
-from statetool.serializers.base import Serializer
-from statetool.serializers.simple import SimpleSerializer
 from statetool.serializers.snapshot import Reader
 
 #: Types without parts by the simple name of their serializer class.
@@ -80,10 +78,3 @@ READERS: Final = MappingProxyType(_merge())
 def find_reader(snapshot_class: str) -> Reader | None:
     """Return the reader of a snapshot class by its Java name, in whatever package it lay."""
     return READERS.get(snapshot_class.rpartition(".")[2])
-
-
-def simple_serializer(serializer_class: str) -> Serializer | None:
-    """Return the serializer of a Java serializer class that has no parameters, ``None`` where it is not such a class."""
-    name = serializer_class.rpartition(".")[2]
-    spec = _SIMPLE.get(name)
-    return None if spec is None else SimpleSerializer(f"{name}Snapshot", 3, spec, None)

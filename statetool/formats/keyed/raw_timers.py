@@ -36,8 +36,7 @@ from statetool.kernels.skip import compile_skip, element_positions
 from statetool.kernels.timers import flip_timers
 from statetool.serializers.base import Serializer
 from statetool.serializers.runtime import TimerSerializer
-from statetool.serializers.snapshot import read_resilient_list, read_snapshot
-from statetool.serializers.table import simple_serializer
+from statetool.serializers.snapshot import read_resilient_list, read_snapshot, serializer_of_class
 
 DOMAINS: Final = ("event", "processing")
 _IDENTIFIER: Final = bytes.fromhex("f1cd859f")
@@ -157,7 +156,7 @@ def _from_object(c: Cursor, known: Serializer | None) -> Serializer:
     found = read_java_stream(c)
     if not isinstance(found, JavaObject):
         raise FormatError("expected a serializer as a Java object").at(offset=at)
-    simple = simple_serializer(found.cls.name)
+    simple = serializer_of_class(found.cls.name)
     if simple is not None:
         return simple
     if known is not None and type(known).__name__ == found.cls.name.rpartition(".")[2]:
