@@ -42,7 +42,8 @@ from statetool.formats.keyed.canonical import (
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
-from statetool.formats.keyed.raw_timers import read_raw_header, read_raw_timers
+from statetool.formats.keyed.raw_entries import read_raw_timers
+from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
@@ -353,7 +354,7 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
         with stream.open() as managed:
             key = _parse_header(bytes(managed.read_at(0, size)), stream.start).key
     with split.stream.open() as f:
-        first = split.key_groups[0]
+        first = min(split.key_groups, key=lambda g: g.size_bytes)
         base = split.stream.start + first.offset
         header = read_raw_header(f.read_at(first.offset, first.size_bytes), base=base, key=key)
         if header is None:

@@ -226,7 +226,7 @@ class OperatorInventory:
 
     def raw_header(self, part: RawPart) -> KeyedHeader | None:
         """Read which timers a part holds, ``None`` where they are none or it is the operator's own raw state."""
-        _, offset, size = part.groups[0]
+        _, offset, size = min(part.groups, key=lambda g: g[2])  # all name the same services
         place = self.managed_header_place
         known = self._read_keyed(*place).key if place is not None else None
         with part.stream.open() as f:

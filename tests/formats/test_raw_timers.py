@@ -10,7 +10,8 @@ import pytest
 import statetool
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.canonical import KeyGroupRange
-from statetool.formats.keyed.raw_timers import read_raw_header, read_raw_timers
+from statetool.formats.keyed.raw_entries import read_raw_timers
+from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output

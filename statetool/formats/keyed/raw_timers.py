@@ -16,41 +16,32 @@ Follows ``InternalTimerServiceSerializationProxy`` and ``InternalTimersSnapshotR
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
+from typing import Final, Generic, TypeVar
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
-from statetool.formats.keyed.canonical import KeyGroupRange
-from statetool.formats.keyed.entries import Int64s, RebuiltBatch
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
-from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.kernels.codes import MESSAGES, OK
-from statetool.kernels.program import Fixed, Struct
-from statetool.kernels.skip import compile_skip, element_positions
-from statetool.kernels.timers import flip_timers
 from statetool.serializers.base import Serializer
 from statetool.serializers.runtime import TimerSerializer
 from statetool.serializers.snapshot import read_resilient_list, read_snapshot, serializer_of_class
 
+T = TypeVar("T")
 DOMAINS: Final = ("event", "processing")
+TIMESTAMP_BYTES: Final = 8
 _IDENTIFIER: Final = bytes.fromhex("f1cd859f")
-_TIMESTAMP_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Timers:
-    """Timers of one service and domain: where each starts, and where the last one ends."""
+class RawTimers(Generic[T]):
+    """Timers of one service and domain in one key group."""
 
     state: str
     timer: TimerSerializer
-    starts: Int64s
-    end: int
+    found: T
 
 
 def read_raw_header(region: memoryview, *, base: int, key: Serializer | None) -> KeyedHeader | None:
@@ -70,7 +61,7 @@ def read_raw_header(region: memoryview, *, base: int, key: Serializer | None) ->
     FormatError, UnknownSerializerError
         Not timers, or damaged.
     """
-    found = _parse(region, base, key)
+    found = parse_raw_timers(region, base=base, key=key, find=_skip)
     states = tuple(
         StateMeta(name=t.state, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": t.timer})
         for t in found
@@ -87,35 +78,18 @@ def is_versioned(region: memoryview) -> bool:
     return bytes(region[:4]) == _IDENTIFIER
 
 
-def read_raw_timers(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader) -> Iterator[RebuiltBatch]:
-    """Read the timers of some key groups, a batch for each.
+def parse_raw_timers(
+    region: memoryview, *, base: int, key: Serializer | None, find: Callable[[Cursor, TimerSerializer, int], T]
+) -> list[RawTimers[T]]:
+    """Go through the timers of a key group.
 
     Parameters
     ----------
-    header
-        From :func:`read_raw_header`.
-
-    Raises
-    ------
-    FormatError
-        Damaged, or other services than in ``header``; with file, offset and key group.
+    region, base, key
+        As for :func:`read_raw_header`.
+    find
+        Steps over a number of timers, and returns what is wanted of them.
     """
-    ids = {m.name: i for i, m in enumerate(header.states)}
-    for group in groups:
-        region = f.read_at(group.offset, group.size_bytes)
-        base = f.stream.start + group.offset
-        try:
-            found = _parse(region, base, header.key)
-            if unknown := {t.state for t in found} - ids.keys():
-                raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
-                    offset=base
-                )
-            yield _batch(region, found, ids, group.number, f.stream.file)
-        except StatetoolError as error:
-            raise error.at(file=f.stream.file, key_group=group.number) from None
-
-
-def _parse(region: memoryview, base: int, key: Serializer | None) -> list[_Timers]:
     c = Cursor(region, base=base)
     version = 0
     if is_versioned(region):
@@ -130,7 +104,9 @@ def _parse(region: memoryview, base: int, key: Serializer | None) -> list[_Timer
         for domain in DOMAINS:
             name = f"_timer_state/{domain}_{service}"
             try:
-                found.append(_find(c, name, timer))
+                n = c.count("timers", at_least=TIMESTAMP_BYTES)
+                _check_parts(c, timer, n)
+                found.append(RawTimers(state=name, timer=timer, found=find(c, timer, n)))
             except StatetoolError as error:
                 raise error.at(state=name) from None
     c.expect_end("the timers of a key group")
@@ -166,46 +142,18 @@ def _from_object(c: Cursor, known: Serializer | None) -> Serializer:
     )
 
 
-def _find(c: Cursor, name: str, timer: TimerSerializer) -> _Timers:
-    n = c.count("timers", at_least=_TIMESTAMP_BYTES)
+def _skip(c: Cursor, timer: TimerSerializer, n: int) -> None:
+    key, namespace = timer.nested
+    for _ in range(n):
+        key.skip(c)
+        namespace.skip(c)
+        c.skip(TIMESTAMP_BYTES)
+
+
+def _check_parts(c: Cursor, timer: TimerSerializer, n: int) -> None:
     for step, part in timer.children():
         if n and part.framed_only:
             raise UnknownSerializerError(
                 f"the end of a {step} of {part.type_name} cannot be found in raw timers",
                 hint="take a canonical savepoint of the job, in which every timer has a frame of its own",
             ).at(offset=c.offset, type_path=step)
-    key, namespace = timer.nested
-    prog = compile_skip(Struct(("key", "namespace", "timestamp"), (key.program(), namespace.program(), Fixed("i64"))))
-    starts = np.empty(n, dtype=np.int64)
-    if prog is None:
-        for i in range(n):
-            starts[i] = c.pos
-            key.skip(c)
-            namespace.skip(c)
-            c.skip(_TIMESTAMP_BYTES)
-        return _Timers(state=name, timer=timer, starts=starts, end=c.pos)
-    pos, end, counts = (np.array([v], dtype=np.int64) for v in (c.pos, c.end, n))
-    after = pos.copy()
-    scratch = np.empty(n, dtype=np.int64)
-    none = np.empty(0, dtype=np.int64)
-    data = np.frombuffer(c.data, dtype=np.uint8)
-    code, _ = element_positions(data, prog, none, pos, end, counts, starts, none, scratch, after)
-    if code != OK:
-        raise c.fail(f"timers: {MESSAGES[int(code)][0]}")
-    c.pos = int(after[0])
-    return _Timers(state=name, timer=timer, starts=starts, end=c.pos)
-
-
-def _batch(region: memoryview, found: list[_Timers], ids: dict[str, int], key_group: int, file: str) -> RebuiltBatch:
-    starts = np.concatenate([t.starts for t in found] or [np.empty(0, dtype=np.int64)])
-    ends = np.concatenate([np.append(t.starts[1:], t.end) for t in found if len(t.starts)] or [starts])
-    state = np.concatenate([np.full(len(t.starts), ids[t.state], dtype=np.int64) for t in found] or [starts])
-    key_end = np.cumsum(ends - starts)
-    key = key_end - (ends - starts)
-    data = np.empty(int(key_end[-1]) if len(key_end) else 0, dtype=np.uint8)
-    flip_timers(np.frombuffer(region, dtype=np.uint8), starts, ends, key, data)
-    data.flags.writeable = False
-    return RebuiltBatch(
-        data=data, state=state, group=np.full(len(key), key_group, dtype=np.int64), key=key, key_end=key_end,
-        value=key_end, value_end=key_end, regions=(), file=file,
-    )  # fmt: skip
