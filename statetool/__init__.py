@@ -8,6 +8,7 @@ from statetool.operations import rescale
 from statetool.ops.chain import chain
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
+from statetool.ops.verify import verify
 
 __all__ = [
     "Operator",
@@ -20,6 +21,7 @@ __all__ = [
     "orphans",
     "register",
     "rescale",
+    "verify",
 ]
 __version__ = "0.1.0"
 

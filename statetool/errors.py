@@ -100,6 +100,10 @@ class UnknownSerializerError(StatetoolError, LookupError):
     """A serializer snapshot class that statetool does not know."""
 
 
+class UndescribedClassError(FormatError, UnknownSerializerError):
+    """A value of a class that its serializer's snapshot does not describe: only user code can read it."""
+
+
 class UnsupportedError(StatetoolError, NotImplementedError):
     """Something Flink can do and statetool cannot (yet)."""
 

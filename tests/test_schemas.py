@@ -16,6 +16,7 @@ from statetool.arrow.text_schemas import avro_schema
 from statetool.demo import SAVEPOINT
 from statetool.ops.chain import ChainCheckpoint, ChainFile
 from statetool.ops.orphans import OrphanFile
+from statetool.ops.problems import Problem
 from statetool.ops.snapshots import SnapshotRow
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
@@ -25,6 +26,7 @@ RECORDS = {
     "chain_checkpoints": ChainCheckpoint,
     "chain_files": ChainFile,
     "orphans": OrphanFile,
+    "problems": Problem,
 }
 
 
@@ -54,6 +56,8 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return list(statetool.chain(root).checkpoints)
         case "chain_files":
             return list(statetool.chain(root).files)
+        case "problems":
+            return list(statetool.verify(str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")).problems)
         case _:
             return list(statetool.orphans(root, min_age=0))
 

@@ -16,6 +16,7 @@ from statetool.api import Operator, Savepoint
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
 from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
+from statetool.cli.whole import verify
 from statetool.errors import MissingDependencyError, OptionError, StatetoolError, UnknownNameError
 
 _INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
@@ -243,6 +244,7 @@ def demo() -> None:
 
 cli.add_command(chain)
 cli.add_command(orphans)
+cli.add_command(verify)
 
 
 def main() -> None:

@@ -105,8 +105,11 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
         with os.scandir(base) as entries:
             return sorted((join(base, e.name), e.is_dir()) for e in entries)
     fs, path = file_system(uri)
-    scheme = uri.partition("://")[0]
-    return sorted((f"{scheme}://{e['name'].lstrip('/')}", e["type"] == "directory") for e in fs.ls(path, detail=True))
+    # The names that file systems give lack scheme and host, each in its own way; the last part is always right.
+    return sorted(
+        (join(uri, e["name"].rstrip("/").rpartition("/")[2]), e["type"] == "directory")
+        for e in fs.ls(path, detail=True)
+    )
 
 
 def read_whole(uri: str) -> bytes:

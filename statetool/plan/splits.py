@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statetool.errors import FormatError, UnsupportedError
+from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.stream import Stream
-from statetool.plan.inventory import KeyedPart, OperatorInventory, key_group_sizes
+from statetool.plan.inventory import KeyedPart, NativePart, OperatorInventory, key_group_sizes
 from statetool.types.options import ReadOptions
 
 TARGET_BYTES: Final = 64 << 20
@@ -115,24 +115,32 @@ def plan_native(
     groups
         Key groups to read, ``None`` for all.
     """
-    splits = []
-    for part in operator.native_parts:
-        wanted = [g for g in part.key_groups if groups is None or g in groups]
-        each = part.files.size_bytes / max(1, len(part.key_groups))
-        n = max(1, min(len(wanted), round(each * len(wanted) / target_bytes)))
-        for i in range(n if wanted else 0):
-            run = tuple(wanted[i * len(wanted) // n : (i + 1) * len(wanted) // n])
-            splits.append(
-                NativeSplit(
-                    spec=spec,
-                    stream=part.meta,
-                    files=part.files,
-                    key_groups=run,
-                    subtask=part.subtask,
-                    size_bytes=int(each * len(run)),
-                )
-            )
-    return splits
+    return [
+        split
+        for part in operator.native_parts
+        for split in plan_database(part, spec, groups=groups, target_bytes=target_bytes)
+    ]
+
+
+def plan_database(
+    part: NativePart, spec: TableSpec, *, groups: frozenset[int] | None = None, target_bytes: int = TARGET_BYTES
+) -> list[NativeSplit]:
+    """Plan the splits of the database of one subtask; as :func:`plan_native`."""
+    wanted = [g for g in part.key_groups if groups is None or g in groups]
+    each = part.files.size_bytes / max(1, len(part.key_groups))
+    n = max(1, min(len(wanted), round(each * len(wanted) / target_bytes)))
+    runs = [tuple(wanted[i * len(wanted) // n : (i + 1) * len(wanted) // n]) for i in range(n if wanted else 0)]
+    return [
+        NativeSplit(
+            spec=spec,
+            stream=part.meta,
+            files=part.files,
+            key_groups=run,
+            subtask=part.subtask,
+            size_bytes=int(each * len(run)),
+        )
+        for run in runs
+    ]
 
 
 def plan_raw_timers(
@@ -170,28 +178,41 @@ def plan_keyed(
     UnsupportedError
         Keyed state that is not in a canonical stream.
     """
-    splits = []
-    for part in operator.keyed_parts:
-        ranges = [
-            KeyGroupRange(number, offset, size)
-            for number, offset, size in key_group_sizes(part)
-            if size and (groups is None or number in groups)
-        ]
-        ranges.sort(key=lambda r: r.offset)
-        heap = _is_heap(operator, part, ranges)
-        header_bytes = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
-        for run in _runs(ranges, target_bytes):
-            splits.append(
-                KeyedSplit(
-                    spec=spec,
-                    stream=part.stream,
-                    header_bytes=header_bytes,
-                    key_groups=tuple(run),
-                    subtask=part.subtask,
-                    heap=heap,
-                )
-            )
-    return splits
+    return [
+        split
+        for part in operator.keyed_parts
+        for split in plan_part(operator, part, spec, groups=groups, target_bytes=target_bytes)
+    ]
+
+
+def plan_part(
+    operator: OperatorInventory,
+    part: KeyedPart,
+    spec: TableSpec,
+    *,
+    groups: frozenset[int] | None = None,
+    target_bytes: int = TARGET_BYTES,
+) -> list[KeyedSplit]:
+    """Plan the splits of the stream of one subtask; as :func:`plan_keyed`."""
+    ranges = [
+        KeyGroupRange(number, offset, size)
+        for number, offset, size in key_group_sizes(part)
+        if size and (groups is None or number in groups)
+    ]
+    ranges.sort(key=lambda r: r.offset)
+    heap = _is_heap(operator, part, ranges)
+    header_bytes = min((o for o in part.offsets if o > 0), default=part.stream.size_bytes)
+    return [
+        KeyedSplit(
+            spec=spec,
+            stream=part.stream,
+            header_bytes=header_bytes,
+            key_groups=tuple(run),
+            subtask=part.subtask,
+            heap=heap,
+        )
+        for run in _runs(ranges, target_bytes)
+    ]
 
 
 def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> bool:
@@ -202,7 +223,7 @@ def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroup
 
     Raises
     ------
-    UnsupportedError
+    FormatError
         Neither of the two.
     """
     if part.tag == 7 or not ranges:
@@ -217,12 +238,13 @@ def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroup
             read_entries(f, sample, layout)
             return False
         except FormatError as error:
-            for r in ranges:
-                if r.size_bytes < 4 or int.from_bytes(f.read_at(r.offset, 4), "big") != r.number:
-                    raise UnsupportedError(
-                        f"keyed state of handle tag {part.tag} in neither the canonical nor the heap layout",
-                        hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
-                    ).at(operator=operator.label, file=part.stream.file) from error
+            # Some wrong offsets do not make it another layout; which they are shows when the key groups are read.
+            right = sum(r.size_bytes >= 4 and int.from_bytes(f.read_at(r.offset, 4), "big") == r.number for r in ranges)
+            if 2 * right <= len(ranges):
+                raise FormatError(
+                    f"keyed state of handle tag {part.tag} in neither the canonical nor the heap layout",
+                    hint="the file is damaged, or not the one that the metadata means",
+                ).at(operator=operator.label, file=part.stream.file) from error
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
+from statetool.errors import EncodeError, StatetoolError, UndescribedClassError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
@@ -97,9 +97,9 @@ class PojoSerializer(Serializer):
             cls = c.utf()
             part_of = self._others.get(cls)
             if part_of is None:
-                raise c.fail(
-                    f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe", pos=start
-                )
+                raise UndescribedClassError(
+                    f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe"
+                ).at(offset=c.base + start)
             return self._sub_row(cls, part_of, c)
         if flags == _TAGGED:
             tag = c.u1()

@@ -1,0 +1,104 @@
+"""Plan which bytes of a snapshot are checked: a task for each split of its keyed and operator state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from statetool.errors import StatetoolError
+from statetool.formats.metadata import SubtaskState
+from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle, StreamHandle
+from statetool.formats.stream import Stream
+from statetool.ops.contents import ContentTask
+from statetool.ops.problems import Problem, Severity, note, problem_of
+from statetool.plan.inventory import KeyedPart, OperatorInventory
+from statetool.plan.splits import TableSpec, plan_database, plan_operator_state, plan_part
+from statetool.types.options import ReadOptions
+
+_MOST_OF_A_SPLIT: Final = 100
+#: What a value is, not how it is shown: nothing is rounded, and what a table would refuse is still checked.
+_EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw")
+
+
+class ContentPlanner:
+    """Plans the checks of one operator's contents; what cannot be planned is a problem."""
+
+    def __init__(
+        self, operator: OperatorInventory, resolve: Callable[[StreamHandle], Stream | None], deep: bool
+    ) -> None:
+        self.operator = operator
+        self.resolve = resolve
+        self.deep = deep
+        self.problems: list[Problem] = []
+
+    def run(self) -> list[ContentTask]:
+        tasks = [*self.keyed(), *(self.elements() if self.deep else [])]
+        if not self.deep:
+            self.guarded(lambda: self.operator.operator_states)
+        self.notes()
+        return tasks
+
+    def guarded(self, look: Callable[[], Any], subtask: int | None = None, *, severity: Severity = "error") -> Any:
+        """Return what ``look`` gives, ``None`` where it raises, which becomes a problem."""
+        try:
+            return look()
+        except NotImplementedError as error:
+            if not isinstance(error, StatetoolError):
+                raise
+            self.problems.append(problem_of(error, severity="note", operator=self.operator.label, subtask=subtask))
+        except StatetoolError as error:
+            self.problems.append(problem_of(error, severity=severity, operator=self.operator.label, subtask=subtask))
+        return None
+
+    def spec(self, table: str, states: tuple[str, ...]) -> TableSpec:
+        return TableSpec(
+            operator=self.operator.label,
+            table="operator_state" if table == "operator_state" else "state",
+            states=states,
+            options=_EXACT,
+            max_parallelism=self.operator.state.max_parallelism,
+        )
+
+    def keyed(self) -> Iterator[ContentTask]:
+        for subtask in self.operator.state.subtasks:
+            for split in self.guarded(lambda s=subtask: self.subtask(s), subtask.index) or ():  # type: ignore[misc]
+                yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT)
+
+    def subtask(self, subtask: SubtaskState) -> list[Any]:
+        """Plan the keyed state of one subtask."""
+        operator, handle = self.operator, subtask.managed_keyed
+        if isinstance(handle, IncrementalHandle):
+            native = operator.native_part(subtask.index, handle)
+            header = operator.native_header(native)
+            return plan_database(native, self.spec("state", tuple(m.name for m in header.states)))
+        if not isinstance(handle, KeyGroupsHandle):
+            if handle is not None:
+                self.problems.append(note(operator.label, "the contents of a change log were not checked"))
+            return []
+        stream = self.resolve(handle.stream)
+        if stream is None:
+            return []
+        part = KeyedPart(
+            subtask=subtask.index, tag=handle.tag, start=handle.start, offsets=handle.offsets, stream=stream
+        )
+        states = tuple(m.name for m in operator.keyed_header(part).states)
+        return plan_part(operator, part, self.spec("state", states))
+
+    def elements(self) -> Iterator[ContentTask]:
+        for name in self.guarded(lambda: self.operator.operator_states) or ():
+            spec = self.spec("operator_state", (name,))
+            planned = self.guarded(lambda spec=spec: plan_operator_state(self.operator, spec, one_copy=False))  # type: ignore[misc]
+            for split in planned or ():
+                yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT)
+
+    def notes(self) -> None:
+        """Say what no check reaches."""
+        label = self.operator.label
+        if self.deep:
+            for state in self.guarded(lambda: self.operator.states, severity="note") or ():
+                if not state.readable:
+                    self.problems.append(note(label, f"bytes that were not decoded: {state.reason}", state.name))
+        if any(s.raw_keyed is not None for s in self.operator.state.subtasks):
+            self.problems.append(note(label, "the contents of raw keyed state were not checked"))
+        if any(s.raw_operator is not None for s in self.operator.state.subtasks):
+            self.problems.append(note(label, "the contents of raw operator state were not checked"))
