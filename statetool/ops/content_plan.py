@@ -12,7 +12,7 @@ from statetool.formats.stream import Stream
 from statetool.ops.contents import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
 from statetool.plan.inventory import KeyedPart, OperatorInventory
-from statetool.plan.splits import TableSpec, plan_database, plan_operator_state, plan_part
+from statetool.plan.splits import TableSpec, plan_database, plan_operator_state, plan_part, plan_raw_timers
 from statetool.types.options import ReadOptions
 
 _MOST_OF_A_SPLIT: Final = 100
@@ -32,7 +32,7 @@ class ContentPlanner:
         self.problems: list[Problem] = []
 
     def run(self) -> list[ContentTask]:
-        tasks = [*self.keyed(), *(self.elements() if self.deep else [])]
+        tasks = [*self.keyed(), *self.raw_timers(), *(self.elements() if self.deep else [])]
         if not self.deep:
             self.guarded(lambda: self.operator.operator_states)
         self.notes()
@@ -84,6 +84,11 @@ class ContentPlanner:
         states = tuple(m.name for m in operator.keyed_header(part).states)
         return plan_part(operator, part, self.spec("state", states))
 
+    def raw_timers(self) -> Iterator[ContentTask]:
+        planned = self.guarded(lambda: plan_raw_timers(self.operator, self.spec("timers", ()), groups=None))
+        for split in planned or ():
+            yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT)
+
     def elements(self) -> Iterator[ContentTask]:
         for name in self.guarded(lambda: self.operator.operator_states) or ():
             spec = self.spec("operator_state", (name,))
@@ -98,7 +103,8 @@ class ContentPlanner:
             for state in self.guarded(lambda: self.operator.states, severity="note") or ():
                 if not state.readable:
                     self.problems.append(note(label, f"bytes that were not decoded: {state.reason}", state.name))
-        if any(s.raw_keyed is not None for s in self.operator.state.subtasks):
+        timers = {p.subtask for p in self.guarded(lambda: self.operator.raw_parts, severity="note") or ()}
+        if any(s.raw_keyed is not None and s.index not in timers for s in self.operator.state.subtasks):
             self.problems.append(note(label, "the contents of raw keyed state were not checked"))
         if any(s.raw_operator is not None for s in self.operator.state.subtasks):
             self.problems.append(note(label, "the contents of raw operator state were not checked"))

@@ -5,6 +5,7 @@ Runs in a task, on one split. A batch that fails is halved until the failing ent
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -29,12 +30,14 @@ from statetool.formats.keyed.canonical import (
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.raw_entries import read_raw_timers
+from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct, key_groups_of
 from statetool.ops.problems import Problem, Severity, problem_of
-from statetool.plan.splits import KeyedSplit, NativeSplit, OperatorSplit, Split
+from statetool.plan.splits import KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
 
 _BATCH_BYTES: Final = 8 << 20
 _LARGE_BYTES: Final = 64 << 20
@@ -67,7 +70,7 @@ def check_contents(task: ContentTask) -> ContentResult:
     split = task.split
     if isinstance(split, OperatorSplit):
         return _check_elements(task, split)
-    check = _NativeCheck(task, split) if isinstance(split, NativeSplit) else _StreamCheck(task, split)
+    check = _check_of(task, split)
     try:
         with split.stream.open() as f:
             check.run(f)
@@ -76,10 +79,20 @@ def check_contents(task: ContentTask) -> ContentResult:
     return check.result
 
 
-class _KeyedCheck:
+def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit) -> _KeyedCheck:
+    match split:
+        case NativeSplit():
+            return _NativeCheck(task, split)
+        case RawSplit():
+            return _RawCheck(task, split)
+        case KeyedSplit():
+            return _StreamCheck(task, split)
+
+
+class _KeyedCheck(ABC):
     """Check of some key groups of one subtask."""
 
-    def __init__(self, task: ContentTask, split: KeyedSplit | NativeSplit) -> None:
+    def __init__(self, task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit) -> None:
         self.task = task
         self.spec = split.spec
         self.file = split.stream.file
@@ -104,9 +117,13 @@ class _KeyedCheck:
     def full(self) -> bool:
         return len(self.result.problems) >= self.task.most
 
-    def start(self, raw: bytes, base: int) -> None:
-        """Read the header."""
-        self.header: KeyedHeader = read_keyed_header(Cursor(raw, base=base), end=len(raw))
+    @abstractmethod
+    def run(self, f: OpenStream) -> None:
+        """Check the split; errors of a single key group become problems."""
+
+    def start(self, header: KeyedHeader) -> None:
+        """Make ready for batches of streams with this header."""
+        self.header = header
         self.hasher = KeyHasher(self.header.key)
         names = [m.name for m in self.header.states]
         self.table = KeyedTable(self.header, names, self.spec.options, None)
@@ -237,7 +254,7 @@ class _StreamCheck(_KeyedCheck):
 
     def run(self, f: OpenStream) -> None:
         split = self.split
-        self.start(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
+        self.start(_header(f, split.header_bytes))
         self.layout = StreamLayout(
             prefix=prefix_size(self.spec.max_parallelism),
             states=len(self.header.states),
@@ -280,7 +297,7 @@ class _NativeCheck(_KeyedCheck):
 
     def run(self, f: OpenStream) -> None:
         split = self.split
-        self.start(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start)
+        self.start(_header(f, split.stream.size_bytes))
         prefix = prefix_size(self.spec.max_parallelism)
         for meta in self.header.states:
             try:
@@ -293,6 +310,39 @@ class _NativeCheck(_KeyedCheck):
                 self.add(error, state=meta.name)
             if self.full:
                 return
+
+
+class _RawCheck(_KeyedCheck):
+    """Check of timers in raw keyed state."""
+
+    def __init__(self, task: ContentTask, split: RawSplit) -> None:
+        super().__init__(task, split)
+        self.split = split
+
+    def run(self, f: OpenStream) -> None:
+        split = self.split
+        key = None
+        if split.managed is not None:
+            stream, size = split.managed
+            with stream.open() as managed:
+                key = _header(managed, size).key
+        for group in split.key_groups:
+            try:
+                region = f.read_at(group.offset, group.size_bytes)
+                header = read_raw_header(region, base=split.stream.start + group.offset, key=key)
+                if header is not None:
+                    self.start(header)
+                    for batch in read_raw_timers(f, [group], header):
+                        self.batch(batch)
+            except StatetoolError as error:
+                self.add(error.at(key_group=group.number))
+            if self.full:
+                return
+
+
+def _header(f: OpenStream, size: int) -> KeyedHeader:
+    raw = bytes(f.read_at(0, size))
+    return read_keyed_header(Cursor(raw, base=f.stream.start), end=size)
 
 
 def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
