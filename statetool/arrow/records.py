@@ -1,0 +1,323 @@
+"""Rows of input tables as binary records of state; runs in tasks.
+
+A record is: subtask, key group, state id, composite key (with its key-group prefix), value. Sorted by these they are what
+:mod:`statetool.write.streams` writes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statetool.arrow.coerce import is_valid, list_parts, map_parts
+from statetool.arrow.encode import (
+    Chain,
+    Encoded,
+    Integers,
+    Joined,
+    Markers,
+    Optional_,
+    Piece,
+    Ranges,
+    encode_column,
+    first_failing,
+    measure,
+    pack,
+    ranges_of,
+)
+from statetool.errors import EncodeError, StatetoolError, UnsupportedError
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
+from statetool.serializers.runtime import unwrap
+from statetool.write.key_hash import hash_keys, key_groups
+from statetool.write.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
+from statetool.write.streams import Records
+
+RECORDS: Final = pa.schema(
+    [
+        pa.field("subtask", pa.int32()),
+        pa.field("group", pa.int32()),
+        pa.field("state", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+SORTED_BY: Final = ("subtask", "group", "state", "key")
+Int64s = npt.NDArray[np.int64]
+_EMPTY: Final = np.empty(0, dtype=np.uint8)
+
+
+def keyed_records(recipe: KeyedRecipe, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Encode rows of a table with keys.
+
+    Raises
+    ------
+    EncodeError
+        A value that its type cannot hold; names operator, state and the key of the row.
+    """
+    try:
+        if batch.num_rows:
+            yield from _Rows(recipe, batch).records()
+    except StatetoolError as error:
+        raise error.at(operator=recipe.operator) from error.__cause__
+
+
+class _Rows:
+    """The rows of one batch: their keys are encoded once for all states."""
+
+    def __init__(self, recipe: KeyedRecipe, batch: pa.RecordBatch) -> None:
+        self.recipe, self.batch = recipe, batch
+        self.header = recipe.keyed_header
+        self.n = batch.num_rows
+        key = self.header.key
+        array = _key_array(batch, recipe.key)
+        if array.null_count and not key.nullable:
+            raise EncodeError(
+                f"row {int(np.argmin(is_valid(array)))} of a batch has no key", hint="filter such rows out"
+            )
+        self.keys = self._encoded(key, array, "key")
+        start, end = self.keys.offsets[:-1], self.keys.offsets[1:]
+        self.groups = self._groups(key, start, end)
+        self.key = Ranges(self.keys.data, start, end - start)
+        self.namespaces = None if recipe.namespace is None else batch.column(recipe.namespace)
+        self.with_entry: Int64s = np.empty(0, dtype=np.int64)
+
+    def _groups(self, key: Serializer, start: Int64s, end: Int64s) -> Int64s:
+        if self.recipe.key_group is not None:
+            given = self.batch.column(self.recipe.key_group)
+            groups = np.asarray(given.cast(pa.int64()).fill_null(-1), dtype=np.int64)
+            if ((groups < 0) | (groups >= self.recipe.max_parallelism)).any():
+                raise EncodeError(
+                    f"column {self.recipe.key_group!r} is not a key group below {self.recipe.max_parallelism}"
+                )
+            return groups
+        try:
+            return key_groups(hash_keys(key, self.keys.data, start, end), self.recipe.max_parallelism)
+        except UnsupportedError as error:
+            error.hint = (
+                "keys of this type need the key groups that they were read from: read with key_group=True and pass "
+                "key_group='key_group'"
+            )
+            raise
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        if self.recipe.timers is not None:
+            yield from self.timers(self.recipe.timers)
+            return
+        anchored = False
+        for state in self.recipe.states:
+            meta = self.header.states[state.state_id]
+            try:
+                written = self.state(state, meta)
+                yield written
+                if meta.kind != "map" and not anchored:
+                    # So that a key that comes twice is seen, rows without an entry leave a record of their key.
+                    anchored = True
+                    rest = np.setdiff1d(np.arange(self.n), self.with_entry)
+                    yield self.batch_of(rest, state.state_id, pack(self.prefixes(meta, rest)), None)
+            except StatetoolError as error:
+                raise error.at(state=meta.name) from error.__cause__
+        if not self.recipe.long and all(self.header.states[c.state_id].kind == "map" for c in self.recipe.states):
+            first = self.header.states[self.recipe.states[0].state_id]
+            rows = np.arange(self.n)
+            yield self.batch_of(rows, self.recipe.presence, pack(self.prefixes(first, rows)), None)
+
+    def prefixes(self, meta: StateMeta, rows: Int64s) -> Piece:
+        """Measure key group, key and namespace of some rows, as they stand in front of user keys."""
+        namespace = meta.namespace
+        assert namespace is not None
+        parts: list[Piece] = [Integers(self.groups[rows], self.recipe.prefix)]
+        key = Ranges(self.keys.data, self.key.start[rows], self.key.sizes[rows])
+        array = pa.nulls(len(rows)) if self.namespaces is None else self.namespaces.take(pa.array(rows))
+        with_namespace = measure(namespace, array)
+        parts.append(key)
+        ambiguous = self.header.key.length < 0 and namespace.length < 0
+        if ambiguous:
+            parts.append(Markers(key.sizes))
+        parts.append(with_namespace)
+        if ambiguous:
+            parts.append(Markers(with_namespace.sizes))
+        return Chain(parts, len(rows))
+
+    def state(self, state: StateColumn, meta: StateMeta) -> pa.RecordBatch:
+        value = unwrap(meta.value)
+        if self.recipe.long:
+            return self.map_entries(
+                state, meta, np.arange(self.n), self.batch.column("map_key"), self.batch.column("value")
+            )
+        column = self.batch.column(state.column)
+        rows = np.flatnonzero(is_valid(column))
+        some = column if len(rows) == len(column) else column.filter(pa.array(is_valid(column)))
+        if meta.kind == "map":
+            counts, keys, values = map_parts(some)
+            return self.map_entries(state, meta, np.repeat(rows, counts), keys, values)
+        if meta.kind == "list":
+            counts, elements = list_parts(some)
+            (_, element), *_ = value.children()
+            encoded = self._encoded(
+                element, elements, state.column, access=state.last_access_ms, rows=np.repeat(rows, counts)
+            )
+            kept = np.flatnonzero(counts)
+            return self.entries(meta, state, rows[kept], pack(Joined(encoded, counts[kept])))
+        return self.entries(
+            meta, state, rows, self._encoded(value, some, state.column, access=state.last_access_ms, rows=rows)
+        )
+
+    def map_entries(
+        self, state: StateColumn, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
+    ) -> pa.RecordBatch:
+        (_, user_key), (_, user_value) = unwrap(meta.value).children()
+        encoded_keys = self._encoded(user_key, keys, f"{state.column}.key", rows=rows)
+        valid = is_valid(values)
+        some = values if valid.all() else values.filter(pa.array(valid))
+        encoded = self._encoded(
+            user_value, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
+        )
+        whole = pack(Optional_(valid, as_piece(encoded), (0, 1), 0))
+        composite = pack(Chain((self.prefixes(meta, rows), as_piece(encoded_keys)), len(rows)))
+        return self.batch_of(rows, state.state_id, composite, whole)
+
+    def entries(self, meta: StateMeta, state: StateColumn, rows: Int64s, values: Encoded) -> pa.RecordBatch:
+        self.with_entry = rows
+        return self.batch_of(rows, state.state_id, pack(self.prefixes(meta, rows)), values)
+
+    def timers(self, columns: TimerColumns) -> Iterator[pa.RecordBatch]:
+        names = self.batch.schema.names
+        stamps = _millis(self.batch.column(columns.timestamp))
+        for domain, service, state_id in columns.states:
+            here = np.ones(self.n, dtype=np.bool_)
+            for name, wanted in ((columns.domain, domain), (columns.service, service)):
+                if name in names:
+                    here &= np.asarray(pc.fill_null(pc.equal(self.batch.column(name), wanted), False))
+            rows = np.flatnonzero(here)
+            meta = self.header.states[state_id]
+            (_, _), (_, namespace) = meta.value.children()
+            array = pa.nulls(len(rows)) if self.namespaces is None else self.namespaces.take(pa.array(rows))
+            try:
+                parts = (
+                    Integers(self.groups[rows], self.recipe.prefix),
+                    Integers(stamps[rows] ^ np.int64(-(1 << 63)), 8),
+                    Ranges(self.keys.data, self.key.start[rows], self.key.sizes[rows]),
+                    measure(namespace, array),
+                )
+            except StatetoolError as error:
+                raise error.at(state=meta.name).inside("namespace") from error.__cause__
+            yield self.batch_of(rows, state_id, pack(Chain(parts, len(rows))), _no_bytes(len(rows)))
+
+    def _encoded(
+        self, serializer: Serializer, array: pa.Array, column: str, *, access: int | None = None, rows: Any = None
+    ) -> Encoded:
+        try:
+            return encode_column(serializer, array, last_access_ms=access)
+        except StatetoolError as error:
+            at = first_failing(serializer, array, last_access_ms=access)
+            row = at if rows is None else int(rows[at])
+            key = _key_array(self.batch, self.recipe.key)[row]
+            error.message = f"{error.message}, in column {column!r} of the row with key {key}"
+            raise
+
+    def batch_of(self, rows: Int64s, state_id: int, keys: Encoded, values: Encoded | None) -> pa.RecordBatch:
+        groups = self.groups[rows]
+        n = len(rows)
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array((groups * self.recipe.parallelism // self.recipe.max_parallelism).astype(np.int32)),
+                pa.array(groups.astype(np.int32)),
+                pa.array(np.full(n, state_id, dtype=np.int32)),
+                binary_array(keys),
+                pa.nulls(n, pa.binary()) if values is None else binary_array(values),
+            ],
+            schema=RECORDS,
+        )
+
+
+def as_piece(encoded: Encoded) -> Ranges:
+    """Return encoded values to be copied."""
+    return Ranges(encoded.data, encoded.offsets[:-1], np.diff(encoded.offsets))
+
+
+def binary_array(encoded: Encoded) -> pa.Array:
+    """Return encoded values as an Arrow column.
+
+    Raises
+    ------
+    EncodeError
+        They are larger than a column can be.
+    """
+    if encoded.offsets[-1] > 0x7FFFFFFF:
+        raise EncodeError("more than 2 GiB of one state in one batch", hint="use smaller Arrow batches")
+    offsets = pa.py_buffer(encoded.offsets.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(encoded), [None, offsets, pa.py_buffer(encoded.data)])
+
+
+def _no_bytes(n: int) -> Encoded:
+    return Encoded(_EMPTY, np.zeros(n + 1, dtype=np.int64))
+
+
+def _key_array(batch: pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:
+    if len(columns) == 1:
+        return batch.column(columns[0])
+    return pa.StructArray.from_arrays([batch.column(c) for c in columns], names=[f"f{i}" for i in range(len(columns))])
+
+
+def _millis(array: pa.Array) -> Int64s:
+    if array.null_count:
+        raise EncodeError("a timer without a timestamp")
+    if pa.types.is_integer(array.type):
+        return np.asarray(array.cast(pa.int64()), dtype=np.int64)
+    raise EncodeError(f"timestamps of timers are epoch milliseconds, found {array.type}", hint="cast them to BIGINT")
+
+
+def element_records(recipe: ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Encode rows of an operator state; the subtask of an element follows from its bytes, so that it is always the same.
+
+    Raises
+    ------
+    EncodeError
+        A value that its type cannot hold.
+    """
+    meta = recipe.operator_header.states[recipe.state_id]
+    try:
+        values = encode_column(meta.value, batch.column(recipe.value))
+        if meta.kind != "broadcast":
+            subtasks = np.array(
+                [zlib.crc32(values.value(i)) % recipe.parallelism for i in range(len(values))], dtype=np.int64
+            )
+            yield _elements(recipe, subtasks, values, _no_bytes(len(values)))
+            return
+        keys = encode_column(meta.serializers["KEY_SERIALIZER"], batch.column(recipe.key))
+        for subtask in range(recipe.parallelism):
+            yield _elements(recipe, np.full(len(values), subtask, dtype=np.int64), keys, values)
+    except StatetoolError as error:
+        raise error.at(operator=recipe.operator, state=meta.name) from error.__cause__
+
+
+def _elements(recipe: ElementRecipe, subtasks: Int64s, keys: Encoded, values: Encoded) -> pa.RecordBatch:
+    n = len(subtasks)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(subtasks.astype(np.int32)),
+            pa.array(np.zeros(n, dtype=np.int32)),
+            pa.array(np.full(n, recipe.state_id, dtype=np.int32)),
+            binary_array(keys),
+            binary_array(values),
+        ],
+        schema=RECORDS,
+    )
+
+
+def records_of(batch: pa.RecordBatch) -> Records:
+    """Return a batch of records as arrays."""
+    keys, key, key_end = ranges_of(batch.column(3))
+    values, value, value_end = ranges_of(batch.column(4))
+    state, group = (np.asarray(batch.column(i), dtype=np.int64) for i in (2, 1))
+    return Records(
+        key_data=keys, key=key, key_end=key_end, value_data=values, value=value, value_end=value_end,
+        state=state, group=group, present=is_valid(batch.column(4)),
+    )  # fmt: skip

@@ -1,0 +1,157 @@
+"""What users say about states: their kind and types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statetool.errors import OptionError
+from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMeta
+from statetool.serializers.base import Serializer
+from statetool.write import flink_types as flink
+
+Kind = Literal["value", "list", "map", "reducing", "aggregating"]
+TIMERS_PREFIX: Final = "_timer_state/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateType:
+    """A declared state; types that are ``None`` follow from the column.
+
+    Attributes
+    ----------
+    kind
+        ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``.
+    element
+        Type of the value, of a list's element, of a map's values; of the accumulator of aggregating state.
+    user_key
+        Type of a map's keys.
+    ttl
+        Whether the state has a time to live; its column is then a struct of ``last_access`` (timestamp) and ``value`` (of a list,
+        for each element; of a map, for each value), or ``last_access_ms`` says the same time for all.
+    last_access_ms
+        Epoch milliseconds.
+    column
+        Name of its column, if not that of the state.
+    """
+
+    kind: Kind
+    element: str | Serializer | None = None
+    user_key: str | Serializer | None = None
+    ttl: bool = False
+    last_access_ms: int | None = None
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.last_access_ms is not None and not self.ttl:
+            raise OptionError("last_access_ms= without ttl=True", hint="only states with a time to live keep it")
+
+
+def value(
+    type: str | Serializer | None = None,
+    *,
+    ttl: bool = False,
+    last_access_ms: int | None = None,
+    column: str | None = None,
+) -> StateType:
+    """Declare a ``ValueState`` (:class:`StateType` for the arguments)."""
+    return StateType(kind="value", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
+
+
+def list_of(
+    element: str | Serializer | None = None,
+    *,
+    ttl: bool = False,
+    last_access_ms: int | None = None,
+    column: str | None = None,
+) -> StateType:
+    """Declare a ``ListState``; its column is an array."""
+    return StateType(kind="list", element=element, ttl=ttl, last_access_ms=last_access_ms, column=column)
+
+
+def map_of(
+    key: str | Serializer | None = None,
+    value: str | Serializer | None = None,
+    *,
+    ttl: bool = False,
+    last_access_ms: int | None = None,
+    column: str | None = None,
+) -> StateType:
+    """Declare a ``MapState``; its column is a map."""
+    if (key is None) != (value is None):
+        raise OptionError("a map state needs the types of both keys and values, or neither")
+    return StateType(kind="map", user_key=key, element=value, ttl=ttl, last_access_ms=last_access_ms, column=column)
+
+
+def reducing(
+    type: str | Serializer | None = None,
+    *,
+    ttl: bool = False,
+    last_access_ms: int | None = None,
+    column: str | None = None,
+) -> StateType:
+    """Declare a ``ReducingState``; its column holds the reduced values."""
+    return StateType(kind="reducing", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
+
+
+def aggregating(
+    type: str | Serializer | None = None,
+    *,
+    ttl: bool = False,
+    last_access_ms: int | None = None,
+    column: str | None = None,
+) -> StateType:
+    """Declare an ``AggregatingState``; its column holds the accumulators."""
+    return StateType(kind="aggregating", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
+
+
+def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMeta:
+    """Return the registered state of a declaration whose types are all known."""
+    assert declared.element is not None
+    element = flink.parse_type(declared.element)
+    if declared.ttl:
+        element = flink.ttl(element)
+    whole = element
+    if declared.kind == "list":
+        whole = flink.list_of(element)
+    elif declared.kind == "map":
+        assert declared.user_key is not None
+        whole = flink.map_of(declared.user_key, element)
+    return StateMeta(
+        name=name,
+        backend_type=KEY_VALUE,
+        options={"KEYED_STATE_TYPE": declared.kind.upper()},
+        serializers={"VALUE_SERIALIZER": whole, "NAMESPACE_SERIALIZER": namespace},
+    )
+
+
+def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer) -> StateMeta:
+    """Return the queue of the timers of a service.
+
+    Raises
+    ------
+    OptionError
+        The domain is neither ``event`` nor ``processing``.
+    """
+    if domain not in ("event", "processing"):
+        raise OptionError(f"timers of domain {domain!r}", hint="the domain of a timer is event or processing")
+    return StateMeta(
+        name=f"{TIMERS_PREFIX}{domain}_{service}",
+        backend_type=PRIORITY_QUEUE,
+        options={},
+        serializers={"VALUE_SERIALIZER": flink.timer(key, namespace)},
+    )
+
+
+def element_meta(name: str, kind: str, value: Serializer, key: Serializer | None) -> StateMeta:
+    """Return a registered operator state (``list``, ``union`` or ``broadcast``)."""
+    mode = {"list": "SPLIT_DISTRIBUTE", "union": "UNION", "broadcast": "BROADCAST"}[kind]
+    serializers = {"VALUE_SERIALIZER": value}
+    if key is not None:
+        serializers = {"KEY_SERIALIZER": key, **serializers}
+    return StateMeta(
+        name=name,
+        backend_type=OPERATOR if key is None else BROADCAST,
+        options={"OPERATOR_STATE_DISTRIBUTION_MODE": mode},
+        serializers=serializers,
+    )
