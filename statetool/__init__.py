@@ -9,18 +9,38 @@ from statetool.ops.chain import chain
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
 from statetool.ops.verify import verify
+from statetool.write import flink_types as flink
+from statetool.write.declare import aggregating, list_of, map_of, reducing, value
+from statetool.writer import (
+    SavepointWriter,
+    bootstrap_broadcast_state,
+    bootstrap_keyed_state,
+    bootstrap_list_state,
+    bootstrap_union_state,
+)
 
 __all__ = [
     "Operator",
     "Savepoint",
+    "SavepointWriter",
     "StatetoolError",
     "__version__",
+    "aggregating",
+    "bootstrap_broadcast_state",
+    "bootstrap_keyed_state",
+    "bootstrap_list_state",
+    "bootstrap_union_state",
     "chain",
+    "flink",
+    "list_of",
     "list_snapshots",
     "load",
+    "map_of",
     "orphans",
+    "reducing",
     "register",
     "rescale",
+    "value",
     "verify",
 ]
 __version__ = "0.1.0"

@@ -194,6 +194,11 @@ class Operator:
         return self._operator.uid or None
 
     @property
+    def inventory(self) -> OperatorInventory:
+        """What is known of the operator without reading its state: serializers, files, key groups."""
+        return self._operator
+
+    @property
     def operator_id(self) -> str:
         """The 32 hex digits of the operator id."""
         return self._operator.state.operator_id

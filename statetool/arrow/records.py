@@ -188,12 +188,11 @@ class _Rows:
         return self.batch_of(rows, state.state_id, pack(self.prefixes(meta, rows)), values)
 
     def timers(self, columns: TimerColumns) -> Iterator[pa.RecordBatch]:
-        names = self.batch.schema.names
         stamps = _millis(self.batch.column(columns.timestamp))
         for domain, service, state_id in columns.states:
             here = np.ones(self.n, dtype=np.bool_)
             for name, wanted in ((columns.domain, domain), (columns.service, service)):
-                if name in names:
+                if wanted is not None:
                     here &= np.asarray(pc.fill_null(pc.equal(self.batch.column(name), wanted), False))
             rows = np.flatnonzero(here)
             meta = self.header.states[state_id]

@@ -30,9 +30,9 @@ class StateColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerColumns:
-    """Columns of timers; ``states`` are ids by (domain, service). Absent columns have one value for all rows."""
+    """Columns of timers; ``states`` are ids by (domain, service), ``None`` where there is no such column."""
 
-    states: tuple[tuple[str, str, int], ...]
+    states: tuple[tuple[str | None, str | None, int], ...]
     timestamp: str = "timestamp"
     domain: str = "domain"
     service: str = "service"

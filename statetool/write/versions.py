@@ -1,0 +1,171 @@
+"""What each Flink release reads: versions of the metadata and of handles.
+
+Follows the tables of readers in the releases' own ``MetadataSerializers`` and ``MetadataV2V3SerializerBase``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState
+from statetool.formats.metadata.handles import (
+    AnyChannelHandle,
+    ChangelogHandle,
+    ChangesHandle,
+    EmptySegmentHandle,
+    Handle,
+    IncrementalHandle,
+    InMemoryChangesHandle,
+    KeyGroupsHandle,
+    MergedChannelHandle,
+    SegmentHandle,
+    SegmentOperatorHandle,
+    streams_of,
+)
+
+#: (metadata version, highest handle tag) by release.
+RELEASES: Final = {
+    "1.13": (3, 7),
+    "1.14": (3, 10),
+    "1.15": (3, 12),
+    "1.16": (4, 14),
+    "1.17": (4, 14),
+    "1.18": (4, 14),
+    "1.19": (4, 14),
+    "1.20": (4, 17),
+    "2.0": (5, 17),
+    "2.1": (6, 17),
+    "2.2": (6, 17),
+    "2.3": (6, 17),
+}
+#: The one version that all of these read.
+WIDEST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the reader of a snapshot understands; ``release`` is ``None`` where any of them may read it."""
+
+    release: str | None
+    metadata_version: int
+    highest_tag: int
+
+
+def parse_release(flink_version: str | None, *, default: int = WIDEST) -> Target:
+    """Return what a release reads.
+
+    Parameters
+    ----------
+    flink_version
+        As in ``2.3`` or ``1.20.1``; ``None`` for metadata of version ``default``.
+
+    Raises
+    ------
+    OptionError
+        A release that is not known.
+    """
+    if flink_version is None:
+        return Target(None, default, 17)
+    short = ".".join(str(flink_version).split(".")[:2])
+    if short not in RELEASES:
+        raise OptionError(
+            f"Flink {flink_version!r} is not a release that can be written for",
+            hint=f"choose one of {', '.join(RELEASES)}, or none for what all of them read",
+        )
+    return Target(short, *RELEASES[short])
+
+
+def fitted(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> SnapshotMetadata:
+    """Return metadata in the version of a target.
+
+    Parameters
+    ----------
+    properties
+        Checkpoint properties where the version has them and the metadata does not.
+
+    Raises
+    ------
+    UnsupportedError
+        It holds what the release cannot read.
+    """
+    for operator in metadata.operators:
+        _check(operator, target)
+    version = target.metadata_version
+    operators = tuple(_channels_fitted(o, version) for o in metadata.operators)
+    kept = (metadata.properties or properties) if version >= 4 else b""
+    return replace(metadata, version=version, operators=operators, properties=kept)
+
+
+def _check(operator: OperatorState, target: Target) -> None:
+    label = operator.uid or operator.operator_id
+    finished = operator.fully_finished or any(s.finished for s in operator.subtasks)
+    if finished and (target.metadata_version < 3 or target.release == "1.13"):
+        raise UnsupportedError("a finished operator, which Flink 1.13 does not know", hint="choose 1.14 or later").at(
+            operator=label
+        )
+    for subtask in operator.subtasks:
+        for tag in _tags(subtask):
+            if tag > target.highest_tag:
+                raise UnsupportedError(
+                    f"a state handle of tag {tag}, which Flink {target.release} does not read",
+                    hint="choose a later release, or convert the snapshot to a canonical savepoint first",
+                ).at(operator=label)
+
+
+def _tags(subtask: SubtaskState) -> Iterator[int]:
+    handles: tuple[Handle, ...] = (
+        subtask.managed_operator,
+        subtask.raw_operator,
+        subtask.managed_keyed,
+        subtask.raw_keyed,
+        *subtask.input_channels,
+        *subtask.output_channels,
+    )
+    for handle in handles:
+        yield from _handle_tags(handle)
+
+
+def _handle_tags(handle: Handle) -> Iterator[int]:
+    match handle:
+        case KeyGroupsHandle() | IncrementalHandle() | ChangesHandle():
+            yield handle.tag
+        case ChangelogHandle():
+            yield handle.tag
+            for h in (*handle.materialized, *handle.changes):
+                yield from _handle_tags(h)
+        case InMemoryChangesHandle():
+            yield 9
+        case SegmentOperatorHandle():
+            yield 17
+        case EmptySegmentHandle():
+            yield 16
+    if any(isinstance(s, SegmentHandle) for s in streams_of(handle)):
+        yield 15
+
+
+def _channels_fitted(operator: OperatorState, version: int) -> OperatorState:
+    return replace(
+        operator,
+        subtasks=tuple(
+            replace(
+                s,
+                input_channels=tuple(_channel(h, version, 1, operator) for h in s.input_channels),
+                output_channels=tuple(_channel(h, version, 2, operator) for h in s.output_channels),
+            )
+            for s in operator.subtasks
+        ),
+    )
+
+
+def _channel(handle: AnyChannelHandle, version: int, kind: int, operator: OperatorState) -> AnyChannelHandle:
+    if isinstance(handle, MergedChannelHandle):
+        if version < 6:
+            raise UnsupportedError(
+                "in-flight data of several channels in one handle, which only Flink 2.1 and later read",
+                hint="choose 2.1 or later, or stop the job with a savepoint, which has no such data",
+            ).at(operator=operator.uid or operator.operator_id)
+        return handle
+    return replace(handle, type_byte=kind if version >= 6 else None)

@@ -1,0 +1,76 @@
+"""Savepoints written on Spark hold what those written in this process hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool as st
+from statetool.errors import EncodeError
+
+pyspark = pytest.importorskip("pyspark")
+
+
+def bootstraps(data: Any, timers: Any, elements: Any) -> list[Any]:
+    states = {
+        "count": st.value("BIGINT"),
+        "name": st.value("STRING"),
+        "tags": st.list_of("STRING"),
+        "balances": st.map_of("STRING", "DOUBLE"),
+    }
+    return [
+        st.bootstrap_keyed_state(data, key="id", states=states, timers=timers),
+        st.bootstrap_list_state("offsets", elements),
+        st.bootstrap_broadcast_state("rules", elements, key="value"),
+    ]
+
+
+def test_spark_and_arrow_write_the_same_rows(spark: Any, tmp_path: Path) -> None:
+    n = 3000
+    data = pa.table(
+        {
+            "id": range(n),
+            "count": [i if i % 3 else None for i in range(n)],
+            "name": [f"user-{i}" for i in range(n)],
+            "tags": [["a"] * (i % 4) for i in range(n)],
+            "balances": pa.array([[("eur", float(i))] for i in range(n)], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+    timers = pa.table(
+        {"id": range(0, n, 7), "timestamp": range(0, n, 7), "domain": ["event", "processing"] * 214 + ["event"]}
+    )
+    elements = pa.table({"value": range(20)})
+    frames = [
+        spark.createDataFrame(
+            [tuple(dict(v) if k == "balances" else v for k, v in r.items()) for r in t.to_pylist()], schema
+        ).repartition(5)
+        for t, schema in (
+            (data, "id long, count long, name string, tags array<string>, balances map<string,double>"),
+            (timers, "id long, timestamp long, domain string"),
+            (elements, "value long"),
+        )
+    ]
+    here = st.SavepointWriter.new().with_operator("op", *bootstraps(data, timers, elements), parallelism=3)
+    there = st.SavepointWriter.new().with_operator("op", *bootstraps(*frames), parallelism=3)
+    a = here.write(str(tmp_path / "a"), flink_version="2.3")["op"]
+    b = there.write(str(tmp_path / "b"), flink_version="2.3")["op"]
+    for table in ("keyed_state", "timers", "offsets", "rules"):
+        left, right = (sorted(op.to_arrow(table).to_pylist(), key=repr) for op in (a, b))
+        assert left == right
+        assert left
+    # Streams are sorted, so the same rows are the same bytes, whatever the partitioning.
+    sizes = [sorted(p.stat().st_size for p in (tmp_path / d).iterdir()) for d in ("a", "b")]
+    assert sizes[0] == sizes[1]
+
+
+def test_the_driver_raises_what_tasks_found(spark: Any, tmp_path: Path) -> None:
+    df = spark.range(100).selectExpr("id % 50 as id", "id + 32700 as v")
+    with pytest.raises(EncodeError, match=r"key .* is there twice"):
+        st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(df, key="id")).write(str(tmp_path / "sp"))
+    small = st.bootstrap_keyed_state(df, key="id", states={"v": st.value("SMALLINT")})
+    with pytest.raises(EncodeError, match=r"does not fit int16.*column 'v' of the row with key"):
+        st.SavepointWriter.new().with_operator("op", small).write(str(tmp_path / "sp"))
+    assert not (tmp_path / "sp").exists()

@@ -1,0 +1,279 @@
+"""Tables become savepoints that are read back equal; with Arrow, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool as st
+from statetool import flink
+from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError
+from statetool.io import targets
+
+_MONEY = pa.map_(pa.string(), pa.float64())
+
+
+def accounts() -> pa.Table:
+    return pa.table(
+        {
+            "id": [1, 2, 3, -5],
+            "count": [10, None, 30, 7],
+            "name": ["a", None, "ü\U0001f600\u4e00", ""],
+            "tags": [["x", "y"], [], None, ["z"]],
+            "balances": pa.array([[("e", 1.5), ("f", None)], None, [], [("g", 2.0)]], type=_MONEY),
+        }
+    )
+
+
+def written(tmp_path: Path, *bootstraps: Any, flink_version: str | None = "2.3", **options: Any) -> st.Operator:
+    writer = st.SavepointWriter.new(max_parallelism=128).with_operator("op", *bootstraps, **options)
+    return writer.write(str(tmp_path / "sp"), flink_version=flink_version)["op"]
+
+
+def rows(op: st.Operator, table: str = "keyed_state", **options: Any) -> list[dict[str, Any]]:
+    return sorted(op.to_arrow(table, **options).to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("parallelism", [1, 3, 128])
+def test_states_of_every_shape_come_back(tmp_path: Path, parallelism: int) -> None:
+    op = written(
+        tmp_path,
+        st.bootstrap_keyed_state(
+            accounts(),
+            key="id",
+            states={
+                "count": st.value("BIGINT"),
+                "name": st.value(),
+                "tags": st.list_of("STRING"),
+                "balances": st.map_of("STRING", "DOUBLE"),
+                "sum": st.reducing("BIGINT", column="count"),
+                "acc": st.aggregating(column="count"),
+            },
+        ),
+        parallelism=parallelism,
+    )
+    assert [s.kind for s in op.states.values()] == ["value", "value", "list", "map", "reducing", "aggregating"]
+    assert op.parallelism == parallelism
+    assert rows(op) == [
+        {"key": -5, "count": 7, "name": "", "tags": ["z"], "balances": [("g", 2.0)], "sum": 7, "acc": 7},
+        {
+            "key": 1, "count": 10, "name": "a", "tags": ["x", "y"], "balances": [("e", 1.5), ("f", None)],
+            "sum": 10, "acc": 10,
+        },
+        {
+            "key": 3, "count": 30, "name": "ü\U0001f600\u4e00", "tags": None, "balances": None, "sum": 30, "acc": 30,
+        },
+    ]  # fmt: skip
+
+
+def test_types_follow_from_columns(tmp_path: Path) -> None:
+    op = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"))
+    assert {n: (s.kind, s.value_type) for n, s in op.states.items()} == {
+        "count": ("value", "Long"),
+        "name": ("value", "String"),
+        "tags": ("list", "List<String>"),
+        "balances": ("map", "Map<String, Double>"),
+    }
+
+
+@pytest.mark.parametrize("version", ["1.13", "1.16", "2.0", "2.3", None])
+def test_each_release_gets_its_metadata(tmp_path: Path, version: str | None) -> None:
+    op = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"), flink_version=version)
+    sp = st.load(str(tmp_path / "sp"), uids=["op"])
+    assert sp.metadata_version == {"1.13": 3, "1.16": 4, "2.0": 5, "2.3": 6, None: 3}[version]
+    assert len(rows(op)) == 3
+
+
+def test_windows_timers_and_operator_state_share_an_operator(tmp_path: Path) -> None:
+    window = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    contents = pa.table(
+        {
+            "id": ["a", "bb"],
+            "w": pa.array([{"start": 0, "end": 10}, {"start": 10, "end": 20}], type=window),
+            "contents": [[1, 2], [3]],
+        }
+    )
+    timers = pa.table(
+        {
+            "id": ["a", "bb", "a"],
+            "namespace": contents["w"].combine_chunks().take(pa.array([0, 1, 1])),
+            "timestamp": [9, 19, -1],
+            "domain": ["event", "event", "processing"],
+        }
+    )
+    op = written(
+        tmp_path,
+        st.bootstrap_keyed_state(contents, key="id", namespace="w", timers=timers),
+        st.bootstrap_list_state("offsets", pa.table({"value": [5, 6]})),
+        st.bootstrap_union_state("all", pa.table({"value": ["p", "q", "p"]})),
+        st.bootstrap_broadcast_state("rules", pa.table({"key": ["x", "y"], "value": [1, 2]})),
+        parallelism=2,
+    )
+    assert rows(op, "contents") == [
+        {"key": "a", "namespace": {"start": 0, "end": 10}, "list_index": 0, "value": 1},
+        {"key": "a", "namespace": {"start": 0, "end": 10}, "list_index": 1, "value": 2},
+        {"key": "bb", "namespace": {"start": 10, "end": 20}, "list_index": 0, "value": 3},
+    ]
+    assert [
+        (r["key"], r["namespace"]["start"], r["timestamp"], r["domain"], r["service"]) for r in rows(op, "timers")
+    ] == [
+        ("a", 0, 9, "event", "window-timers"),
+        ("a", 10, -1, "processing", "window-timers"),
+        ("bb", 10, 19, "event", "window-timers"),
+    ]
+    assert rows(op, "offsets") == [{"value": 5}, {"value": 6}]
+    assert rows(op, "all") == [{"value": "p"}, {"value": "p"}, {"value": "q"}]
+    assert rows(op, "rules") == [{"key": "x", "value": 1}, {"key": "y", "value": 2}]
+    assert len(rows(op, "rules", subtask=True)) == 4
+
+
+def test_ambiguous_keys_get_length_markers(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "k": ["a", "b" * 300],
+            "n": ["x" * 300, ""],
+            "v": pa.array([[("u", 1)], [("w", 2)]], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    op = written(tmp_path, st.bootstrap_keyed_state(table, key="k", namespace="n"))
+    assert rows(op, "v") == [
+        {"key": "a", "namespace": "x" * 300, "map_key": "u", "value": 1},
+        {"key": "b" * 300, "namespace": "", "map_key": "w", "value": 2},
+    ]
+
+
+def test_several_key_columns_are_a_tuple(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 1], "b": ["x", "y"], "v": [True, False]})
+    op = written(tmp_path, st.bootstrap_keyed_state(table, key=["a", "b"]))
+    assert rows(op) == [{"key": {"f0": 1, "f1": "x"}, "v": True}, {"key": {"f0": 1, "f1": "y"}, "v": False}]
+
+
+def test_values_with_a_time_to_live(tmp_path: Path) -> None:
+    table = pa.table(
+        {"k": [1], "v": ["a"], "l": [[1, 2]], "m": pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int64()))}
+    )
+    states = {
+        "v": st.value("STRING", ttl=True, last_access_ms=5),
+        "l": st.list_of("BIGINT", ttl=True, last_access_ms=6),
+        "m": st.map_of("STRING", "BIGINT", ttl=True, last_access_ms=7),
+    }
+    op = written(tmp_path, st.bootstrap_keyed_state(table, key="k", states=states))
+    assert all(s.ttl for s in op.states.values())
+    raw = op.to_arrow(ttl="raw")
+    again = st.SavepointWriter.new().with_operator("op", st.bootstrap_keyed_state(raw, like=op))
+    back = again.write(str(tmp_path / "again"), flink_version="2.3")["op"]
+    assert back.to_arrow(ttl="raw").equals(raw)
+    assert [e["last_access"].microsecond for e in raw["l"][0].as_py()] == [6000, 6000]
+    fresh = st.bootstrap_keyed_state(op.to_arrow(), like=op, last_access_ms=9)
+    third = (
+        st.SavepointWriter.new().with_operator("op", fresh).write(str(tmp_path / "third"), flink_version="2.3")["op"]
+    )
+    assert rows(third) == rows(op)
+    assert rows(third, ttl="hide_expired", ttl_ms=1, now_ms=9)[0]["v"] == "a"
+
+
+def test_flink_types_by_name(tmp_path: Path) -> None:
+    order = flink.pojo("com.acme.Order", {"id": "BIGINT", "color": flink.enum("com.acme.Color", ["RED", "BLUE"])})
+    table = pa.table(
+        {
+            "k": [1, 2],
+            "order": [{"id": 7, "color": "BLUE"}, {"id": None, "color": None}],
+            "pair": [{"f0": "a", "f1": 1.5}, {"f0": "b", "f1": 2.5}],
+            "longs": [[1, 2], []],
+            "either": pa.array([{"left": 1, "right": None}, {"left": None, "right": "r"}]),
+        }
+    )
+    states = {
+        "order": st.value(order),
+        "pair": st.value(flink.tuple_of("STRING", "DOUBLE")),
+        "longs": st.value(flink.primitive_array("long")),
+        "either": st.value(flink.either("BIGINT", "STRING")),
+    }
+    op = written(tmp_path, st.bootstrap_keyed_state(table, key="k", states=states))
+    assert op.states["order"].value_type == "POJO com.acme.Order"
+    assert rows(op) == [
+        {"key": 1, "order": {"color": "BLUE", "id": 7}, "pair": {"f0": "a", "f1": 1.5}, "longs": [1, 2], "either": {"left": 1, "right": None}},
+        {"key": 2, "order": {"color": None, "id": None}, "pair": {"f0": "b", "f1": 2.5}, "longs": [], "either": {"left": None, "right": "r"}},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"v": ["a", "b"]}, "key 1 is there twice"),
+        ({"v": ["a", None]}, "key 1 is there twice"),
+        ({"v": [[1], []]}, "key 1 is there twice"),
+        ({"v": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))}, "key 1 is there twice"),
+    ],
+)
+def test_duplicate_keys_are_named(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    table = pa.table({"id": [1, 1], **columns})
+    with pytest.raises(EncodeError, match=message):
+        written(tmp_path, st.bootstrap_keyed_state(table, key="id"))
+    assert not (tmp_path / "sp").exists()
+
+
+def test_duplicate_timers_and_broadcast_keys_are_named(tmp_path: Path) -> None:
+    timers = pa.table({"id": [1, 1], "timestamp": [5, 5]})
+    table = pa.table({"id": [1], "v": [1]})
+    with pytest.raises(EncodeError, match=r"timer \(5, 1, None\) is there twice"):
+        written(tmp_path, st.bootstrap_keyed_state(table, key="id", timers=timers))
+    with pytest.raises(EncodeError, match="key 'x' is there twice"):
+        written(tmp_path, st.bootstrap_broadcast_state("b", pa.table({"key": ["x", "x"], "value": [1, 2]})))
+
+
+@pytest.mark.parametrize(
+    ("values", "declared", "message"),
+    [
+        (pa.array([1, 70000]), st.value("SMALLINT"), "70000.*column 'v' of the row with key 2.*state v"),
+        (pa.array([1.0, 1.1]), st.value("FLOAT"), "1.1 is not exactly a float.*key 2"),
+        (pa.array(["A", "X"]), st.value(flink.enum("E", ["A"])), "'X' is not a constant.*key 2"),
+        (pa.array([[1], [None]]), st.list_of("BIGINT"), "a null where.*key 2"),
+        (pa.array([{"a": 1}, {"a": 2}]), st.value(flink.pojo("P", {"b": "INT"})), "no field 'b'"),
+        (pa.array([{"a": 1, "b": 2}] * 2), st.value(flink.pojo("P", {"b": "INT"})), "does not have: a"),
+        (pa.array(["1", "2"]), st.value("BIGINT"), "a column of type string"),
+        (pa.array([1, 2]), st.value("STRING"), "a column of type int64"),
+        (pa.array(["1.5", "x"]), st.value("DECIMAL"), "'x' is not a number.*key 2"),
+        (pa.array([1, 2], pa.timestamp("us")), st.value("TIMESTAMP"), "a column of type timestamp"),
+    ],
+)
+def test_values_that_do_not_fit_name_column_and_key(
+    tmp_path: Path, values: pa.Array, declared: Any, message: str
+) -> None:
+    table = pa.table({"id": [1, 2], "v": values})
+    with pytest.raises(EncodeError, match=message):
+        written(tmp_path, st.bootstrap_keyed_state(table, key="id", states={"v": declared}))
+
+
+def test_impossible_wishes_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    good = st.bootstrap_keyed_state(accounts(), key="id")
+    writer = st.SavepointWriter.new().with_operator("op", good)
+    target = str(tmp_path / "sp")
+    with pytest.raises(OptionError, match=r"1\.12"):
+        writer.write(target, flink_version="1.12")
+    with pytest.raises(UnknownNameError, match="no column 'ident'"):
+        written(tmp_path, st.bootstrap_keyed_state(accounts(), key="ident"))
+    with pytest.raises(OptionError, match="keys of type Long and of type String"):
+        written(tmp_path, good, st.bootstrap_keyed_state(pa.table({"k": ["a"], "x": [1]}), key="k"))
+    with pytest.raises(OptionError, match="'count' is declared twice"):
+        written(tmp_path, good, good)
+    with pytest.raises(OptionError, match=r"expected a type"):
+        written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id", states={"count": st.value("BIG")}))
+    assert not (tmp_path / "sp").exists()
+    targets.make_dir(target)
+    targets.put_new(f"{target}/x", b"")
+    with pytest.raises(TargetExistsError):
+        writer.write(target)
+
+
+def test_small_streams_are_inline_and_large_ones_files(tmp_path: Path) -> None:
+    op = written(tmp_path, st.bootstrap_keyed_state(accounts(), key="id"), parallelism=2)
+    assert [p.name for p in (tmp_path / "sp").iterdir()] == ["_metadata"]
+    large = st.bootstrap_keyed_state(pa.table({"id": range(5000), "v": range(5000)}), key="id")
+    sp = st.SavepointWriter.new().with_operator("op", large, parallelism=2).write(str(tmp_path / "large"))
+    assert len(list((tmp_path / "large").iterdir())) == 3
+    assert sp["op"].to_arrow().num_rows == 5000
+    assert op.max_parallelism == 128
