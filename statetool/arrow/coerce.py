@@ -87,6 +87,8 @@ def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
             return _cast(array.cast(pa.time64("ns")), pa.int64())
         case Scalar("time") if pa.types.is_integer(kind) or pa.types.is_null(kind):
             return _cast(array, pa.int64())
+        case Scalar("day_interval") if pa.types.is_duration(kind):
+            return _rescaled(array, kind.unit, "ms")
         case DateType() if pa.types.is_date32(kind):
             return array.cast(pa.int32())
         case TimestampType():

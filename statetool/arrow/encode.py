@@ -22,7 +22,7 @@ from statetool.kernels import encode as kernel
 from statetool.kernels import program as ir
 from statetool.kernels.skip import FIXED_SIZES
 from statetool.serializers.base import Serializer
-from statetool.types import ListType, LogicalType, MapType, StructType, TimestampType, TtlType
+from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -361,7 +361,7 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             return _either(left, right, logical, array, access)
         case ir.Ttl(value):
             return _ttl(value, logical, array, access)
-    if not isinstance(op, _LEAVES) or op == ir.Fixed("char"):
+    if not isinstance(op, _LEAVES) or op == ir.Fixed("char") or isinstance(logical, BitmapType):
         raise NotForKernelsError
     return _leaf(op, logical, coerce(array, logical))
 

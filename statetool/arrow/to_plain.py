@@ -9,13 +9,16 @@ import pyarrow as pa
 
 from statetool.arrow.coerce import big_numbers, coerce, is_valid, list_parts, map_parts, struct_parts
 from statetool.errors import EncodeError, StatetoolError
+from statetool.serializers.roaring import bitmap_bytes
 from statetool.types import (
     BigDecimalType,
     BigIntegerType,
+    BitmapType,
     DecimalType,
     ListType,
     LogicalType,
     MapType,
+    Scalar,
     StructType,
     TimestampType,
     TtlType,
@@ -33,6 +36,12 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
     match logical:
         case BigDecimalType() | BigIntegerType() | DecimalType():
             return [_big(v, logical) for v in big_numbers(array, logical)]
+        case BitmapType():
+            counts, ints = list_parts(array.filter(pa.array(is_valid(array))))
+            made = iter(
+                [bitmap_bytes(some) for some in _cut(coerce(ints, Scalar("int32")).to_pylist(), counts.tolist())]
+            )
+            return [next(made) if v else None for v in is_valid(array).tolist()]
         case ListType() | MapType() | StructType() | TtlType():
             valid = is_valid(array)
             if valid.all():

@@ -13,10 +13,11 @@ Follows the RoaringBitmap format specification, which ``Bitmap.toBytes`` of Flin
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
 from typing import Final
 
-from statetool.errors import DecodeError
+from statetool.errors import DecodeError, EncodeError
 
 _PLAIN: Final = 12346
 _WITH_RUNS: Final = 12347
@@ -81,3 +82,37 @@ def _read(raw: bytes) -> list[int]:
     if at != len(raw):
         raise DecodeError(f"{len(raw) - at} bytes trail behind a bitmap")
     return found
+
+
+def bitmap_bytes(ints: Iterable[int]) -> bytes:
+    """Return the portable form of a set of signed 32-bit ints, without runs.
+
+    Raises
+    ------
+    EncodeError
+        A number that is no 32-bit int.
+    """
+    containers: dict[int, list[int]] = {}
+    for v in sorted({_unsigned(v) for v in ints}):
+        containers.setdefault(v >> 16, []).append(v & 0xFFFF)
+    bodies = [_container(low) for low in containers.values()]
+    head = struct.pack("<II", _PLAIN, len(containers))
+    heads = b"".join(struct.pack("<HH", high, len(low) - 1) for high, low in containers.items())
+    first = len(head) + len(heads) + 4 * len(bodies)
+    starts = accumulate((len(b) for b in bodies[:-1]), initial=first)
+    return head + heads + b"".join(struct.pack("<I", s) for s in starts if bodies) + b"".join(bodies)
+
+
+def _unsigned(value: int) -> int:
+    if not -(1 << 31) <= value < 1 << 31:
+        raise EncodeError(f"{value} in a bitmap of 32-bit ints")
+    return value & 0xFFFFFFFF
+
+
+def _container(low: list[int]) -> bytes:
+    if len(low) <= _MOST_IN_LIST:
+        return struct.pack(f"<{len(low)}H", *low)
+    bits = bytearray(_BITS_BYTES)
+    for v in low:
+        bits[v >> 3] |= 1 << (v & 7)
+    return bytes(bits)
