@@ -10,18 +10,18 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from statetool.arrow.binary import BinaryData
 from statetool.arrow.from_plain import coded_error, null_key_error
-from statetool.arrow.leaves import Bytes, Column, Leaves, Mask, Positions, check, offsets_of, refuse
-from statetool.arrow.types import arrow_type, column_arrays, column_fields
+from statetool.arrow.leaves import Bytes, Column, Mask, Positions, check, refuse, spread
+from statetool.arrow.types import arrow_type, column_arrays
 from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
 from statetool.kernels.codes import BAD_PADDING, NOT_SKIPPABLE, RANGE, SUBCLASS, UNUSED_BITS
-from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TtlType
+from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType, TtlType
 from statetool.types.options import ReadOptions
 
 _NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
@@ -78,21 +78,13 @@ def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Posi
     return after
 
 
-def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
-    """Put the values of ``array`` where ``valid`` is set, nulls elsewhere."""
-    if len(array) == len(valid):
-        return array
-    places = np.cumsum(valid.astype(np.int64)) - 1
-    return array.take(pa.array(places, mask=~valid.astype(np.bool_)))
-
-
-class _Decoder(Leaves):
+class _Decoder(BinaryData):
     """Decoding of one batch."""
 
     def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         match op:
             case ir.Fixed(kind):
-                return self.fixed(kind, pos, end)
+                return self.fixed_as(kind, logical, pos, end)
             case ir.Text(nullable):
                 return self.text(nullable, pos, end)
             case ir.Constant(size, byte):
@@ -125,6 +117,18 @@ class _Decoder(Leaves):
             case ir.Counted(text):
                 array, after = self.counted(text, pos, end)
                 return self.bitmaps(array, pos) if isinstance(logical, BitmapType) else array, after
+            case ir.BinaryData():
+                return self.binary_data(op, logical, pos, end)
+            case ir.SqlDecimal(precision):
+                return self.sql_decimal(precision, logical, pos, end)
+            case ir.SqlTimestamp(precision):
+                return self.sql_timestamp(precision, logical, pos, end)
+            case ir.SqlTime():
+                raw, after = self.load(4, pos, end)
+                return pa.array(raw * 1_000_000), after
+            case ir.Framed(value):
+                first, after = self.framed(pos, end)
+                return self.filling(value, logical, first, after), after
             case ir.Ttl(value):
                 return self.ttl(value, logical, pos, end)
             case ir.Rest():
@@ -132,6 +136,15 @@ class _Decoder(Leaves):
             case ir.PerRecord(decode):
                 return self.per_record(decode, logical, pos, end)
         raise NotImplementedError(type(op).__name__)
+
+    def fixed_as(self, kind: str, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        """Decode numbers, some of which stand for something else: External types know what their ints mean."""
+        array, after = self.fixed(kind, pos, end)
+        if isinstance(logical, DateType):
+            return array.cast(pa.date32()), after
+        if logical == Scalar("day_interval"):
+            return self.intervals(np.asarray(array), np.ones(len(pos), dtype=np.uint8), pos), after
+        return array, after
 
     # ---- composites ---------------------------------------------------------------------------
 
@@ -149,16 +162,6 @@ class _Decoder(Leaves):
         after = pos.copy()
         after[some] = moved
         return spread(array, valid), after
-
-    def assemble(self, logical: StructType, parts: list[pa.Array], n: int) -> pa.Array:
-        """Return structs of ``parts``, the companions of timestamps beside them."""
-        arrays: list[pa.Array] = []
-        fields: list[pa.Field] = []
-        for field, array in zip(logical.fields, parts, strict=True):
-            arrays += column_arrays(array, field.type, self.options)
-            fields += column_fields(field.name, field.type, self.options)
-        kind = pa.struct(fields)
-        return pa.StructArray.from_buffers(kind, n, [None], children=arrays)
 
     def struct(
         self, names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: StructType, pos: Positions, end: Positions
@@ -237,11 +240,6 @@ class _Decoder(Leaves):
             array, counts = array.filter(pa.array(kept)), _count_kept(kept, counts)
         return self.list_of(array, counts, logical, pos), after
 
-    def list_of(self, elements: pa.Array, counts: Positions, logical: LogicalType, pos: Positions) -> pa.Array:
-        """Return lists of ``counts`` elements each."""
-        offsets = pa.array(offsets_of(counts, pos))
-        return pa.ListArray.from_arrays(offsets, elements, type=arrow_type(logical, self.options))
-
     def pairs(self, key: ir.Op, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         assert isinstance(logical, MapType)
         counts, starts, value_starts, ends, after = self.positions(key, value, pos, end)
@@ -254,15 +252,6 @@ class _Decoder(Leaves):
             first = int(np.argmax(keys.is_null().to_numpy(zero_copy_only=False)))
             raise null_key_error().at(offset=int(starts[first]))
         return self.map_of(keys, values, counts, logical, pos), after
-
-    def map_of(
-        self, keys: pa.Array, values: pa.Array, counts: Positions, logical: LogicalType, pos: Positions
-    ) -> pa.Array:
-        """Return maps of ``counts`` entries each."""
-        kind = arrow_type(logical, self.options)
-        entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-        offsets = pa.py_buffer(offsets_of(counts, pos))
-        return pa.Array.from_buffers(kind, len(counts), [None, offsets], children=[entries])
 
     def positions(
         self, first: ir.Op, second: ir.Op | None, pos: Positions, end: Positions

@@ -65,6 +65,14 @@ def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
     return offsets.astype(np.int32)
 
 
+def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
+    """Put the values of ``array`` where ``valid`` is set, nulls elsewhere."""
+    if len(array) == len(valid):
+        return array
+    places = np.cumsum(valid.astype(np.int64)) - 1
+    return array.take(pa.array(places, mask=~valid.astype(np.bool_)))
+
+
 class Leaves:
     """Decoding of the parts of one batch that have no parts themselves."""
 
@@ -122,31 +130,37 @@ class Leaves:
         decode_text.text_fill(self.data, starts, units, after, offsets, out)
         return pa.Array.from_buffers(pa.string(), n, [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(out)]), after
 
-    def ranges(self, starts: Positions, ends: Positions) -> pa.Array:
-        """Return the bytes from each start to each end."""
+    def ranges(self, starts: Positions, ends: Positions, valid: npt.NDArray[Any] | None = None) -> pa.Array:
+        """Return the bytes from each start to each end; those that are not valid are null and take no bytes."""
         offsets = offsets_of(ends - starts, starts)
         out = np.empty(offsets[-1], dtype=np.uint8)
         decode_fixed.copy_bytes(self.data, starts, offsets, out)
-        return pa.Array.from_buffers(pa.binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
+        nulls = None if valid is None else bitmap(valid)
+        return pa.Array.from_buffers(pa.binary(), len(starts), [nulls, pa.py_buffer(offsets), pa.py_buffer(out)])
 
     def counted(self, text: bool, pos: Positions, end: Positions) -> Column:
         sizes, after = np.empty_like(pos), np.empty_like(pos)
         check(decode_fixed.counted_sizes(self.data, pos, end, sizes, after), pos)
         array = self.ranges(pos + 4, after)
-        if text:
-            try:
-                array = array.cast(pa.string())
-            except pa.ArrowInvalid:
-                self._refuse_non_utf8(pos, after)
-                raise
-        return array, after
+        return self.utf8(array, pos + 4, after) if text else array, after
 
-    def _refuse_non_utf8(self, pos: Positions, after: Positions) -> None:
-        for start, stop in zip(pos.tolist(), after.tolist(), strict=True):
-            try:
-                self.data[start + 4 : stop].tobytes().decode("utf-8")
-            except UnicodeDecodeError as e:
-                raise DecodeError(f"not UTF-8: {e.reason}").at(offset=start + 4 + e.start) from e
+    def utf8(self, array: pa.Array, starts: Positions, ends: Positions) -> pa.Array:
+        """Return bytes as strings; they are those from each start to each end.
+
+        Raises
+        ------
+        DecodeError
+            Not UTF-8.
+        """
+        try:
+            return array.cast(pa.string())
+        except pa.ArrowInvalid:
+            for start, stop in zip(starts.tolist(), ends.tolist(), strict=True):
+                try:
+                    self.data[start:stop].tobytes().decode("utf-8")
+                except UnicodeDecodeError as e:
+                    raise DecodeError(f"not UTF-8: {e.reason}").at(offset=start + e.start) from e
+            raise
 
     def choice(self, names: tuple[str, ...], pos: Positions, end: Positions) -> Column:
         raw, after = self.load(4, pos, end)

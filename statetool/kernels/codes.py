@@ -22,6 +22,16 @@ DATE_RANGE: Final = 14
 BAD_CONSTANT: Final = 15
 BAD_PADDING: Final = 16
 UNUSED_BITS: Final = 17
+BAD_KIND: Final = 18
+BAD_PART: Final = 19
+BAD_INLINE: Final = 20
+OVERLAP: Final = 21
+BAD_NANOS: Final = 22
+BAD_DECIMAL: Final = 23
+NOT_NULL: Final = 24
+NESTED_KIND: Final = 25
+BAD_PAIRS: Final = 26
+BAD_SIZE: Final = 27
 
 MESSAGES: Final = {
     TRUNCATED: ("the value goes beyond the end of its frame", ""),
@@ -46,5 +56,15 @@ MESSAGES: Final = {
     BAD_CONSTANT: ("not the byte that stands for a value of this type", ""),
     BAD_PADDING: ("padding behind a null is not zero", ""),
     UNUSED_BITS: ("unused bits of a bit mask are set", ""),
+    BAD_KIND: ("not a row kind (0 to 3)", ""),
+    BAD_PART: ("a part that goes beyond the row, array or map around it", ""),
+    BAD_INLINE: ("more than 7 bytes inside of a slot", ""),
+    OVERLAP: ("variable parts that overlap", ""),
+    BAD_NANOS: ("not a nano of milli (0 to 999,999)", ""),
+    BAD_DECIMAL: ("a decimal of more digits than its type has", ""),
+    NOT_NULL: ("a value in a field that can only be null", ""),
+    NESTED_KIND: ("a key or a nested row of another kind than +I, which no column has a place for", ""),
+    BAD_PAIRS: ("a map of more keys than values, or the other way round", ""),
+    BAD_SIZE: ("a value that does not fill the bytes that it was given", ""),
     BAD_BIG_NUMBER: ("the length of a big number does not fit the bytes left", ""),
 }

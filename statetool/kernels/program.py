@@ -160,6 +160,10 @@ class Ttl(Op):
     value: Op
 
 
+#: Most digits of a decimal that is stored as an i64, and of the fraction of a timestamp that is stored as millis.
+COMPACT_DIGITS: Final = 18
+COMPACT_FRACTION: Final = 3
+
 SlotKind = Literal[
     "bool", "i8", "i16", "i32", "i64", "f32", "f64", "time", "decimal", "timestamp", "text", "bytes", "row", "array", "map",
     "raw", "variant", "null",

@@ -38,6 +38,12 @@ def fixed_size(op: ir.Op) -> int | None:
             return 4
         case ir.Flipped():
             return 8
+        case ir.SqlTime():
+            return 4
+        case ir.SqlDecimal(precision) if precision <= ir.COMPACT_DIGITS:
+            return 8
+        case ir.SqlTimestamp(precision):
+            return 8 if precision <= ir.COMPACT_FRACTION else 12
         case ir.Struct(_, parts):
             sizes = [fixed_size(p) for p in parts]
             return None if None in sizes else sum(s for s in sizes if s is not None)
@@ -57,6 +63,8 @@ def least_size(op: ir.Op) -> int:
         return size
     match op:
         case ir.BigInt() | ir.BigDec() | ir.Counted() | ir.Repeated() | ir.Pairs():
+            return 4
+        case ir.BinaryData() | ir.Framed() | ir.SqlDecimal():
             return 4
         case ir.Struct(_, parts):
             return sum(map(least_size, parts))
@@ -99,7 +107,7 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             words += [_BIG_INT]
         case ir.BigDec():
             words += [_BIG_DEC]
-        case ir.Counted():
+        case ir.Counted() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal():
             words += [_COUNTED]
         case ir.Struct(_, parts):
             _emit_parts(_STRUCT, [len(parts)], parts, words)

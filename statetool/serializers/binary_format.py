@@ -20,7 +20,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Slot, SlotKind, slot_size
+from statetool.kernels.program import COMPACT_DIGITS, COMPACT_FRACTION, Slot, SlotKind, slot_size
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.binary_region import Region, RegionWriter
@@ -39,8 +39,6 @@ from statetool.types import (
 )
 
 ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
-_COMPACT_DIGITS: Final = 18
-_COMPACT_FRACTION: Final = 3
 _DECIMAL_BYTES: Final = 16
 _NANOS: Final = 1_000_000
 
@@ -107,7 +105,7 @@ class DecimalFormat(SlotFormat):
         self._limit = 10**precision
 
     def read(self, r: Region, at: int) -> Decimal:
-        if self.precision <= _COMPACT_DIGITS:
+        if self.precision <= COMPACT_DIGITS:
             unscaled = r.i8(at)
         else:
             part = r.part(at, "decimal")
@@ -120,7 +118,7 @@ class DecimalFormat(SlotFormat):
 
     def write(self, w: RegionWriter, at: int, value: Any) -> None:
         unscaled = unscaled_of(value, self.precision, self.scale)
-        if self.precision <= _COMPACT_DIGITS:
+        if self.precision <= COMPACT_DIGITS:
             w.i8(at, unscaled)
             return
         raw = twos_complement(unscaled)
@@ -128,7 +126,7 @@ class DecimalFormat(SlotFormat):
         w.slot(at, len(raw), offset)
 
     def write_long_null(self, w: RegionWriter, at: int) -> None:
-        if self.precision > _COMPACT_DIGITS:
+        if self.precision > COMPACT_DIGITS:
             w.slot(at, 0, w.append(b"", reserve=_DECIMAL_BYTES))
 
 
@@ -136,7 +134,7 @@ class TimestampFormat(SlotFormat):
     """``TIMESTAMP`` and ``TIMESTAMP_LTZ``: i64 millis; above precision 3 those lie outside and nano of milli in the slot."""
 
     def __init__(self, precision: int, *, zoned: bool) -> None:
-        compact = precision <= _COMPACT_FRACTION
+        compact = precision <= COMPACT_FRACTION
         super().__init__(Slot("timestamp", precision=precision), TimestampType("ms" if compact else "ns", zoned=zoned))
         self.compact = compact
 
@@ -310,7 +308,7 @@ class RowFormat(SlotFormat):
         """Whether projections write some null in a form of their own."""
         return any(
             (isinstance(f, TimestampFormat) and not f.compact)
-            or (isinstance(f, DecimalFormat) and f.precision > _COMPACT_DIGITS)
+            or (isinstance(f, DecimalFormat) and f.precision > COMPACT_DIGITS)
             for f in self.fields
         )
 

@@ -26,7 +26,7 @@ from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Op, PerRecord, SlotKind
+from statetool.kernels.program import BinaryData, Counted, Framed, Op, SlotKind
 from statetool.serializers import binary_format as fmt
 from statetool.serializers.base import Serializer
 from statetool.serializers.binary_region import Region
@@ -226,7 +226,7 @@ class RowDataSerializer(BinaryDataSerializer):
         return tuple((len(raw).to_bytes(4, "big") + raw, hash_binary(raw)) for raw in dict.fromkeys(forms))
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return BinaryData(self.format.op, self.row_kind)
 
 
 class ArrayDataSerializer(BinaryDataSerializer):
@@ -248,7 +248,7 @@ class ArrayDataSerializer(BinaryDataSerializer):
             return self.format.encode(value)
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return BinaryData(self.format.op)
 
 
 class MapDataSerializer(BinaryDataSerializer):
@@ -270,7 +270,7 @@ class MapDataSerializer(BinaryDataSerializer):
             return self.format.encode(value)
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return BinaryData(self.format.op)
 
 
 class _plain_errors:
@@ -317,7 +317,7 @@ class RawValueSerializer(CompositeSerializer):
         c.skip(c.i4())
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return Framed(self.nested[0].program())
 
 
 def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:

@@ -14,7 +14,17 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Fixed, Flipped, Op, PerRecord, Struct
+from statetool.kernels.program import (
+    COMPACT_DIGITS,
+    COMPACT_FRACTION,
+    Counted,
+    Fixed,
+    Flipped,
+    Op,
+    SqlDecimal,
+    SqlTimestamp,
+    Struct,
+)
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.binary_format import twos_complement, unscaled_of
@@ -46,7 +56,7 @@ class DecimalDataSerializer(Serializer):
 
     def decode(self, c: Cursor) -> Decimal:
         start = c.pos
-        if self.precision <= 18:
+        if self.precision <= COMPACT_DIGITS:
             unscaled = c.i8()
         else:
             size = c.i4()
@@ -61,13 +71,13 @@ class DecimalDataSerializer(Serializer):
         if not isinstance(value, Decimal):
             raise EncodeError(f"{value!r} is not a decimal")
         unscaled = unscaled_of(value, self.precision, self.scale)
-        if self.precision <= 18:
+        if self.precision <= COMPACT_DIGITS:
             out.i8(unscaled)
         else:
             out.bytes4(twos_complement(unscaled))
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return SqlDecimal(self.precision)
 
     def hash_code(self, value: Any) -> int:
         return hash_big_decimal(*from_decimal(value))
@@ -83,15 +93,15 @@ class TimestampDataSerializer(Serializer):
     def __init__(self, name: str, version: int, precision: int) -> None:
         super().__init__(name, version)
         self.precision = precision
-        self.length = 8 if precision <= 3 else 12
+        self.length = 8 if precision <= COMPACT_FRACTION else 12
 
     @property
     def logical(self) -> LogicalType:
-        return TimestampType("ms" if self.precision <= 3 else "ns", zoned=False)
+        return TimestampType("ms" if self.precision <= COMPACT_FRACTION else "ns", zoned=False)
 
     def decode(self, c: Cursor) -> int:
         millis = c.i8()
-        if self.precision <= 3:
+        if self.precision <= COMPACT_FRACTION:
             return millis
         nano = c.i4()
         if not 0 <= nano < 1_000_000:
@@ -101,17 +111,17 @@ class TimestampDataSerializer(Serializer):
     def encode(self, out: Output, value: Any) -> None:
         if not isinstance(value, int):
             raise EncodeError(f"{value!r} is not a timestamp")
-        if self.precision <= 3:
+        if self.precision <= COMPACT_FRACTION:
             out.i8(value)
         else:
             out.i8(value // 1_000_000)
             out.i4(value % 1_000_000)
 
     def program(self) -> Op:
-        return PerRecord(self.decode)
+        return SqlTimestamp(self.precision)
 
     def hash_code(self, value: Any) -> int:
-        millis, nano = (value, 0) if self.precision <= 3 else divmod(value, 1_000_000)
+        millis, nano = (value, 0) if self.precision <= COMPACT_FRACTION else divmod(value, 1_000_000)
         return to_int32(31 * to_int32(millis ^ (millis >> 32)) + nano)
 
     def write_payload(self, out: Output) -> None:

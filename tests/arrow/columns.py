@@ -17,7 +17,7 @@ from statetool.types.options import ReadOptions
 def rows_of(array: pa.Array) -> list[Any]:
     """Return the rows of an array, floats as text."""
     kind = array.type
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         rows = array.cast(pa.int64()).to_pylist()
     elif pa.types.is_date(kind):
         rows = array.cast(pa.int32()).to_pylist()

@@ -22,7 +22,7 @@ from tests.serializers.strategies import typed_values
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 _SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 _CASES = [case for cases in generated().values() for case in cases if case.data]
-_OPTIONS = st.builds(
+READ_OPTIONS = st.builds(
     ReadOptions,
     ttl=st.sampled_from(("show", "raw", "hide_expired")),
     ttl_ms=st.just(1000),
@@ -32,7 +32,7 @@ _OPTIONS = st.builds(
 )
 
 
-def _same(s: Serializer, raw: bytes, starts: list[int], ends: list[int], options: ReadOptions) -> None:
+def same_both_ways(s: Serializer, raw: bytes, starts: list[int], ends: list[int], options: ReadOptions) -> None:
     try:
         values, ends_found = one_by_one(s, raw, starts, ends)
         expected = plain_to_arrow(values, s.logical, options)
@@ -62,14 +62,14 @@ def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
-@given(typed_values(), _OPTIONS)
+@given(typed_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> None:
     s, raw, bounds = _encoded(made)
-    _same(s, raw, bounds[:-1], bounds[1:], options)
+    same_both_ways(s, raw, bounds[:-1], bounds[1:], options)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
-@given(typed_values(), _OPTIONS, st.data())
+@given(typed_values(), READ_OPTIONS, st.data())
 def test_damaged_values(made: tuple[bytes, list[Any]], options: ReadOptions, data: st.DataObject) -> None:
     s, raw, bounds = _encoded(made)
     damaged = bytearray(raw)
@@ -77,11 +77,11 @@ def test_damaged_values(made: tuple[bytes, list[Any]], options: ReadOptions, dat
         if damaged:
             at = data.draw(st.integers(0, len(damaged) - 1))
             damaged[at] = data.draw(st.integers(0, 255) | st.sampled_from((0, 1, 2, 0x7F, 0x80, 0xFF)))
-    _same(s, bytes(damaged), bounds[:-1], bounds[1:], options)
+    same_both_ways(s, bytes(damaged), bounds[:-1], bounds[1:], options)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
-@given(st.sampled_from(_CASES), _OPTIONS, st.data())
+@given(st.sampled_from(_CASES), READ_OPTIONS, st.data())
 def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataObject) -> None:
     s = read_snapshot(Cursor(case.snapshot or b""))
     raw = bytearray(case.data or b"")
@@ -89,7 +89,7 @@ def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataOb
     ends = [*starts[1:], len(raw)]
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    _same(s, bytes(raw), starts, ends, options)
+    same_both_ways(s, bytes(raw), starts, ends, options)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=_SLOW)

@@ -1,0 +1,335 @@
+"""Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
+
+A row's field, or the elements of arrays, are decoded for all values at once: where their slots are, and which are not null, is
+known before. Must mean what :mod:`statetool.serializers.binary_format` means.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.arrow.from_plain import null_key_error
+from statetool.arrow.leaves import Bytes, Column, Leaves, Positions, bitmap, check, offsets_of, refuse, spread
+from statetool.arrow.types import arrow_type, column_arrays, column_fields
+from statetool.errors import StatetoolError
+from statetool.kernels import decode_fixed, slots
+from statetool.kernels import program as ir
+from statetool.kernels.codes import (
+    BAD_DECIMAL,
+    BAD_NANOS,
+    BAD_PAIRS,
+    BAD_SIZE,
+    NANOS,
+    NESTED_KIND,
+    NOT_NULL,
+    RANGE,
+)
+from statetool.types import (
+    BitmapType,
+    DateType,
+    DecimalType,
+    ListType,
+    LogicalType,
+    MapType,
+    Scalar,
+    StructType,
+    TimestampType,
+)
+
+KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
+_NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
+_MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
+_MOST_REST: Final = ((1 << 63) - 1) % 1000
+_NO_OWNER: Final = np.empty(0, dtype=np.int64)
+_U64: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRange:
+    """Slots of one type: where each is, in which row or array (``base``, ``limit``), and whether it holds a value.
+
+    ``left`` are the bytes that the variable parts of each row or array may still take; ``owner`` is the array of each element,
+    empty for rows, which have a slot each.
+    """
+
+    base: Positions
+    limit: Positions
+    slot: Positions
+    valid: Bytes
+    left: Positions
+    owner: Positions
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+
+class BinaryData(Leaves):
+    """Decoding of what lies in binary formats."""
+
+    @abstractmethod
+    def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        """Decode values of any program."""
+
+    def binary_data(self, op: ir.BinaryData, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        """Decode rows, arrays or maps behind their size."""
+        base, limit = self.framed(pos, end)
+        if op.slot.kind == "row":
+            return self.binary_row(op.slot, logical, base, limit, row_kind=op.row_kind), limit
+        return self.region(op.slot, logical, base, limit), limit
+
+    def framed(self, pos: Positions, end: Positions) -> tuple[Positions, Positions]:
+        """Return where the bytes behind i32 sizes start and end."""
+        sizes, after = np.empty_like(pos), np.empty_like(pos)
+        check(decode_fixed.counted_sizes(self.data, pos, end, sizes, after), pos)
+        return pos + 4, after
+
+    def filling(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> pa.Array:
+        """Decode values that must end where their frame does."""
+        array, after = self.run(op, logical, pos, end)
+        refuse(after != end, BAD_SIZE, pos)
+        return array
+
+    def region(self, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions) -> pa.Array:
+        """Decode rows, arrays or maps that fill the bytes from ``base`` to ``limit``."""
+        match op.kind:
+            case "row":
+                return self.binary_row(op, logical, base, limit, row_kind=False)
+            case "array":
+                assert isinstance(logical, ListType)
+                array, counts = self.elements("element", op.parts[0], logical.element, base, limit)
+                return self.list_of(array, counts, logical, base)
+        return self.binary_map(op, logical, base, limit)
+
+    def binary_row(
+        self, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions, *, row_kind: bool
+    ) -> pa.Array:
+        assert isinstance(logical, StructType)
+        n, fields = len(base), len(op.parts)
+        null_size = (fields + 71) // 64 * 8
+        kinds = np.empty(n, dtype=np.uint8)
+        check(slots.row_heads(self.data, base, limit, null_size + 8 * fields, kinds), base)
+        if not row_kind:
+            refuse(kinds != 0, NESTED_KIND, base)
+        valid = np.empty((fields, n), dtype=np.uint8)
+        slots.row_nulls(self.data, base, valid)
+        left = limit - base
+        parts = []
+        for i, (part, field) in enumerate(zip(op.parts, logical.fields, strict=False)):
+            at = SlotRange(base, limit, base + (null_size + 8 * i), valid[i], left, _NO_OWNER)
+            parts.append(self.named_slot(field.name, part, field.type, at))
+        if row_kind:
+            parts.append(KINDS.take(pa.array(kinds)))
+        return self.assemble(logical, parts, n)
+
+    def assemble(self, logical: StructType, parts: list[pa.Array], n: int) -> pa.Array:
+        """Return structs of ``parts``, the companions of timestamps beside them."""
+        arrays: list[pa.Array] = []
+        fields: list[pa.Field] = []
+        for field, array in zip(logical.fields, parts, strict=True):
+            arrays += column_arrays(array, field.type, self.options)
+            fields += column_fields(field.name, field.type, self.options)
+        kind = pa.struct(fields)
+        return pa.StructArray.from_buffers(kind, n, [None], children=arrays)
+
+    def elements(
+        self, step: str, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions
+    ) -> tuple[pa.Array, Positions]:
+        """Decode the elements of all arrays; also returns how many each has."""
+        size = ir.slot_size(op.kind)
+        counts = np.empty_like(base)
+        check(slots.array_counts(self.data, base, limit, size, counts), base)
+        total = int(counts.sum())
+        slot, bases, limits, owner = (np.empty(total, dtype=np.int64) for _ in range(4))
+        valid = np.empty(total, dtype=np.uint8)
+        slots.array_elements(self.data, base, limit, counts, size, slot, valid, bases, limits, owner)
+        at = SlotRange(bases, limits, slot, valid, limit - base, owner)
+        return self.named_slot(step, op, logical, at), counts
+
+    def list_of(self, elements: pa.Array, counts: Positions, logical: LogicalType, pos: Positions) -> pa.Array:
+        """Return lists of ``counts`` elements each."""
+        offsets = pa.array(offsets_of(counts, pos))
+        return pa.ListArray.from_arrays(offsets, elements, type=arrow_type(logical, self.options))
+
+    def binary_map(self, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions) -> pa.Array:
+        assert isinstance(logical, MapType)
+        middle = np.empty_like(base)
+        check(slots.map_parts(self.data, base, limit, middle), base)
+        keys, counts = self.elements("key", op.parts[0], logical.key, base + 4, middle)
+        values, others = self.elements("value", op.parts[1], logical.value, middle, limit)
+        refuse(counts != others, BAD_PAIRS, base)
+        if keys.null_count:
+            raise null_key_error().at(offset=int(base[0]))
+        return self.map_of(keys, values, counts, logical, base)
+
+    def map_of(
+        self, keys: pa.Array, values: pa.Array, counts: Positions, logical: LogicalType, pos: Positions
+    ) -> pa.Array:
+        """Return maps of ``counts`` entries each."""
+        kind = arrow_type(logical, self.options)
+        entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+        offsets = pa.py_buffer(offsets_of(counts, pos))
+        return pa.Array.from_buffers(kind, len(counts), [None, offsets], children=[entries])
+
+    # ---- slots --------------------------------------------------------------------------------
+
+    def named_slot(self, step: str, op: ir.Slot, logical: LogicalType, at: SlotRange) -> pa.Array:
+        try:
+            return self.slot(op, logical, at)
+        except StatetoolError as error:
+            raise error.inside(step) from None
+
+    def slot(self, op: ir.Slot, logical: LogicalType, at: SlotRange) -> pa.Array:
+        """Decode the values in slots of one type."""
+        match op.kind:
+            case "bool":
+                flags = np.empty(len(at), dtype=np.uint8)
+                check(slots.load_bools(self.data, at.slot, at.valid, flags), at.slot)
+                return pa.array(flags.view(np.bool_), mask=_mask(at.valid))
+            case "i8" | "i16" | "i32" | "i64" | "f32" | "f64":
+                return self.slot_numbers(op.kind, logical, at)
+            case "time":
+                return _from_buffer(pa.int64(), self.little("i32", at).astype(np.int64) * 1_000_000, at.valid)
+            case "decimal":
+                return self.slot_decimals(op.precision, logical, at)
+            case "timestamp":
+                if op.precision <= ir.COMPACT_FRACTION:
+                    return self.instants(self.little("i64", at), None, at.valid, logical, at.slot)
+                millis, nanos = np.empty_like(at.slot), np.empty_like(at.slot)
+                check(slots.find_instants(self.data, at.base, at.limit, at.slot, at.valid, millis, nanos), at.slot)
+                return self.instants(millis, nanos, at.valid, logical, at.slot)
+            case "text" | "bytes":
+                starts, sizes = self.parts(at, inline=True)
+                array = self.ranges(starts, starts + sizes, at.valid)
+                return self.utf8(array, starts, starts + sizes) if op.kind == "text" else array
+            case "null":
+                refuse(at.valid != 0, NOT_NULL, at.slot)
+                return pa.nulls(len(at))
+        starts, sizes = self.parts(at, inline=False)
+        if op.kind == "variant":
+            middle = np.empty_like(starts)
+            check(slots.variant_parts(self.data, starts, sizes, at.valid, middle), at.slot)
+        some = np.flatnonzero(at.valid)
+        first, last = starts[some], (starts + sizes)[some]
+        if op.kind == "variant":
+            assert isinstance(logical, StructType)
+            content, metadata = self.ranges(middle[some], last), self.ranges(first + 4, middle[some])
+            array = self.assemble(logical, [content, metadata], len(some))
+        elif op.kind == "raw":
+            array = self.raw_values(op, logical, first, last)
+        else:
+            array = self.region(op, logical, first, last)
+        return spread(array, at.valid)
+
+    def raw_values(self, op: ir.Slot, logical: LogicalType, first: Positions, last: Positions) -> pa.Array:
+        if op.inner is not None:
+            return self.filling(op.inner, logical, first, last)
+        array = self.ranges(first, last)
+        return self.bitmaps(array, first) if isinstance(logical, BitmapType) else array
+
+    def parts(self, at: SlotRange, *, inline: bool) -> tuple[Positions, Positions]:
+        """Return where the bytes that slots stand for start, and how many they are; none for null."""
+        starts, sizes = np.empty_like(at.slot), np.empty_like(at.slot)
+        check(
+            slots.find_parts(self.data, at.base, at.limit, at.slot, at.valid, at.owner, at.left, inline, starts, sizes),
+            at.slot,
+        )
+        return starts, sizes
+
+    def little(self, kind: str, at: SlotRange) -> npt.NDArray[Any]:
+        """Load little-endian integers; 0 for null."""
+        kind_of = _NUMBERS[kind]
+        out = np.empty(len(at), dtype=kind_of)
+        slots.load_little(self.data, at.slot, at.valid, out.itemsize, out)
+        return out
+
+    def slot_numbers(self, kind: str, logical: LogicalType, at: SlotRange) -> pa.Array:
+        raw = self.little(kind, at)
+        if logical == Scalar("day_interval"):
+            return self.intervals(raw, at.valid, at.slot)
+        shown = pa.date32() if isinstance(logical, DateType) else arrow_type(logical, self.options)
+        return _from_buffer(shown, raw, at.valid)
+
+    def intervals(self, millis: Positions, valid: Bytes, pos: Positions) -> pa.Array:
+        """Return intervals, in microseconds."""
+        refuse((millis > _MOST_MILLIS) | (millis < -_MOST_MILLIS), RANGE, pos)
+        return _from_buffer(pa.duration("us"), millis * 1000, valid)
+
+    def slot_decimals(self, precision: int, logical: LogicalType, at: SlotRange) -> pa.Array:
+        if precision <= ir.COMPACT_DIGITS:
+            return self.compact_decimals(self.little("i64", at), at.valid, logical, at.slot)
+        starts, sizes = self.parts(at, inline=False)
+        return self.wide_decimals(starts, sizes, at.valid, logical, at.slot)
+
+    # ---- outside of rows ----------------------------------------------------------------------
+
+    def sql_decimal(self, precision: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        valid = np.ones(len(pos), dtype=np.uint8)
+        if precision <= ir.COMPACT_DIGITS:
+            raw, after = self.load(8, pos, end)
+            return self.compact_decimals(raw, valid, logical, pos), after
+        starts, after = self.framed(pos, end)
+        return self.wide_decimals(starts, after - starts, valid, logical, pos), after
+
+    def sql_timestamp(self, precision: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        millis, after = self.load(8, pos, end)
+        valid = np.ones(len(pos), dtype=np.uint8)
+        if precision <= ir.COMPACT_FRACTION:
+            return self.instants(millis, None, valid, logical, pos), after
+        nanos, after = self.load(4, after, end)
+        refuse((nanos < 0) | (nanos > 999_999), BAD_NANOS, pos)
+        return self.instants(millis, nanos, valid, logical, pos), after
+
+    # ---- leaves that both share ---------------------------------------------------------------
+
+    def compact_decimals(self, unscaled: Positions, valid: Bytes, logical: LogicalType, pos: Positions) -> pa.Array:
+        assert isinstance(logical, DecimalType)
+        limit = 10**logical.precision
+        refuse((unscaled >= limit) | (unscaled <= -limit), BAD_DECIMAL, pos)
+        return _from_buffer(arrow_type(logical, self.options), np.stack([unscaled, unscaled >> 63], axis=1), valid)
+
+    def wide_decimals(
+        self, starts: Positions, sizes: Positions, valid: Bytes, logical: LogicalType, pos: Positions
+    ) -> pa.Array:
+        assert isinstance(logical, DecimalType)
+        words = np.empty((len(starts), 2), dtype=np.int64)
+        limit = 10**logical.precision
+        check(slots.read_decimals(self.data, starts, sizes, valid, limit >> 64, np.uint64(limit & _U64), words), pos)
+        return _from_buffer(arrow_type(logical, self.options), words, valid)
+
+    def instants(
+        self, millis: Positions, nanos: Positions | None, valid: Bytes, logical: LogicalType, pos: Positions
+    ) -> pa.Array:
+        """Return timestamps of millis and nanos of milli."""
+        assert isinstance(logical, TimestampType)
+        n = len(pos)
+        shown = arrow_type(logical, self.options)
+        micros = np.zeros_like(millis) if nanos is None else nanos // 1000
+        late = (millis > _MOST_MILLIS) | ((millis == _MOST_MILLIS) & (micros > _MOST_REST))
+        early = (millis < -_MOST_MILLIS - 1) | ((millis == -_MOST_MILLIS - 1) & (micros < 999 - _MOST_REST))
+        refuse(late | early, RANGE, pos)
+        total = millis * 1000 + micros
+        if nanos is None or self.options.nanos == "truncate":
+            return _from_buffer(shown, total, valid)
+        below = (nanos % 1000).astype(np.int32)
+        if self.options.nanos == "error":
+            refuse(below != 0, NANOS, pos)
+            return _from_buffer(shown, total, valid)
+        parts = [_from_buffer(shown.field(0).type, total, valid), _from_buffer(pa.int32(), below, valid)]
+        return pa.StructArray.from_buffers(shown, n, [bitmap(valid)], children=parts)
+
+
+def _from_buffer(kind: pa.DataType, values: npt.NDArray[Any], valid: Bytes) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(valid), [bitmap(valid), pa.py_buffer(values)])
+
+
+def _mask(valid: Bytes) -> npt.NDArray[np.bool_] | None:
+    return None if valid.all() else valid == 0
+
+
+__all__ = ["KINDS", "BinaryData"]

@@ -1,0 +1,133 @@
+"""How fast kernels decode values into Arrow, in MB/s on one core, and how much faster than the plain path.
+
+``python -m tests.perf.decode_bench [NAME ...]``: names of ``CASES``; all of them by default. Kernels are compiled (or loaded) before the
+clock starts; the plain path is measured on a part of the values.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+
+from statetool.arrow.decode import as_data, decode_column
+from statetool.arrow.from_plain import plain_to_arrow
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.base import Serializer
+from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.sql_types import SqlType
+from statetool.types.options import ReadOptions
+from tests.serializers import build
+
+BATCH: Final = 65_536
+_DISTINCT: Final = 1_000
+_PLAIN: Final = 2_000
+_OPTIONS: Final = ReadOptions(ttl="raw", nanos="truncate")
+
+
+def _row(*types: SqlType) -> RowDataSerializer:
+    name = "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot"
+    return RowDataSerializer(name, 3, b"", types, ())
+
+
+def _sql(root: str, **parts: Any) -> SqlType:
+    return SqlType(root=root, **parts)
+
+
+_ORDER: Final = _row(
+    _sql("BIGINT"), _sql("VARCHAR", length=40), _sql("INT"), _sql("DECIMAL", precision=10, scale=2),
+    _sql("DECIMAL", precision=38, scale=18), _sql("BOOLEAN"), _sql("TIMESTAMP", precision=3), _sql("TIMESTAMP", precision=9),
+    _sql("DOUBLE"),
+)  # fmt: skip
+_COUNTS: Final = _row(_sql("BIGINT"), _sql("BIGINT"), _sql("DOUBLE"), _sql("INT"))
+_NESTED: Final = _row(
+    _sql("BIGINT"),
+    _sql("ARRAY", parts=(("element", _sql("VARCHAR", length=40)),)),
+    _sql("MAP", parts=(("key", _sql("VARCHAR", length=9)), ("value", _sql("BIGINT")))),
+    _sql("ROW", parts=(("a", _sql("INT")), ("b", _sql("VARCHAR", length=9)))),
+)
+_SCHEMA: Final = """{"type": "record", "name": "Order", "fields": [
+ {"name": "id", "type": "long"}, {"name": "customer", "type": "string"}, {"name": "note", "type": ["null", "string"]},
+ {"name": "amount", "type": "double"}, {"name": "lines", "type": {"type": "array", "items": {"type": "record", "name": "Line",
+ "fields": [{"name": "sku", "type": "string"}, {"name": "quantity", "type": "int"}]}}},
+ {"name": "tags", "type": {"type": "map", "values": "int"}}]}"""
+
+
+def _order(i: int) -> Any:
+    kind = "+I" if i % 3 else "+U"
+    price = Decimal(i * 10**17 + 12345).scaleb(-18)
+    name = f"customer number {i}"
+    return (i, name, i % 7, Decimal(i).scaleb(-2), price, i % 2 == 0, 1_700_000_000_000 + i, i * 10**9 + 7, i / 3, kind)
+
+
+def _nested(i: int) -> Any:
+    return (i, [f"item {i} {k}" for k in range(4)], [("a", i), ("b", None), ("c", 3)], (i, "x" * (i % 12)), "+I")
+
+
+def _avro(i: int) -> Any:
+    lines = [(f"sku-{i}-{k}", k) for k in range(3)]
+    return (i, f"customer number {i}", None if i % 2 else "a note", i / 3, lines, [("red", i), ("blue", 2)])
+
+
+def _ttl(value: bytes) -> Serializer:
+    name = "org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot"
+    return read_snapshot(Cursor(build.composite(name, 2, b"", build.LONG, value)))
+
+
+CASES: Final[dict[str, tuple[Callable[[], Serializer], Callable[[int], Any]]]] = {
+    "rowdata-order": (lambda: _ORDER, _order),
+    "rowdata-counts": (lambda: _COUNTS, lambda i: (i, None if i % 5 == 0 else i, i / 2, i % 9, "+I")),
+    "rowdata-nested": (lambda: _NESTED, _nested),
+    "avro": (lambda: AvroSerializer("AvroSerializerSnapshot", 3, "Order", _SCHEMA), _avro),
+    "ttl-long": (lambda: _ttl(build.LONG), lambda i: (1_700_000_000_000 + i, i)),
+    "ttl-string": (lambda: _ttl(build.STRING), lambda i: (1_700_000_000_000 + i, f"customer number {i}")),
+}
+
+
+def measure(name: str) -> tuple[float, float]:
+    """Return MB/s by kernels, and how many times that of the plain path."""
+    make, value = CASES[name]
+    s = make()
+    chunk, bounds = Output(), [0]
+    for i in range(_DISTINCT):
+        s.encode(chunk, value(i))
+        bounds.append(len(chunk))
+    copies = BATCH // _DISTINCT
+    starts = np.concatenate([np.array(bounds[:-1], dtype=np.int64) + k * len(chunk) for k in range(copies)])
+    ends = np.concatenate([np.array(bounds[1:], dtype=np.int64) + k * len(chunk) for k in range(copies)])
+    data = as_data(bytes(chunk) * copies)
+    op, logical = s.program(), s.logical
+    best = min(_timed(lambda: decode_column(op, logical, data, starts, ends, _OPTIONS)) for _ in range(6))
+    some = range(min(_PLAIN, len(starts)))
+
+    def plain() -> None:
+        values = [s.decode(Cursor(data.data, int(starts[i]), int(ends[i]))) for i in some]
+        plain_to_arrow(values, logical, _OPTIONS)
+
+    slow = _timed(plain) * len(starts) / len(some)
+    return len(data) / best / 1e6, slow / best
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def main(names: list[str]) -> int:
+    """Measure the cases named and return the exit code."""
+    for name in names or CASES:
+        speed, ratio = measure(name)
+        print(f"{name:16} {speed:8,.0f} MB/s   {ratio:6,.0f} times the plain path", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
