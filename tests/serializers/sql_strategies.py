@@ -11,7 +11,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
 from statetool.serializers.sql_types import SqlType
 
-_STRINGS: Final = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+_STRINGS: Final = st.text(st.characters(codec="utf-8"), max_size=12)
 _MILLI: Final = 1_000_000
 _YEARS: Final = 4_000 * 366 * 86_400_000
 
