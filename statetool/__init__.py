@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statetool.api import Operator, Savepoint, load
 from statetool.errors import StatetoolError
-from statetool.operations import rescale
+from statetool.operations import change_uids, convert, drop, rescale
 from statetool.ops.chain import chain
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
@@ -31,6 +31,9 @@ __all__ = [
     "bootstrap_list_state",
     "bootstrap_union_state",
     "chain",
+    "change_uids",
+    "convert",
+    "drop",
     "flink",
     "list_of",
     "list_snapshots",

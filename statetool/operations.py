@@ -14,8 +14,11 @@ from statetool.plan.inventory import Inventory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from statetool.ops.convert import ConvertPlan
+    from statetool.ops.drop import DropPlan
     from statetool.ops.jobs import Runner
     from statetool.ops.rescale import RescalePlan
+    from statetool.ops.uids import UidChange
 
 
 def rescale(
@@ -31,6 +34,7 @@ def rescale(
     checkpoint_id: int | None = None,
     dry_run: bool = False,
     progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[RescalePlan], object] | None = None,
 ) -> RescalePlan:
     """Write a copy of a snapshot with another max parallelism; values pass through undecoded.
 
@@ -57,6 +61,8 @@ def rescale(
         Only plan.
     progress
         Called with numbers of bytes as they are done (not on Spark).
+    on_plan
+        Called with the plan before anything is written.
 
     Returns
     -------
@@ -72,15 +78,150 @@ def rescale(
     OptionError, UnknownNameError, FormatError
     """
     from statetool.ops.rescale import plan_rescale, run_rescale
-    from statetool.write.publish import Publication
 
     inventory = _opened(src, uids, rebase)
-    if not dry_run:
-        Publication.check(dst)
+    _check_target(dst, dry_run)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
+    if on_plan is not None:
+        on_plan(plan)
     if not dry_run:
         run_rescale(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
     return plan
+
+
+def convert(
+    src: str | Savepoint,
+    dst: str,
+    *,
+    spark: SparkSession | None = None,
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> ConvertPlan:
+    """Write a snapshot as a self-contained canonical savepoint, which any state backend restores.
+
+    Incremental and full checkpoints, native savepoints and the heap backend's own layout become canonical; all else is copied.
+    Parameters as in :func:`rescale`.
+
+    Returns
+    -------
+    ConvertPlan
+        What was done to the keyed state of each operator.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnsupportedError, FormatError
+        State that cannot be read.
+    """
+    from statetool.ops.convert import plan_convert, run_convert
+
+    inventory = _opened(src, (), rebase)
+    _check_target(dst, dry_run)
+    plan = plan_convert(inventory)
+    if not dry_run:
+        run_convert(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
+    return plan
+
+
+def change_uids(
+    src: str | Savepoint,
+    dst: str,
+    changes: Mapping[str, str],
+    *,
+    spark: SparkSession | None = None,
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> list[UidChange]:
+    """Write a copy of a snapshot in which operators have other uids; swaps and chains happen at once.
+
+    Parameters
+    ----------
+    changes
+        New uid by old one; either may be the 32 hex digits of an operator id (``setUidHash``).
+
+    Returns
+    -------
+    list of UidChange
+        What was changed.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnknownNameError, OptionError
+        No such operator, or two operators would get the same id.
+    """
+    from statetool.ops.rewrite import rewrite_snapshot
+    from statetool.ops.uids import change_uids as changed
+    from statetool.ops.uids import uid_changes
+
+    inventory = _opened(src, (), rebase)
+    _check_target(dst, dry_run)
+    rows = uid_changes(inventory.metadata, changed(inventory.metadata, changes))
+    if not dry_run:
+        rewrite_snapshot(
+            inventory,
+            dst,
+            {},
+            _runner(spark, progress),
+            change=lambda metadata: changed(metadata, changes),
+            checkpoint_id=checkpoint_id,
+        )
+    return rows
+
+
+def drop(
+    src: str | Savepoint,
+    dst: str,
+    operators: Iterable[str] = (),
+    *,
+    states: Mapping[str, Iterable[str]] | None = None,
+    spark: SparkSession | None = None,
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> DropPlan:
+    """Write a copy of a snapshot without some operators, or without some states of an operator.
+
+    Parameters
+    ----------
+    operators
+        Operators to leave out, by uid or operator id.
+    states
+        ``{uid: [state, ...]}`` of operators that stay.
+
+    Returns
+    -------
+    DropPlan
+        What was left out.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnknownNameError, OptionError, UnsupportedError, FormatError
+    """
+    from statetool.ops.drop import plan_drop, run_drop
+
+    inventory = _opened(src, (), rebase)
+    _check_target(dst, dry_run)
+    plan = plan_drop(inventory, operators, states or {})
+    if not dry_run:
+        run_drop(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
+    return plan
+
+
+def _check_target(dst: str, dry_run: bool) -> None:
+    from statetool.write.publish import Publication
+
+    if not dry_run:
+        Publication.check(dst)
 
 
 def _opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:

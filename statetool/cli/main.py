@@ -16,8 +16,15 @@ from statetool.api import Operator, Savepoint
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
 from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
+from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.whole import verify
-from statetool.errors import MissingDependencyError, OptionError, StatetoolError, UnknownNameError
+from statetool.errors import (
+    MissingDependencyError,
+    OptionError,
+    StatetoolError,
+    TargetExistsError,
+    UnknownNameError,
+)
 
 _INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
 _STATE_COLUMNS = ("operator", "name", "scope", "kind", "key_type", "namespace_type", "value_type", "ttl", "readable")
@@ -41,7 +48,7 @@ class _Commands(click.Group):
             if ctx.params.get("debug"):
                 raise
             Output.say(f"error: {error}")
-            usage = isinstance(error, OptionError | UnknownNameError)
+            usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
             ctx.exit(2 if usage else 3)
 
 
@@ -245,6 +252,10 @@ def demo() -> None:
 cli.add_command(chain)
 cli.add_command(orphans)
 cli.add_command(verify)
+cli.add_command(rescale)
+cli.add_command(convert)
+cli.add_command(uid)
+cli.add_command(drop)
 
 
 def main() -> None:

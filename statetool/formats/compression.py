@@ -15,7 +15,8 @@ import cramjam
 
 from statetool.errors import FormatError
 
-_IDENTIFIER: Final = b"\xff\x06\x00\x00sNaPpY"
+#: What a framed stream starts with.
+STREAM_START: Final = b"\xff\x06\x00\x00sNaPpY"
 _BLOCK: Final = 1 << 16
 _READ_BYTES: Final = 8 << 20
 
@@ -54,7 +55,7 @@ def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
             )
         body = region[at + 4 : at + 4 + length]
         if kind == 0xFF:
-            if bytes(region[at : at + 4 + length]) != _IDENTIFIER:
+            if bytes(region[at : at + 4 + length]) != STREAM_START:
                 raise FormatError("not a snappy stream identifier").at(offset=base + at)
         elif kind in (0, 1):
             if length < 4:
@@ -143,7 +144,7 @@ class FrameWriter:
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
         self._pending = bytearray()
-        write(_IDENTIFIER)
+        write(STREAM_START)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append uncompressed bytes."""
@@ -160,5 +161,5 @@ class FrameWriter:
     def _frame(self, size: int) -> None:
         with memoryview(self._pending) as view, view[:size] as block:
             framed = bytes(cramjam.snappy.compress(block))
-        self._write(framed[len(_IDENTIFIER) :])
+        self._write(framed[len(STREAM_START) :])
         del self._pending[:size]

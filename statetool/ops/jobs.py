@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-import numpy as np
-
 from statetool.errors import StatetoolError
 from statetool.formats.key_groups import range_for
 from statetool.formats.keyed.writer import KeyedStreamWriter
-from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle, RelativeFileHandle, StreamHandle
+from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import Stream
 from statetool.ops.gather import MEMORY_BYTES, StoredRun, gather_runs
+from statetool.ops.outputs import SmallOrStaged
 from statetool.ops.redeal import DealTask, PackedRun, deal_split
-from statetool.write.publish import StagedFile, StagedOutput, Staging
+from statetool.write.publish import StagedFile, Staging
 
-#: Flink keeps smaller states inside the metadata (``state.storage.fs.memory-threshold``).
-INLINE_BYTES: Final = 20 << 10
 CANONICAL_TAG: Final = 7
 
 T = TypeVar("T")
@@ -59,22 +54,11 @@ class KeyedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSubtask:
-    """The new keyed stream of one subtask: ``data`` where it is small, else a staged file."""
+    """The new keyed stream of one subtask, and its file where it has one."""
 
     subtask: int
-    offsets: tuple[int, ...]
-    data: bytes | None
+    handle: KeyGroupsHandle
     file: StagedFile | None
-
-    def handle(self, job: KeyedJob) -> KeyGroupsHandle:
-        """Return the handle that names it."""
-        stream: StreamHandle
-        if self.file is not None:
-            stream = RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
-        else:
-            stream = ByteStreamHandle(name=str(uuid.uuid4()), data=self.data or b"")
-        groups = range_for(self.subtask, job.parallelism, job.max_parallelism)
-        return KeyGroupsHandle(tag=CANONICAL_TAG, start=groups.start, offsets=self.offsets, stream=stream)
 
 
 class Runner(Protocol):
@@ -86,6 +70,10 @@ class Runner(Protocol):
 
     def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target."""
+        ...
+
+    def each(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Call a picklable function for each item."""
         ...
 
 
@@ -129,7 +117,7 @@ class LocalRunner:
         return self.each(copy, streams)
 
     def each(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-        """Call a function for each item, in threads; the first error ends it all."""
+        """Call a function for each item; the first error ends it all."""
         with ThreadPoolExecutor(self.threads) as pool:
             futures = [pool.submit(function, item) for item in items]
             try:
@@ -160,7 +148,7 @@ def gather_subtask(
         A state has two entries with the same key.
     """
     groups = range_for(subtask, job.parallelism, job.max_parallelism)
-    with SubtaskOutput(staging) as out:
+    with SmallOrStaged(staging, "keyed") as out:
         writer = KeyedStreamWriter(out.write, job.header, groups, compressed=job.compressed)
         try:
             gather_runs(
@@ -173,40 +161,7 @@ def gather_subtask(
             )
         except StatetoolError as error:
             raise error.at(operator=job.operator) from None
-    return out.subtask(subtask, writer)
-
-
-class SubtaskOutput:
-    """Bytes of one stream: kept while they are few, in a staged file once they are more."""
-
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
-        self._stack = ExitStack()
-        self._small = bytearray()
-        self._file: StagedOutput | None = None
-
-    def __enter__(self) -> SubtaskOutput:
-        self._stack.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.__exit__(*exc)  # type: ignore[arg-type]
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes."""
-        if self._file is None:
-            if len(self._small) + len(data) <= INLINE_BYTES:
-                self._small += data
-                return
-            self._file = self._stack.enter_context(self._staging.create("keyed"))
-            self._file.write(self._small)
-        self._file.write(data)
-
-    def subtask(self, number: int, writer: KeyedStreamWriter) -> NewSubtask:
-        """Return what was written, after the block."""
-        return NewSubtask(
-            subtask=number,
-            offsets=tuple(np.asarray(writer.offsets).tolist()),
-            data=None if self._file is not None else bytes(self._small),
-            file=None if self._file is None else self._file.staged,
-        )
+    handle = KeyGroupsHandle(
+        tag=CANONICAL_TAG, start=groups.start, offsets=tuple(writer.offsets.tolist()), stream=out.handle()
+    )
+    return NewSubtask(subtask=subtask, handle=handle, file=out.staged)

@@ -6,16 +6,18 @@ comes out canonical, everything else is carried over byte for byte; two-phase pu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from statetool.errors import FormatError, UnsupportedError
+from statetool.errors import UnsupportedError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
-from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, streams_of
+from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.ops.carry import Carrier
 from statetool.ops.formulas import HashFormula
 from statetool.ops.jobs import CANONICAL_TAG, KeyedJob, Runner
+from statetool.ops.operator_streams import OperatorStreamJob, plan_operator_streams, write_operator_stream
 from statetool.ops.redeal import DealTask
 from statetool.ops.sources import joined_header, keyed_splits, split_header
 from statetool.plan.inventory import Inventory, OperatorInventory
@@ -93,6 +95,11 @@ def check_rewrite(metadata: SnapshotMetadata, operator: OperatorState, rewrite: 
                 "the checkpoint is unaligned: records in flight were dealt to the old key groups", hint=stops
             ).at(operator=other.uid or other.operator_id)
     for s in operator.subtasks:
+        if s.index >= rewrite.parallelism and s.raw_operator is not None:
+            raise UnsupportedError(
+                f"raw operator state of subtask {s.index}, which is one too many for parallelism {rewrite.parallelism}",
+                hint="keep the parallelism, at least the number of subtasks that hold such state",
+            ).at(operator=label)
         if s.finished:
             raise UnsupportedError(
                 f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
@@ -112,7 +119,8 @@ def rewrite_snapshot(
     rewrites: Mapping[str, OperatorRewrite],
     runner: Runner,
     *,
-    metadata: SnapshotMetadata | None = None,
+    without: Collection[str] = (),
+    change: Callable[[SnapshotMetadata], SnapshotMetadata] | None = None,
     checkpoint_id: int | None = None,
 ) -> str:
     """Write a snapshot again.
@@ -123,9 +131,10 @@ def rewrite_snapshot(
         Directory of the new snapshot, which must not exist.
     rewrites
         What becomes of operators, by operator id; those that are not named are carried over.
-    metadata
-        The snapshot's metadata where that has been changed (operators left out, other uids) instead of what was read; ids
-        are those of before.
+    without
+        Operator ids of operators to leave out.
+    change
+        What is done to the new metadata before it is written.
     checkpoint_id
         The new snapshot's id, by default that of the old one.
 
@@ -138,70 +147,86 @@ def rewrite_snapshot(
     ------
     TargetExistsError, UnsupportedError, FormatError
     """
-    metadata = metadata or inventory.metadata
+    old = inventory.metadata
     by_id = {o.state.operator_id: o for o in inventory.operators.values()}
-    for state in metadata.operators:
+    kept = [o for o in old.operators if o.operator_id not in without]
+    for state in kept:
         if state.operator_id in rewrites:
-            check_rewrite(metadata, state, rewrites[state.operator_id])
-    jobs = {i: keyed_job(by_id[i], r) for i, r in rewrites.items()}
+            check_rewrite(old, state, rewrites[state.operator_id])
+    work = {i: _Work.plan(by_id[i], r) for i, r in rewrites.items()}
     with Publication(target) as publication:
         staging = publication.staging
         carrier = Carrier(inventory.resolve)
-        rest = [_without_keyed(o) if jobs.get(o.operator_id) else o for o in metadata.operators]
+        rest = [work[o.operator_id].rest(o) if o.operator_id in work else o for o in kept]
         carrier.copy(rest, lambda streams: runner.copy_all(streams, staging))
         staged = list(carrier.staged.values())
         operators = []
         for state in map(carrier.carried, rest):
-            if state.operator_id in rewrites:
-                state, files = _rewritten(state, rewrites[state.operator_id], jobs[state.operator_id], runner, staging)
+            if state.operator_id in work:
+                state, files = work[state.operator_id].run(state, runner, staging)
                 staged += files
             operators.append(state)
-        changed = replace(
-            metadata,
+        new = replace(
+            old,
             operators=tuple(operators),
-            checkpoint_id=metadata.checkpoint_id if checkpoint_id is None else checkpoint_id,
+            checkpoint_id=old.checkpoint_id if checkpoint_id is None else checkpoint_id,
         )
-        return publication.commit(write_metadata(_with_properties(metadata, changed)), staged)
+        new = _with_properties(old, new)
+        return publication.commit(write_metadata(change(new) if change else new), staged)
 
 
-def _without_keyed(operator: OperatorState) -> OperatorState:
-    return replace(operator, subtasks=tuple(replace(s, managed_keyed=None) for s in operator.subtasks))
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The rewriting of one operator: ``streams`` are its operator state where that changes."""
 
+    rewrite: OperatorRewrite
+    keyed: KeyedJob | None
+    streams: list[OperatorStreamJob] | None
 
-def _rewritten(
-    state: OperatorState, rewrite: OperatorRewrite, job: KeyedJob | None, runner: Runner, staging: Staging
-) -> tuple[OperatorState, list[StagedFile]]:
-    kept = {s.index: s for s in state.subtasks}
-    lost = [i for i in kept if i >= rewrite.parallelism and _holds_something(kept[i])]
-    if lost:
-        raise UnsupportedError(
-            f"operator state of {len(lost)} subtasks that are too many for parallelism {rewrite.parallelism}"
-        ).at(operator=state.uid or state.operator_id)
-    kept = {i: s for i, s in kept.items() if i < rewrite.parallelism}
-    files: list[StagedFile] = []
-    same = (rewrite.max_parallelism, rewrite.parallelism) == (state.max_parallelism, state.parallelism)
-    if job is not None:
-        for new in runner.run(job, staging):
-            subtask = kept.get(new.subtask, SubtaskState(index=new.subtask))
-            # Where key groups changed there is none that says anything (check_rewrite).
-            raw = subtask.raw_keyed if same else None
-            kept[new.subtask] = replace(subtask, managed_keyed=new.handle(job), raw_keyed=raw)
-            if new.file is not None:
-                files.append(new.file)
-        if len({*range(rewrite.parallelism)} - kept.keys()):
-            raise FormatError("a subtask is missing after the rewrite").at(operator=job.operator)
-    changed = replace(
-        state,
-        parallelism=rewrite.parallelism,
-        max_parallelism=rewrite.max_parallelism,
-        subtasks=tuple(kept[i] for i in sorted(kept)),
-    )
-    return changed, files
+    @classmethod
+    def plan(cls, operator: OperatorInventory, rewrite: OperatorRewrite) -> _Work:
+        streams = plan_operator_streams(operator, rewrite.parallelism, without=rewrite.without)
+        return cls(rewrite, keyed_job(operator, rewrite), streams)
 
+    def rest(self, operator: OperatorState) -> OperatorState:
+        """Return what is carried over as it is."""
+        return replace(
+            operator,
+            subtasks=tuple(
+                replace(
+                    s,
+                    managed_keyed=None if self.keyed is not None else s.managed_keyed,
+                    managed_operator=None if self.streams is not None else s.managed_operator,
+                )
+                for s in operator.subtasks
+            ),
+        )
 
-def _holds_something(s: SubtaskState) -> bool:
-    handles = (s.managed_operator, s.raw_operator, *s.input_channels, *s.output_channels)
-    return any(True for h in handles for _ in streams_of(h))
+    def run(self, state: OperatorState, runner: Runner, staging: Staging) -> tuple[OperatorState, list[StagedFile]]:
+        rewrite = self.rewrite
+        same = (rewrite.max_parallelism, rewrite.parallelism) == (state.max_parallelism, state.parallelism)
+        kept = {s.index: s for s in state.subtasks if s.index < rewrite.parallelism}
+        files: list[StagedFile] = []
+        if self.streams is not None:
+            for stream in runner.each(partial(write_operator_stream, staging=staging), self.streams):
+                subtask = kept.get(stream.subtask, SubtaskState(index=stream.subtask))
+                kept[stream.subtask] = replace(subtask, managed_operator=stream.handle)
+                files += [stream.file] if stream.file is not None else []
+        if self.keyed is not None and self.keyed.states:
+            for new in runner.run(self.keyed, staging):
+                subtask = kept.get(new.subtask, SubtaskState(index=new.subtask))
+                # Where key groups changed there is no raw keyed state that says anything (check_rewrite).
+                kept[new.subtask] = replace(
+                    subtask, managed_keyed=new.handle, raw_keyed=subtask.raw_keyed if same else None
+                )
+                files += [new.file] if new.file is not None else []
+        changed = replace(
+            state,
+            parallelism=rewrite.parallelism,
+            max_parallelism=rewrite.max_parallelism,
+            subtasks=tuple(kept[i] for i in sorted(kept)),
+        )
+        return changed, files
 
 
 def _with_properties(old: SnapshotMetadata, new: SnapshotMetadata) -> SnapshotMetadata:
@@ -213,8 +238,9 @@ def _with_properties(old: SnapshotMetadata, new: SnapshotMetadata) -> SnapshotMe
 
 
 def _native(metadata: SnapshotMetadata) -> bool:
-    return any(_is_native(s.managed_keyed) for o in metadata.operators for s in o.subtasks)
+    return any(is_native(s.managed_keyed) for o in metadata.operators for s in o.subtasks)
 
 
-def _is_native(handle: KeyedHandle) -> bool:
+def is_native(handle: KeyedHandle) -> bool:
+    """Tell whether keyed state is in a backend's own format, not in the canonical one."""
     return handle is not None and not (isinstance(handle, KeyGroupsHandle) and handle.tag == CANONICAL_TAG)

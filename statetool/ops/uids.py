@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.errors import OptionError, UnknownNameError
@@ -18,6 +18,25 @@ from statetool.plan.inventory import suggest
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 #: Metadata that stores uids and names in clear.
 _NAMED_VERSION: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UidChange:
+    """One operator before and after; uids are empty where the metadata does not store them."""
+
+    old_uid: str
+    new_uid: str
+    old_id: str
+    new_id: str
+
+
+def uid_changes(old: SnapshotMetadata, new: SnapshotMetadata) -> list[UidChange]:
+    """Return the operators whose id or uid differs between two metadata with the same operators in the same order."""
+    return [
+        UidChange(old_uid=a.uid, new_uid=b.uid, old_id=a.operator_id, new_id=b.operator_id)
+        for a, b in zip(old.operators, new.operators, strict=True)
+        if (a.uid, a.operator_id) != (b.uid, b.operator_id)
+    ]
 
 
 def find_operator(operators: Iterable[OperatorState], name: str) -> OperatorState:

@@ -222,3 +222,23 @@ def test_metadata_of_the_copy_names_its_own_files(corpus: Path, tmp_path: Path) 
     assert {Path(r.path).parent for r in rows} == {tmp_path / "moved"}
     assert {p.name for p in (tmp_path / "moved").iterdir()} == {Path(r.path).name for r in rows} | {"_metadata"}
     assert metadata.version == 6
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 5])
+@pytest.mark.parametrize("name", ["v2_3_0-hashmap-canonical-compressed", "v1_17_2-rocksdb-canonical"])
+def test_operator_state_of_subtasks_that_are_no_more_goes_to_others(
+    corpus: Path, tmp_path: Path, name: str, parallelism: int
+) -> None:
+    case = Case(corpus / name)
+    statetool.rescale(str(case.metadata.parent), str(tmp_path / "new"), 128, parallelism=parallelism)
+    check_case(case, tmp_path / "new")
+    for operator in Inventory(str(tmp_path / "new")).operators.values():
+        assert operator.state.parallelism == parallelism
+        assert all(s.index < parallelism for s in operator.state.subtasks)
+        counts: dict[str, list[int]] = {}
+        for part in operator.operator_parts:
+            for state, offsets in part.offsets.items():
+                counts.setdefault(state, []).append(len(offsets))
+        for state, n in counts.items():
+            if operator.operator_states[state].kind == "list" and parallelism < 3 and len(n) > 1:
+                assert max(n) - min(n) <= 1

@@ -1,0 +1,216 @@
+"""Commands that make a new snapshot of an old one. Each shows its plan, takes ``--dry-run``, and never touches what is there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+import statetool
+from statetool.cli.options import output_option, rebase_option, rebase_pairs
+from statetool.cli.output import Output
+from statetool.errors import OptionError
+
+_RESCALE_COLUMNS = (
+    "operator", "old_max_parallelism", "new_max_parallelism", "old_parallelism", "new_parallelism", "keys_move", "formula",
+    "keys_tested", "chance", "size_bytes",
+)  # fmt: skip
+
+
+def _rewriting(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what all of these commands take."""
+    for decorator in (
+        output_option,
+        rebase_option,
+        click.option("--dry-run", is_flag=True, help="Show the plan only."),
+        click.option(
+            "--checkpoint-id", type=click.IntRange(min=0), help="Id of the new snapshot. [default: the old one's]"
+        ),
+        click.argument("target", metavar="DST"),
+        click.argument("source", metavar="SRC"),
+    ):
+        command = decorator(command)
+    return command
+
+
+class _Progress:
+    """Bytes done, on stderr: a line that renews itself on a terminal, else a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self._said = time.monotonic()
+
+    def __call__(self, size: int) -> None:
+        self.done += size
+        live = sys.stderr.isatty()
+        if live or time.monotonic() - self._said > 5:
+            self._said = time.monotonic()
+            share = min(100, 100 * self.done // max(self.total, 1))
+            print(f"{share} % of {self.total:,} bytes", end="\r" if live else "\n", file=sys.stderr)
+
+
+def _total(source: str, rebase: tuple[str, ...]) -> _Progress:
+    rows = statetool.load(source, rebase=rebase_pairs(rebase)).metadata_rows("operators")
+    return _Progress(sum(r.state_bytes for r in rows))
+
+
+def _pairs(given: tuple[str, ...], what: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for one in given:
+        # A uid may have an equals sign in it, a number or a new uid hardly.
+        left, equals, right = one.rpartition("=")
+        if not equals or not left or not right:
+            raise OptionError(f"{one!r} is not {what}")
+        if left in pairs:
+            raise OptionError(f"{left!r} is given twice")
+        pairs[left] = right
+    return pairs
+
+
+def _numbers(given: tuple[str, ...], option: str) -> dict[str, int]:
+    found = {}
+    for name, number in _pairs(given, f"{option} NAME=NUMBER").items():
+        try:
+            found[name] = int(number)
+        except ValueError:
+            raise OptionError(f"{option} {name}={number}: {number!r} is not a number") from None
+    return found
+
+
+@click.command()
+@_rewriting
+@click.option("--max-parallelism", type=int, help="For all operators (but those of --uid).")
+@click.option("--uid", "by_uid", multiple=True, metavar="UID=N", help="Max parallelism of one operator, by uid or id.")
+@click.option("--parallelism", type=int, help="Number of subtasks of what is rescaled. [default: as it is]")
+@click.option(
+    "--hash", "hashes", multiple=True, metavar="CLASS=WORDS", help="How a class hashes: 'Objects.hash(a, b)'."
+)
+def rescale(
+    source: str,
+    target: str,
+    form: str,
+    rebase: tuple[str, ...],
+    dry_run: bool,
+    checkpoint_id: int | None,
+    max_parallelism: int | None,
+    by_uid: tuple[str, ...],
+    parallelism: int | None,
+    hashes: tuple[str, ...],
+) -> None:
+    """Write SRC to DST with another max parallelism; values pass through undecoded."""
+    named = _numbers(by_uid, "--uid")
+    if max_parallelism is None and not named:
+        raise OptionError("nothing to do", hint="give --max-parallelism N, or --uid UID=N")
+    savepoint = statetool.load(source, rebase=rebase_pairs(rebase))
+    wanted: Any = named or max_parallelism
+    if max_parallelism is not None and named:
+        ids = {savepoint[name].operator_id: number for name, number in named.items()}
+        wanted = {o.operator_id: ids.get(o.operator_id, max_parallelism) for o in savepoint.operators.values()}
+    plan = statetool.rescale(
+        savepoint,
+        target,
+        wanted,
+        parallelism=parallelism,
+        hashes=_pairs_of_hashes(hashes),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        progress=_total(source, rebase),
+        on_plan=lambda plan: Output(form).rows(plan.operators, columns=_RESCALE_COLUMNS),
+    )
+    _say_done(target, dry_run, sum(o.size_bytes for o in plan.operators))
+
+
+def _pairs_of_hashes(given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, equals, words = one.partition("=")
+        if not equals:
+            raise OptionError(
+                f"--hash {one!r} is not CLASS=WORDS", hint="for example --hash 'com.acme.Key=record(a, b)'"
+            )
+        found[name.strip()] = words
+    return found
+
+
+def _say_done(target: str, dry_run: bool, size: int | None = None) -> None:
+    moved = "" if size is None else f" ({size:,} bytes of keyed state)"
+    Output.say(f"nothing was written{moved}" if dry_run else f"written to {target}{moved}")
+
+
+@click.command()
+@_rewriting
+def convert(
+    source: str, target: str, form: str, rebase: tuple[str, ...], dry_run: bool, checkpoint_id: int | None
+) -> None:
+    """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
+    plan = statetool.convert(
+        source,
+        target,
+        rebase=rebase_pairs(rebase),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        progress=_total(source, rebase),
+    )
+    Output(form).rows(plan.operators)
+    _say_done(target, dry_run)
+
+
+@click.command()
+@_rewriting
+@click.argument("changes", nargs=-1, required=True, metavar="OLD=NEW...")
+def uid(
+    source: str,
+    target: str,
+    form: str,
+    rebase: tuple[str, ...],
+    dry_run: bool,
+    checkpoint_id: int | None,
+    changes: tuple[str, ...],
+) -> None:
+    """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
+    plan = statetool.change_uids(
+        source,
+        target,
+        _pairs(changes, "OLD=NEW"),
+        rebase=rebase_pairs(rebase),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        progress=_total(source, rebase),
+    )
+    Output(form).rows(plan)
+    _say_done(target, dry_run)
+
+
+@click.command()
+@_rewriting
+@click.option("--uid", "names", multiple=True, required=True, help="The operator, by uid or id.")
+@click.option("--state", "states", multiple=True, help="Leave out only this state of the operator.")
+def drop(
+    source: str,
+    target: str,
+    form: str,
+    rebase: tuple[str, ...],
+    dry_run: bool,
+    checkpoint_id: int | None,
+    names: tuple[str, ...],
+    states: tuple[str, ...],
+) -> None:
+    """Write SRC to DST without operators, or without single states; what stays keeps its bytes."""
+    if states and len(names) != 1:
+        raise OptionError("--state needs exactly one --uid")
+    plan = statetool.drop(
+        source,
+        target,
+        () if states else names,
+        states={names[0]: states} if states else None,
+        rebase=rebase_pairs(rebase),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        progress=_total(source, rebase),
+    )
+    Output(form).rows(plan.dropped)
+    _say_done(target, dry_run)

@@ -1,0 +1,61 @@
+"""Commands that make a new snapshot of an old one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import statetool
+from statetool.demo import SAVEPOINT
+from tests.cli.test_commands import run
+
+
+def test_rescale_shows_its_plan_and_writes(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    done = run("rescale", SAVEPOINT, target, "--max-parallelism", "256", "--uid", "timers=7", "--output", "json")
+    assert done.exit_code == 0
+    rows = {r["operator"]: r for r in json.loads(done.stdout)}
+    assert rows["timers"]["new_max_parallelism"] == 7
+    assert rows["with-ttl"]["new_max_parallelism"] == 256
+    assert rows["with-ttl"]["keys_move"] == "hash"
+    savepoint = statetool.load(target)
+    assert (savepoint["timers"].max_parallelism, savepoint["with-ttl"].max_parallelism) == (7, 256)
+    assert f"written to {target}" in done.stderr
+
+
+def test_a_dry_run_shows_the_plan_alone(tmp_path: Path) -> None:
+    done = run("rescale", SAVEPOINT, str(tmp_path / "new"), "--max-parallelism", "64", "--dry-run")
+    assert done.exit_code == 0
+    assert "divisor" in done.stdout
+    assert "nothing was written" in done.stderr
+    for command in (["uid", "timers=t"], ["drop", "--uid", "timers"], ["convert"]):
+        done = run(command[0], SAVEPOINT, str(tmp_path / "new"), *command[1:], "--dry-run")
+        assert done.exit_code == 0, done.output
+    assert not (tmp_path / "new").exists()
+
+
+def test_uid_and_drop_write_what_they_say(tmp_path: Path) -> None:
+    renamed, dropped = str(tmp_path / "renamed"), str(tmp_path / "dropped")
+    assert run("uid", SAVEPOINT, renamed, "timers=alarms", "--checkpoint-id", "9").exit_code == 0
+    assert "alarms" in statetool.load(renamed)
+    assert statetool.load(renamed).checkpoint_id == 9
+    states = list(statetool.load(renamed)["alarms"].states)
+    assert run("drop", renamed, dropped, "--uid", "alarms", "--state", states[0]).exit_code == 0
+    assert list(statetool.load(dropped)["alarms"].states) == states[1:]
+    assert run("drop", renamed, str(tmp_path / "none"), "--uid", "alarms").exit_code == 0
+    assert "alarms" not in statetool.load(str(tmp_path / "none"))
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    assert run("rescale", SAVEPOINT, target).exit_code == 2
+    assert run("rescale", SAVEPOINT, target, "--uid", "timer=8").exit_code == 2
+    assert run("rescale", SAVEPOINT, target, "--uid", "timers=many").exit_code == 2
+    assert run("rescale", SAVEPOINT, target, "--max-parallelism", "99999").exit_code == 2
+    assert run("rescale", str(tmp_path / "nowhere"), target, "--max-parallelism", "8").exit_code == 3
+    assert run("uid", SAVEPOINT, target, "timers").exit_code == 2
+    assert run("drop", SAVEPOINT, target, "--uid", "timers", "--uid", "with-ttl", "--state", "x").exit_code == 2
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "file").write_text("x")
+    assert run("convert", SAVEPOINT, str(tmp_path / "there")).exit_code == 2
+    assert not (tmp_path / "new").exists()
