@@ -2,8 +2,8 @@
 
 ``python -m tests.support_facts DIR... > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as
 :mod:`tests.serializer_check` takes them) or snapshots. A line a class: whether values are decoded (or kept as exact bytes), whether
-they were encoded back to the same bytes, whether kernels decode them where they decode their parts, and the releases whose bytes
-showed it.
+they were encoded back to the same bytes, whether kernels decode them where they decode their parts (``parts``: never seen with
+such ones), and the releases whose bytes showed it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Facts:
 
     def row(self, name: str) -> dict[str, str]:
         """Return the facts as the columns of the file."""
-        kernel = "yes" if self.kernel == {True} else "no" if self.kernel == {False} else "partly"
+        kernel = {(): "parts", (True,): "yes", (False,): "no"}.get(tuple(self.kernel), "partly")
         return {
             "class": name,
             "read": "decoded" if self.decoded else "exact bytes",
