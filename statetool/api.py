@@ -31,6 +31,7 @@ def load(
     *,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
+    key_types: Mapping[str, Operator] | None = None,
 ) -> Savepoint:
     """Open a savepoint or checkpoint.
 
@@ -45,6 +46,9 @@ def load(
         Names for operators of snapshots before Flink 2.0, which store only hashes of them.
     rebase
         ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+    key_types
+        ``{operator: an operator whose keys are of the same type}``, of this job's savepoints or of another's. Only needed for a
+        change log on top of nothing, which does not say the type of its keys, where it is not one of the common ones.
 
     Raises
     ------
@@ -53,7 +57,9 @@ def load(
     FormatError
         Its metadata is damaged.
     """
-    savepoint = Savepoint(Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids)), spark)
+    keys = {name: other._operator.key_serializer() for name, other in (key_types or {}).items()}
+    inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys)
+    savepoint = Savepoint(inventory, spark)
     if spark is not None:
         from statetool.spark.session import has_data_sources, register
 

@@ -32,6 +32,8 @@ ROCKSDB = [
     "v2_3_0-unaligned-inline",
     "v2_3_0-forst-native",
 ]
+CHANGELOG = ["v2_3_0-changelog-hashmap", "v2_3_0-changelog-rocksdb"]
+HEAP = ["v2_3_0-finished", "v2_3_0-unaligned"]
 OTHERS = ["v2_3_0-rocksdb-heap-timers-canonical"]
 
 
@@ -64,6 +66,12 @@ def test_heap_checkpoints_but_for_kryo(corpus: Path, name: str) -> None:
     assert all("layout of the heap backend" in p for p in checker.problems)
 
 
+@pytest.mark.parametrize("name", CHANGELOG + HEAP)
+def test_heap_snapshots_and_changelogs(corpus: Path, name: str) -> None:
+    passed, line = check_case(Case(corpus / name), [("arrow", None)])
+    assert passed, line
+
+
 @pytest.mark.parametrize("name", ROCKSDB)
 def test_rocksdb_snapshots(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
@@ -75,13 +83,6 @@ def test_no_rocksdb_case_is_left_out(corpus: Path) -> None:
     assert found == set(ROCKSDB + [n for n in CANONICAL + COMPRESSED + OTHERS if "rocksdb" in n]) | {
         "v2_3_0-changelog-rocksdb"
     }
-
-
-@pytest.mark.parametrize("name", ["v2_3_0-changelog-rocksdb"])
-@pytest.mark.xfail(strict=True, reason="change logs cannot be read yet")
-def test_changes(corpus: Path, name: str) -> None:
-    passed, line = check_case(Case(corpus / name), [("arrow", None)])
-    assert passed, line
 
 
 def test_a_wrong_value_is_noticed(corpus: Path) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.arrow.batches import bounded
+from statetool.arrow.changelog import read_changelog
 from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, KeyedTable, flatten
 from statetool.arrow.merge import mergeable, merged
 from statetool.arrow.operator_state import operator_columns, operator_rows
@@ -50,12 +51,14 @@ from statetool.io.cursor import Cursor
 from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.plan.splits import (
     TARGET_BYTES,
+    ChangelogSplit,
     KeyedSplit,
     NativeSplit,
     OperatorSplit,
     RawSplit,
     Split,
     TableSpec,
+    plan_changelog,
     plan_keyed,
     plan_native,
     plan_operator_state,
@@ -149,7 +152,8 @@ def scan_table(
     keyed = plan_keyed(operator, spec, groups=groups, target_bytes=split_bytes)
     native = plan_native(operator, spec, groups=groups, target_bytes=split_bytes)
     raw = plan_raw_timers(operator, spec, groups=groups, target_bytes=split_bytes) if spec.table == "timers" else []
-    return TableScan(schema=schema, splits=(*keyed, *native, *raw))
+    changelog = plan_changelog(operator, spec, groups=groups, target_bytes=split_bytes)
+    return TableScan(schema=schema, splits=(*keyed, *native, *raw, *changelog))
 
 
 def _resolve(options: ReadOptions) -> ReadOptions:
@@ -314,10 +318,16 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
         if isinstance(split, RawSplit):
             yield from _read_raw_timers(split)
             return
-        with split.stream.open() as f:
-            yield from _read_keyed(f, split)
+        if isinstance(split, ChangelogSplit):
+            yield from _read_changelog(split)
+            return
+        try:
+            with split.stream.open() as f:
+                yield from _read_keyed(f, split)
+        except StatetoolError as error:
+            raise error.at(file=split.stream.file) from None
     except StatetoolError as error:
-        raise error.at(operator=split.spec.operator, file=split.stream.file) from None
+        raise error.at(operator=split.spec.operator) from None
 
 
 def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
@@ -362,6 +372,14 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
         table = KeyedTable(header, spec.states, spec.options, spec.keys)
         for batch in read_raw_timers(f, split.key_groups, header):
             yield from _rows(batch, table, spec)
+
+
+def _read_changelog(split: ChangelogSplit) -> Iterator[pa.RecordBatch]:
+    spec = split.spec
+    header = _parse_header(split.header, 0)
+    table = KeyedTable(header, spec.states, spec.options, spec.keys)
+    for batch in read_changelog(split, header):
+        yield from _rows(batch, table, spec)
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:

@@ -8,9 +8,10 @@ large is dealt out again by other bits of the hash, unless it has a single key.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
 from statetool.kernels.walk import hash_ranges, pack_entries
 
+Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64
 _LEVELS: Final = 5
 _LEVEL_BITS: Final = 6
@@ -44,19 +46,49 @@ def spilled(group: LargeKeyGroup, table: KeyedTable, *, memory_bytes: int) -> It
 
     Only states of ``table`` are kept. Memory: about ``memory_bytes``, or the largest single key where that is more.
     """
-    window = max(1 << 20, memory_bytes // 8)
+    windows = group.windows(max(1 << 20, memory_bytes // 8))
+    plain = StreamLayout(prefix=group.layout.prefix, states=group.layout.states, compressed=False)
+    hashes = partial(key_hashes, table=table)
+    yield from dealt(windows, hashes, group.number, plain, group.size_bytes, memory_bytes=memory_bytes)
+
+
+def dealt(
+    windows: Iterable[EntryBatch],
+    hashes: Hashes,
+    key_group: int,
+    layout: StreamLayout,
+    size_bytes: int,
+    *,
+    memory_bytes: int,
+) -> Iterator[EntryBatch]:
+    """Yield the entries of one key group, of about ``size_bytes``, such that those of one hash are in one batch, in order."""
     with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
-        dealer = _Dealer(table, group.number, group.layout, memory_bytes)
-        yield from dealer.deal(group.windows(window), group.size_bytes, Path(folder), level=0)
+        dealer = _Dealer(hashes, key_group, layout, memory_bytes)
+        yield from dealer.deal(windows, size_bytes, Path(folder), level=0)
+
+
+def key_hashes(window: EntryBatch, table: KeyedTable) -> npt.NDArray[np.uint64]:
+    """Return a hash of each entry's key, 0 for entries of states that are not wanted."""
+    found = np.zeros(len(window), dtype=np.int64)
+    for name, number in table.ids.items():
+        meta = table.metas[name]
+        index = np.flatnonzero(window.state == number)
+        if not len(index) or meta.kind == "timers":
+            continue
+        _, keys = table.split_all(window, meta)
+        hashes = np.empty(len(index), dtype=np.int64)
+        hash_ranges(window.data, keys.key, keys.key_end, window.group[index], hashes)
+        found[index] = hashes | 1
+    return found.view(np.uint64)
 
 
 class _Dealer:
     """Deals the entries of one key group."""
 
-    def __init__(self, table: KeyedTable, key_group: int, layout: StreamLayout, memory_bytes: int) -> None:
-        self.table = table
+    def __init__(self, hashes: Hashes, key_group: int, layout: StreamLayout, memory_bytes: int) -> None:
+        self.hashes = hashes
         self.key_group = key_group
-        self.layout = StreamLayout(prefix=layout.prefix, states=layout.states, compressed=False)
+        self.layout = layout
         self.memory_bytes = memory_bytes
 
     def deal(self, windows: Iterable[EntryBatch], size_bytes: int, folder: Path, *, level: int) -> Iterator[EntryBatch]:
@@ -87,20 +119,6 @@ class _Dealer:
             runs = batches_of(part.ranges, limit=max(1 << 20, self.memory_bytes // 8))
             windows = (read_entries(f, run, self.layout) for run in runs)
             yield from self.deal(windows, part.size_bytes, folder, level=level + 1)
-
-    def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
-        """Return a hash of each entry's key, 0 for entries of states that are not wanted."""
-        found = np.zeros(len(window), dtype=np.int64)
-        for name, number in self.table.ids.items():
-            meta = self.table.metas[name]
-            index = np.flatnonzero(window.state == number)
-            if not len(index) or meta.kind == "timers":
-                continue
-            _, keys = self.table.split_all(window, meta)
-            hashes = np.empty(len(index), dtype=np.int64)
-            hash_ranges(window.data, keys.key, keys.key_end, window.group[index], hashes)
-            found[index] = hashes | 1
-        return found.view(np.uint64)
 
     def blobs(
         self, window: EntryBatch, hashes: npt.NDArray[np.uint64], parts: int, level: int

@@ -15,7 +15,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.runtime import TimerSerializer
+from statetool.serializers.runtime import TimerSerializer, unwrap
 from statetool.serializers.snapshot import read_proxied, read_resilient_list, write_proxied
 
 T = TypeVar("T")
@@ -64,6 +64,21 @@ class StateMeta:
     def namespace(self) -> Serializer | None:
         """Serializer of the namespace, for keyed state."""
         return self.serializers.get("NAMESPACE_SERIALIZER")
+
+    @property
+    def parts(self) -> tuple[Serializer, ...]:
+        """Serializer of a list's elements, or of a map's keys and values; empty for other kinds.
+
+        In the form of Flink 2's async state (``KEY_VALUE_V2``) they are named one by one; else they are inside of the value's.
+        """
+        if self.kind not in ("list", "map"):
+            return ()
+        value = unwrap(self.value)
+        if self.backend_type == KEY_VALUE_V2:
+            key = self.serializers.get("USER_KEY_SERIALIZER")
+            return (value,) if self.kind == "list" else () if key is None else (unwrap(key), value)
+        parts = tuple(unwrap(s) for _, s in value.children())
+        return parts if len(parts) == (1 if self.kind == "list" else 2) else ()
 
 
 def read_m6(c: Cursor, read: Callable[[Cursor], Serializer]) -> StateMeta:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnsupportedError
+from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError
+from statetool.formats.keyed.change_sets import ChangeSet, writes_alike
 from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
@@ -31,8 +32,10 @@ from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.cursor import Cursor
+from statetool.plan.changelog import change_sets, found_key_type, header_of, states_of, told_key_type
 from statetool.plan.locate import Locator, find_metadata
 from statetool.serializers.base import Serializer
+from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import TtlSerializer
 
 
@@ -65,6 +68,16 @@ class RawPart:
     subtask: int
     groups: tuple[tuple[int, int, int], ...]
     stream: Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogPart:
+    """Keyed state of one subtask as change sets on top of what was materialized; ``key_groups`` is what belongs to the subtask."""
+
+    subtask: int
+    key_groups: range
+    below: tuple[KeyedPart | NativePart, ...]
+    changes: tuple[ChangeSet, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +156,13 @@ def uses_ttl(serializer: Serializer) -> bool:
 class OperatorInventory:
     """One operator of a snapshot."""
 
-    def __init__(self, state: OperatorState, uid: str, locator: Locator) -> None:
+    def __init__(self, state: OperatorState, uid: str, locator: Locator, given_key: Serializer | None = None) -> None:
         self.state = state
         self.uid = uid
         self._locator = locator
+        self._given_key = given_key
+        #: Why the keys of a change log cannot be read; known once its headers are.
+        self.key_error: UnknownSerializerError | None = None
 
     @property
     def label(self) -> str:
@@ -159,30 +175,100 @@ class OperatorInventory:
 
         Raises
         ------
-        UnsupportedError
-            The operator's keyed state is of a kind that cannot be read yet (changelog).
+        FormatError
+            A handle of another kind.
         """
         parts = []
         for subtask in self.state.subtasks:
             handle = subtask.managed_keyed
-            if handle is None or isinstance(handle, IncrementalHandle):
+            if handle is None or isinstance(handle, IncrementalHandle | ChangelogHandle):
                 continue
             if not isinstance(handle, KeyGroupsHandle):
-                raise UnsupportedError(
-                    f"keyed state of kind {_kind_of(handle)} cannot be read yet",
-                    hint="take a canonical savepoint of the job (flink savepoint --type canonical) and open that",
-                ).at(operator=self.label)
-            stream = self._locator.resolve(handle.stream)
-            if stream is None:
-                raise FormatError("keyed state without a stream").at(
+                raise FormatError(f"a handle of kind {type(handle).__name__} in the place of keyed state").at(
                     operator=self.label, file=self._locator.metadata_file
                 )
-            parts.append(
-                KeyedPart(
-                    subtask=subtask.index, tag=handle.tag, start=handle.start, offsets=handle.offsets, stream=stream
-                )
-            )
+            parts.append(self.keyed_part(subtask.index, handle))
         return tuple(sorted(parts, key=lambda p: p.start))
+
+    def keyed_part(self, subtask: int, handle: KeyGroupsHandle) -> KeyedPart:
+        """Return where the stream of a handle is; errors name the operator."""
+        try:
+            stream = self._locator.resolve(handle.stream)
+        except StatetoolError as error:
+            raise error.at(operator=self.label) from None
+        if stream is None:
+            raise FormatError("keyed state without a stream").at(operator=self.label, file=self._locator.metadata_file)
+        return KeyedPart(subtask=subtask, tag=handle.tag, start=handle.start, offsets=handle.offsets, stream=stream)
+
+    @cached_property
+    def changelog_parts(self) -> tuple[ChangelogPart, ...]:
+        """Keyed state of the changelog state backend, by subtask."""
+        parts = [
+            self._changelog_part(subtask.index, subtask.managed_keyed)
+            for subtask in self.state.subtasks
+            if isinstance(subtask.managed_keyed, ChangelogHandle)
+        ]
+        return tuple(sorted(parts, key=lambda p: p.key_groups.start))
+
+    def _changelog_part(self, subtask: int, handle: ChangelogHandle) -> ChangelogPart:
+        below: list[KeyedPart | NativePart] = []
+        for part in handle.materialized:
+            if isinstance(part, IncrementalHandle):
+                below.append(self.native_part(subtask, part))
+            elif isinstance(part, KeyGroupsHandle):
+                below.append(self.keyed_part(subtask, part))
+            else:
+                raise FormatError(f"a handle of kind {type(part).__name__} below a change log").at(
+                    operator=self.label, file=self._locator.metadata_file
+                )
+        try:
+            changes = change_sets(handle, self._locator.resolve, self._locator.metadata_file)
+        except StatetoolError as error:
+            raise error.at(operator=self.label) from None
+        return ChangelogPart(
+            subtask=subtask,
+            key_groups=range(handle.start, handle.start + handle.count),
+            below=tuple(below),
+            changes=changes,
+        )
+
+    def header_below(self, part: KeyedPart | NativePart) -> KeyedHeader:
+        """Read the header of what a change log stands on."""
+        return self.native_header(part) if isinstance(part, NativePart) else self.keyed_header(part)
+
+    @cached_property
+    def changelog_headers(self) -> Mapping[int, KeyedHeader]:
+        """By subtask, the header of all states of its change log and of what lies below it.
+
+        Where nothing tells the type of the keys, it is one that cannot be read.
+        """
+        try:
+            below = {p.subtask: [self.header_below(b) for b in p.below] for p in self.changelog_parts}
+            states = {p.subtask: states_of(below[p.subtask], p.changes) for p in self.changelog_parts}
+            key = told_key_type(
+                [h for some in below.values() for h in some], [m for some in states.values() for m in some]
+            )
+            key = self._agreed_key(key)
+        except StatetoolError as error:
+            raise error.at(operator=self.label) from None
+        return {subtask: header_of(some, key) for subtask, some in states.items()}
+
+    def _agreed_key(self, told: Serializer | None) -> Serializer:
+        """Return the type of the keys: told by the snapshot, given by the user, or found by the keys' key groups."""
+        if told is not None and self._given_key is not None and not writes_alike(told, self._given_key):
+            raise OptionError(
+                f"key_types says {self._given_key.type_name}, the snapshot says {told.type_name}",
+                hint="leave the operator out of key_types",
+            )
+        if told is not None:
+            return told
+        if self._given_key is not None:
+            return self._given_key
+        try:
+            return found_key_type([p.changes for p in self.changelog_parts], self.state.max_parallelism)
+        except UnknownSerializerError as error:
+            self.key_error = error.at(operator=self.label)
+            return OpaqueSerializer(b"", error.message)
 
     @cached_property
     def native_parts(self) -> tuple[NativePart, ...]:
@@ -309,6 +395,7 @@ class OperatorInventory:
         return found
 
     def _keyed_headers(self) -> Iterable[KeyedHeader]:
+        yield from self.changelog_headers.values()
         seen: set[bytes] = set()
         for subtask in self.state.subtasks:
             for stream, end in self._keyed_header_places(subtask):
@@ -324,16 +411,26 @@ class OperatorInventory:
 
     def _keyed_header_places(self, subtask: SubtaskState) -> Iterable[tuple[Stream, int]]:
         handle = subtask.managed_keyed
-        handles = handle.materialized if isinstance(handle, ChangelogHandle) else (handle,)
-        for h in handles:
-            if isinstance(h, KeyGroupsHandle):
-                stream = self._locator.resolve(h.stream)
-                if stream is not None:
-                    yield stream, min((o for o in h.offsets if o > 0), default=stream.size_bytes)
-            elif isinstance(h, IncrementalHandle):
-                stream = self._locator.resolve(h.meta)
-                if stream is not None:
-                    yield stream, stream.size_bytes
+        if isinstance(handle, KeyGroupsHandle):
+            stream = self._locator.resolve(handle.stream)
+            if stream is not None:
+                yield stream, min((o for o in handle.offsets if o > 0), default=stream.size_bytes)
+        elif isinstance(handle, IncrementalHandle):
+            stream = self._locator.resolve(handle.meta)
+            if stream is not None:
+                yield stream, stream.size_bytes
+
+    def key_serializer(self) -> Serializer:
+        """Return the serializer of the keys.
+
+        Raises
+        ------
+        OptionError
+            The operator has no keyed state.
+        """
+        for header, _ in self.keyed_states.values():
+            return header.key
+        raise OptionError(f"operator {self.label!r} has no keyed state, and so no type of keys")
 
     @cached_property
     def operator_states(self) -> Mapping[str, StateMeta]:
@@ -444,10 +541,6 @@ def _slots(s: SubtaskState) -> tuple[Handle, ...]:
     return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
 
 
-def _kind_of(handle: object) -> str:
-    return "changelog" if isinstance(handle, ChangelogHandle) else type(handle).__name__
-
-
 def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
     if serializer.framed_only:
         yield serializer.type_name
@@ -501,6 +594,7 @@ class Inventory:
         *,
         rebase: tuple[tuple[str, str], ...] = (),
         uids: tuple[str, ...] = (),
+        key_types: Mapping[str, Serializer] | None = None,
     ) -> None:
         self.path = path
         self.rebase = rebase
@@ -508,7 +602,13 @@ class Inventory:
         self.metadata: SnapshotMetadata = parse_metadata(files.read_whole(self.metadata_file), file=self.metadata_file)
         self.given_uids = uids
         self._locator = Locator(self.metadata_file, rebase)
+        self._key_types = dict(key_types or {})
         self.operators = self._name_operators(uids)
+        if unknown := self._key_types.keys() - self.operators.keys():
+            raise UnknownNameError(
+                f"no operator is called {', '.join(map(repr, sorted(unknown)))}, which key_types names",
+                hint=suggest(min(unknown), self.operators),
+            ).at(file=self.metadata_file)
 
     def _name_operators(self, uids: tuple[str, ...]) -> dict[str, OperatorInventory]:
         by_id = {operator_id_for_uid(uid): uid for uid in uids}
@@ -520,7 +620,9 @@ class Inventory:
             ).at(file=self.metadata_file)
         found = {}
         for state in self.metadata.operators:
-            inventory = OperatorInventory(state, state.uid or by_id.get(state.operator_id, ""), self._locator)
+            uid = state.uid or by_id.get(state.operator_id, "")
+            key = self._key_types.get(uid or state.operator_id)
+            inventory = OperatorInventory(state, uid, self._locator, key)
             if inventory.label in found:
                 raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
             found[inventory.label] = inventory
@@ -534,7 +636,7 @@ class Inventory:
         """Return the inventory with names for operators that the snapshot knows by id only."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not one string")
-        return Inventory(self.path, rebase=self.rebase, uids=(*self.given_uids, *uids))
+        return Inventory(self.path, rebase=self.rebase, uids=(*self.given_uids, *uids), key_types=self._key_types)
 
     def operator(self, name: str) -> OperatorInventory:
         """Return an operator by uid or by its 32 hex digits.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Sequence, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,8 +11,10 @@ from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.databases import DatabaseFiles
+from statetool.formats.keyed.change_sets import ChangeSet
+from statetool.formats.keyed.header import write_keyed_header
 from statetool.formats.stream import Stream
-from statetool.plan.inventory import KeyedPart, NativePart, OperatorInventory, key_group_sizes
+from statetool.plan.inventory import ChangelogPart, KeyedPart, NativePart, OperatorInventory, key_group_sizes
 from statetool.types.options import ReadOptions
 
 TARGET_BYTES: Final = 64 << 20
@@ -55,6 +58,10 @@ class KeyedSplit:
     def size_bytes(self) -> int:
         return sum(g.size_bytes for g in self.key_groups)
 
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSplit:
@@ -74,6 +81,10 @@ class OperatorSplit:
     def size_bytes(self) -> int:
         return sum(self.ends) - sum(self.starts)
 
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeSplit:
@@ -85,6 +96,10 @@ class NativeSplit:
     key_groups: tuple[int, ...]
     subtask: int
     size_bytes: int
+
+    @property
+    def file(self) -> str:
+        return self.files.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +116,33 @@ class RawSplit:
     def size_bytes(self) -> int:
         return sum(g.size_bytes for g in self.key_groups)
 
+    @property
+    def file(self) -> str:
+        return self.stream.file
 
-Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogSplit:
+    """Some key groups of one subtask of the changelog state backend: change sets on top of what was materialized.
+
+    ``header`` is that of all states, as the start of a canonical stream would be. ``size_bytes`` is an estimate.
+    """
+
+    spec: TableSpec
+    header: bytes
+    key_groups: tuple[int, ...]
+    below: tuple[KeyedSplit | NativeSplit, ...]
+    changes: tuple[ChangeSet, ...]
+    subtask: int
+    size_bytes: int
+
+    @property
+    def file(self) -> str:
+        """The files of changes, for messages."""
+        return ", ".join(dict.fromkeys(c.stream.file for c in self.changes))
+
+
+Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit | ChangelogSplit
 
 
 def plan_native(
@@ -213,6 +253,66 @@ def plan_part(
         )
         for run in _runs(ranges, target_bytes)
     ]
+
+
+def plan_changelog(
+    operator: OperatorInventory, spec: TableSpec, *, groups: frozenset[int] | None, target_bytes: int = TARGET_BYTES
+) -> list[ChangelogSplit]:
+    """Plan the splits of a table of keyed state of the changelog state backend; parameters as for :func:`plan_native`.
+
+    A log is read whole by each of its splits.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+    """
+    return [
+        split
+        for part in operator.changelog_parts
+        for split in plan_log(operator, part, spec, groups=groups, target_bytes=target_bytes)
+    ]
+
+
+def plan_log(
+    operator: OperatorInventory,
+    part: ChangelogPart,
+    spec: TableSpec,
+    *,
+    groups: frozenset[int] | None = None,
+    target_bytes: int = TARGET_BYTES,
+) -> list[ChangelogSplit]:
+    """Plan the splits of the change log of one subtask; as :func:`plan_changelog`."""
+    header = operator.changelog_headers[part.subtask]
+    if operator.key_error is not None:
+        raise operator.key_error
+    wanted = [g for g in part.key_groups if groups is None or g in groups]
+    size = sum(c.stream.size_bytes for c in part.changes)
+    size += sum(b.files.size_bytes if isinstance(b, NativePart) else b.stream.size_bytes for b in part.below)
+    n = max(1, min(len(wanted), round(size / target_bytes)))
+    splits = []
+    for i in range(n if wanted else 0):
+        run = wanted[i * len(wanted) // n : (i + 1) * len(wanted) // n]
+        below = [s for b in part.below for s in _splits_below(operator, b, spec, frozenset(run))]
+        splits.append(
+            ChangelogSplit(
+                spec=spec,
+                header=write_keyed_header(header),
+                key_groups=tuple(run),
+                below=tuple(below),
+                changes=part.changes,
+                subtask=part.subtask,
+                size_bytes=size // n,
+            )
+        )
+    return splits
+
+
+def _splits_below(
+    operator: OperatorInventory, part: KeyedPart | NativePart, spec: TableSpec, groups: frozenset[int]
+) -> Sequence[KeyedSplit | NativeSplit]:
+    if isinstance(part, NativePart):
+        return plan_database(part, spec, groups=groups, target_bytes=sys.maxsize)
+    return plan_part(operator, part, spec, groups=groups, target_bytes=sys.maxsize)
 
 
 def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> bool:

@@ -9,7 +9,7 @@ Nothing frames an entry, so its parts are found with their serializers, value by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.formats.compression import read_chunks
@@ -18,7 +18,6 @@ from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.runtime import unwrap
 
 
 def heap_to_canonical(raw: memoryview, header: KeyedHeader, *, key_group: int, prefix: int, base: int) -> bytes:
@@ -48,49 +47,73 @@ def heap_to_canonical(raw: memoryview, header: KeyedHeader, *, key_group: int, p
             found[state_id] = list(_entries(c, header.key, meta, head))
         except StatetoolError as error:
             raise error.at(state=meta.name, key_group=key_group) from None
-    return _canonical(found)
+    return canonical_group(found)
 
 
 def _entries(c: Cursor, key: Serializer, meta: StateMeta, head: bytes) -> Iterator[tuple[bytes, bytes]]:
     for _ in range(c.count("entries")):
         if meta.backend_type == PRIORITY_QUEUE:
-            yield head + _taken(c, meta.value), b""
+            yield head + taken(c, meta.value), b""
             continue
         assert meta.namespace is not None
-        namespace = _taken(c, meta.namespace)
-        own = _taken(c, key)
-        whole = head + own + namespace
-        if key.length < 0 and meta.namespace.length < 0:
-            whole = head + own + _marker(len(own)) + namespace + _marker(len(namespace))
-        yield from _values(c, meta, whole)
+        namespace = taken(c, meta.namespace)
+        own = taken(c, key)
+        yield from _values(c, meta, head + composite_key(own, namespace, key, meta.namespace))
 
 
 def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the canonical entries of one state of one key: none for an empty list or map."""
-    value = unwrap(meta.value)
-    parts = [unwrap(s) for _, s in value.children()]
-    if meta.kind == "list" and len(parts) == 1:
-        elements = [_taken(c, parts[0]) for _ in range(c.count("list elements", at_least=0))]
+    if meta.kind == "list" and meta.parts:
+        elements = list_pieces(c, meta)
         if elements:
             yield key, b",".join(elements)
-    elif meta.kind == "map" and len(parts) == 2:
-        for _ in range(c.count("map entries")):
-            user_key = _taken(c, parts[0])
-            null = c.bool()
-            yield key + user_key, b"\x01" if null else b"\x00" + _taken(c, parts[1])
+    elif meta.kind == "map" and meta.parts:
+        for user_key, value in map_pieces(c, meta):
+            yield key + user_key, value
     else:
-        yield key, _taken(c, value)
+        yield key, taken(c, meta.value)
 
 
-def _taken(c: Cursor, serializer: Serializer) -> bytes:
-    """Return the bytes of the next value."""
-    if serializer.framed_only:
+def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, namespace_serializer: Serializer) -> bytes:
+    """Return the composite key, without its key group, of ``CompositeKeySerializationUtils``."""
+    if key_serializer.length < 0 and namespace_serializer.length < 0:
+        return key + _marker(len(key)) + namespace + _marker(len(namespace))
+    return key + namespace
+
+
+def list_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> list[bytes]:
+    """Return the bytes of the elements of a list: i4 n, elements; ``framed`` lists fill the cursor."""
+    n = c.count("list elements", at_least=0)
+    return [taken(c, meta.parts[0], last=framed and i == n - 1) for i in range(n)]
+
+
+def map_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys and canonical values (bool is null, value) of a map: i4 n, entries; ``framed`` maps fill the cursor."""
+    n = c.count("map entries")
+    for i in range(n):
+        user_key = taken(c, meta.parts[0])
+        null = c.bool()
+        yield user_key, b"\x01" if null else b"\x00" + taken(c, meta.parts[1], last=framed and i == n - 1)
+
+
+def taken(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
+    """Return the bytes of the next value; the ``last`` one of a frame is what is left of it, whatever it is.
+
+    Raises
+    ------
+    UnknownSerializerError
+        The end of the value cannot be found.
+    """
+    start = c.pos
+    if last:
+        c.pos = c.end
+    elif serializer.framed_only:
         raise UnknownSerializerError(
             f"the end of a value of {serializer.type_name} cannot be found in the layout of the heap backend",
             hint="take a canonical savepoint of the job, in which every value has a frame of its own",
         ).at(offset=c.offset)
-    start = c.pos
-    serializer.skip(c)
+    else:
+        serializer.skip(c)
     return bytes(c.data[start : c.pos])
 
 
@@ -99,7 +122,8 @@ def _marker(length: int) -> bytes:
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
 
 
-def _canonical(found: dict[int, list[tuple[bytes, bytes]]]) -> bytes:
+def canonical_group(found: Mapping[int, Sequence[tuple[bytes, bytes]]]) -> bytes:
+    """Return entries by state id, keys with their key group, as the bytes of a canonical key group."""
     out = Output()
     for state_id, entries in found.items():
         for i, (key, value) in enumerate(entries):

@@ -1,0 +1,219 @@
+"""Files of the changelog state backend: change sets, and the descriptions of states in them. Needs no numpy.
+
+A file is: bool compressed, then change sets, as one framed snappy stream where compressed. Offsets of handles count uncompressed bytes
+behind the flag. Each offset selects one change set: i4 number of groups; groups of i4 number of changes, i4 key group (-1: descriptions
+of states, in front), changes of i4 length and bytes. Follows ``StateChangeFormat``, ``ChangelogStreamHandleReader`` and
+``AbstractStateChangeLogger``.
+
+A change is i1 operation, then: for a description of a state i4 version, the description, its time to live and default, i2 state id, i1
+type of state; for a change of data i2 state id and what :mod:`statetool.formats.keyed.deltas` reads. State ids count per writer.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.compression import stream_chunks
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, read_m6
+from statetool.formats.stream import OpenStream, Stream
+from statetool.io.cursor import Cursor
+from statetool.io.files import InputFile
+from statetool.io.output import Output
+from statetool.kernels.program import kernel_only
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import read_proxied
+
+METADATA: Final = 8
+METADATA_GROUP: Final = -1
+_BUFFER_BYTES: Final = 64 << 10
+_META_VERSIONS: Final = range(1, 8)
+# Codes of the type behind a description: they differ from the ordinals inside of it.
+_TYPE_CODES: Final = {0: 0, 1: 1, 2: 2, 3: 3, 10: 4}
+_TAIL_BYTES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSet:
+    """One change set: where it starts among the uncompressed bytes of a file of changes."""
+
+    stream: Stream
+    offset: int
+
+
+class ChangeFiles:
+    """Open files of changes; compressed ones are uncompressed to local disk once."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._open: dict[Stream, OpenStream] = {}
+
+    def __enter__(self) -> ChangeFiles:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+
+    def open(self, stream: Stream) -> OpenStream:
+        """Return the uncompressed bytes behind the flag of a file."""
+        if stream not in self._open:
+            self._open[stream] = self._stack.enter_context(self._plain(stream))
+        return self._open[stream]
+
+    def _plain(self, stream: Stream) -> OpenStream:
+        whole = _whole(stream)
+        with whole.open() as f:
+            flag = f.read_at(0, 1)[0] if whole.size_bytes else 0
+            if flag > 1:
+                raise FormatError(f"a file of changes starts with {flag}, expected 0 or 1").at(
+                    file=stream.file, offset=stream.start
+                )
+            if not flag:
+                size = max(0, whole.size_bytes - 1)
+                inline = whole.inline[1:] if whole.inline is not None else None
+                return Stream(file=whole.file, start=whole.start + 1, size_bytes=size, inline=inline).open()
+            spill = self._stack.enter_context(tempfile.NamedTemporaryFile(prefix="statetool-"))  # noqa: SIM115
+            try:
+                for chunk in stream_chunks(lambda o, n: f.read_at(1 + o, n), whole.size_bytes - 1, base=stream.start):
+                    spill.write(chunk.data)
+            except StatetoolError as error:
+                raise error.at(file=stream.file) from None
+            spill.flush()
+            return Stream(file=spill.name, start=0, size_bytes=spill.tell()).open()
+
+
+def _whole(stream: Stream) -> Stream:
+    """Return a stream that ends with its file: the size in a handle does not count the flag, nor what compression saves."""
+    if stream.inline is not None or stream.start:
+        return stream
+    with InputFile(stream.file) as f:
+        return Stream(file=stream.file, start=0, size_bytes=f.size)
+
+
+def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[int, Cursor]]:
+    """Yield key group and bytes of the changes of a set, one by one; for a look at its start.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file and offset (of uncompressed bytes behind the flag where the file is compressed).
+    """
+    at = _Buffer(files.open(change_set.stream), change_set)
+    groups = at.read(4).count("groups of changes", at_least=0)
+    for _ in range(groups):
+        head = at.read(8)
+        changes = head.count("changes", at_least=0)
+        key_group = head.i4()
+        for _ in range(changes):
+            yield key_group, at.read(at.read(4).i4())
+
+
+class _Buffer:
+    """Reads on through a file a bit at a time."""
+
+    def __init__(self, f: OpenStream, change_set: ChangeSet) -> None:
+        self.f = f
+        self.file = change_set.stream.file
+        self.at = change_set.offset
+        self.start = self.at
+        self.data = memoryview(b"")
+
+    def read(self, n: int) -> Cursor:
+        """Return a cursor over the next ``n`` bytes."""
+        left = self.f.stream.size_bytes - self.at
+        if not 0 <= n <= left:
+            raise FormatError(f"{n} bytes in a change set, {max(left, 0)} are left of the file").at(
+                file=self.file, offset=self.f.stream.start + self.at
+            )
+        if self.at + n > self.start + len(self.data):
+            self.start = self.at
+            self.data = self.f.read_at(self.at, min(max(n, _BUFFER_BYTES), left))
+        begin = self.at - self.start
+        self.at += n
+        return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
+
+
+def described(files: ChangeFiles, change_set: ChangeSet) -> list[tuple[int, StateMeta]]:
+    """Return the states that a change set describes, with their ids; only the start of the set is read.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+    """
+    found: list[tuple[int, StateMeta]] = []
+    for key_group, c in first_changes(files, change_set):
+        if key_group != METADATA_GROUP:
+            break
+        found.append(read_description(c, change_set.stream.file))
+    return found
+
+
+def read_description(c: Cursor, file: str) -> tuple[int, StateMeta]:
+    """Return the id and the description of a state.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+    """
+    try:
+        operation = c.i1()
+        if operation != METADATA:
+            raise c.fail(f"operation {operation} among the descriptions of states", pos=c.pos - 1)
+        version = c.i4()
+        if version not in _META_VERSIONS:
+            raise c.fail(f"version {version} of a description of a state", pos=c.pos - 4)
+        meta = read_m6(c, read_proxied)
+        if c.left < _TAIL_BYTES or (meta.backend_type == PRIORITY_QUEUE and c.left > _TAIL_BYTES):
+            raise c.fail(f"{c.left} bytes follow the description of {meta.name!r}, expected {_TAIL_BYTES}")
+        # The time to live and the default of the state come first: Java and user bytes that reading does not need.
+        c.skip(c.left - _TAIL_BYTES)
+        state_id, code = c.i2(), c.u1()
+        if _TYPE_CODES.get(code) != meta.backend_type:
+            raise c.fail(f"type {code} behind the description of {meta.name!r}", pos=c.pos - 1)
+    except StatetoolError as error:
+        raise error.at(file=file) from None
+    return state_id, meta
+
+
+def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[StateMeta]) -> dict[str, StateMeta]:
+    """Put the states of materialized streams and of the change log together, by name.
+
+    Raises
+    ------
+    FormatError
+        The log describes a state with other bytes than the materialized part.
+    """
+    found = dict(materialized)
+    for meta in descriptions:
+        known = found.setdefault(meta.name, meta)
+        if known is not meta and not _same_bytes(known, meta):
+            raise FormatError(
+                f"the change log describes state {meta.name!r} as {_types(meta)}, what lies below it as {_types(known)}",
+                hint="take a canonical savepoint of the job, which holds one form only",
+            ).at(state=meta.name)
+    return found
+
+
+def _same_bytes(one: StateMeta, other: StateMeta) -> bool:
+    if one.kind != other.kind or one.serializers.keys() != other.serializers.keys():
+        return False
+    return all(writes_alike(s, other.serializers[name]) for name, s in one.serializers.items())
+
+
+def writes_alike(one: Serializer, other: Serializer) -> bool:
+    """Tell whether two serializers are known to write the same bytes: the same snapshot, or the same program."""
+    left, right = Output(), Output()
+    one.write_snapshot(left)
+    other.write_snapshot(right)
+    if left == right:
+        return True
+    program = one.program()
+    return kernel_only(program) and program == other.program() and one.length == other.length
+
+
+def _types(meta: StateMeta) -> str:
+    return f"{meta.kind} of {meta.value.type_name}"

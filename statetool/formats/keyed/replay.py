@@ -1,0 +1,250 @@
+"""Apply the deltas of a change log to the entries below it.
+
+Entries and deltas come in one batch: the deltas of state ``i`` of ``n`` have the state id ``n + i``, and stand in the order in which they
+happened. All entries and deltas of a key must be in the batch. Entries that no delta is about are passed on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.keyed.deltas import APPEND, CLEAR, MERGE, PUT
+from statetool.formats.keyed.entries import E, EntryBatch, Int64s
+from statetool.formats.state_meta import StateMeta
+from statetool.io.cursor import Cursor
+from statetool.kernels.walk import hash_ranges
+
+Pieces = list[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedBatch(EntryBatch):
+    """Entries of several batches over one buffer; ``parts`` are those batches and where the bytes of each start."""
+
+    parts: tuple[tuple[int, EntryBatch], ...]
+
+    def locate(self, error: E) -> E:
+        """Turn the position in ``data`` that an error carries into the place that the part knows."""
+        position = error.where.offset
+        if position is None:
+            return error
+        start, part = [(s, p) for s, p in self.parts if s <= position][-1]
+        error.where = replace(error.where, offset=position - start)
+        return part.locate(error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedBatch(EntryBatch):
+    """Entries that the change log made; a place in them is a key."""
+
+    def locate(self, error: E) -> E:
+        """Turn the position in ``data`` that an error carries into a key and its key group."""
+        position = error.where.offset
+        if position is not None:
+            for i in np.flatnonzero((self.key <= position) & (position <= self.value_end))[:1].tolist():
+                key = bytes(self.data[self.key[i] : self.key_end[i]]).hex()
+                error.where = replace(error.where, offset=None, region=f"what the change log left at key {key}")
+                error.at(key_group=int(self.group[i]))
+        return error.at(file=self.file)
+
+
+def joined(batches: Sequence[EntryBatch]) -> EntryBatch:
+    """Return the entries of several batches as one, in order."""
+    if len(batches) == 1:
+        return batches[0]
+    starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
+    data = np.concatenate([b.data for b in batches]) if batches else np.empty(0, dtype=np.uint8)
+    data.flags.writeable = False
+
+    def column(name: str, *, shift: bool) -> Int64s:
+        found = [getattr(b, name) + (at if shift else 0) for b, at in zip(batches, starts, strict=True)]
+        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+
+    return JoinedBatch(
+        data=data,
+        state=column("state", shift=False),
+        group=column("group", shift=False),
+        key=column("key", shift=True),
+        key_end=column("key_end", shift=True),
+        value=column("value", shift=True),
+        value_end=column("value_end", shift=True),
+        regions=(),
+        file=batches[0].file if batches else "",
+        parts=tuple(zip(starts, batches, strict=True)),
+    )
+
+
+def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> EntryBatch:
+    """Return the entries that are there after the deltas of a batch.
+
+    Parameters
+    ----------
+    states
+        The ``n`` states, by id.
+    file
+        What messages call the change log.
+
+    Raises
+    ------
+    FormatError
+        Two entries of one key below the log.
+    UnsupportedError
+        Values of several namespaces were merged, which only the function in user code can do.
+    """
+    n = len(states)
+    keep = batch.state < n
+    if keep.all():
+        return batch
+    results = []
+    for number in np.unique(batch.state[~keep]).tolist():
+        deltas = np.flatnonzero(batch.state == number)
+        entries = np.flatnonzero(batch.state == number - n)
+        overlay = _Overlay(states[number - n], number - n)
+        keep[overlay.load(batch, entries, deltas)] = False
+        overlay.apply(batch, deltas)
+        results.append(overlay.batch(file))
+    return joined([batch.take(np.flatnonzero(keep)), *results])
+
+
+class _Overlay:
+    """The entries of one state that deltas are about: pieces of the value by composite key, a list's joined by commas."""
+
+    def __init__(self, meta: StateMeta, number: int) -> None:
+        self.meta = meta
+        self.number = number
+        self.found: dict[bytes, Pieces] = {}
+        self.groups: dict[bytes, int] = {}
+        self.cleared: dict[bytes, set[bytes]] = {}
+        self.lengths: list[int] = []
+
+    def load(self, batch: EntryBatch, entries: Int64s, deltas: Int64s) -> Int64s:
+        """Take over the entries that deltas are about, and return their indexes."""
+        mentioned: set[bytes] = set()
+        raw = batch.data
+        for i in deltas.tolist():
+            key = bytes(raw[batch.key[i] : batch.key_end[i]])
+            operation = raw[batch.value[i]]
+            if operation == CLEAR:
+                self.cleared[key] = set()
+            else:
+                mentioned.add(key)
+            if operation == MERGE:
+                mentioned.update(_sources(batch, i))
+        self.lengths = sorted({len(p) for p in self.cleared})
+        touched = [entries[_among(batch, entries, mentioned, None)]]
+        for length in self.lengths:
+            prefixes = [p for p in self.cleared if len(p) == length]
+            touched.append(entries[_among(batch, entries, prefixes, length)])
+        found = []
+        for i in np.unique(np.concatenate(touched)).tolist():
+            key = bytes(raw[batch.key[i] : batch.key_end[i]])
+            prefix = self.prefix_of(key)
+            if key not in mentioned and prefix is None:
+                continue
+            if key in self.found:
+                raise batch.locate(
+                    FormatError("one key has two entries of a state below the change log").at(offset=int(batch.key[i]))
+                ).at(state=self.meta.name)
+            self.put(key, int(batch.group[i]), [bytes(raw[batch.value[i] : batch.value_end[i]])])
+            found.append(i)
+        return np.array(found, dtype=np.int64)
+
+    def prefix_of(self, key: bytes) -> bytes | None:
+        """Return key and namespace of a map entry whose map is cleared at some time."""
+        for length in self.lengths:
+            if key[:length] in self.cleared:
+                return key[:length]
+        return None
+
+    def put(self, key: bytes, group: int, value: Pieces) -> None:
+        self.found[key] = value
+        self.groups[key] = group
+        if (prefix := self.prefix_of(key)) is not None:
+            self.cleared[prefix].add(key)
+
+    def apply(self, batch: EntryBatch, deltas: Int64s) -> None:
+        """Apply the deltas in order."""
+        raw = batch.data
+        for i in deltas.tolist():
+            key = bytes(raw[batch.key[i] : batch.key_end[i]])
+            operation = int(raw[batch.value[i]])
+            value = bytes(raw[batch.value[i] + 1 : batch.value_end[i]])
+            group = int(batch.group[i])
+            if operation == PUT:
+                self.put(key, group, [value])
+            elif operation == APPEND:
+                if key in self.found:
+                    self.found[key].append(value)
+                else:
+                    self.put(key, group, [value])
+            elif operation == CLEAR:
+                for inside in self.cleared[key]:
+                    self.found.pop(inside, None)
+                self.cleared[key].clear()
+            elif operation == MERGE:
+                self.merge(key, group, _sources(batch, i))
+            else:
+                self.found.pop(key, None)
+
+    def merge(self, target: bytes, group: int, sources: Iterable[bytes]) -> None:
+        """Move what the sources hold behind what the target holds."""
+        parts = [self.found.pop(s) for s in sources if s in self.found]
+        if target in self.found:
+            parts.insert(0, self.found[target])
+        if not parts:
+            return
+        if self.meta.kind != "list" and len(parts) > 1:
+            raise UnsupportedError(
+                f"the change log merges the values of {len(parts)} namespaces of {self.meta.kind} state, which takes the "
+                "job's function",
+                hint="take a canonical savepoint of the job, which holds the merged value",
+            ).at(state=self.meta.name, key_group=group)
+        self.put(target, group, [piece for part in parts for piece in part])
+
+    def batch(self, file: str) -> EntryBatch:
+        """Return what is there now."""
+        keys = list(self.found)
+        values = [b",".join(self.found[k]) for k in keys]
+        sizes = np.array([len(x) for pair in zip(keys, values, strict=True) for x in pair], dtype=np.int64)
+        ends = np.cumsum(sizes)
+        data = np.frombuffer(b"".join(x for pair in zip(keys, values, strict=True) for x in pair), dtype=np.uint8)
+        return ReplayedBatch(
+            data=data,
+            state=np.full(len(keys), self.number, dtype=np.int64),
+            group=np.array([self.groups[k] for k in keys], dtype=np.int64),
+            key=(ends - sizes)[0::2],
+            key_end=ends[0::2],
+            value=ends[0::2],
+            value_end=ends[1::2],
+            regions=(),
+            file=file,
+        )
+
+
+def _sources(batch: EntryBatch, i: int) -> list[bytes]:
+    c = Cursor(batch.data.data, int(batch.value[i]) + 1, int(batch.value_end[i]))
+    found = []
+    while c.left:
+        found.append(c.bytes4())
+    return found
+
+
+def _among(batch: EntryBatch, entries: Int64s, wanted: Iterable[bytes], length: int | None) -> npt.NDArray[np.intp]:
+    """Return which entries may have one of some keys (or begin with one, of ``length`` bytes): by hash, so that some may not."""
+    wanted = list(wanted)
+    if not wanted or not len(entries):
+        return np.empty(0, dtype=np.intp)
+    ends = np.cumsum([len(k) for k in wanted])
+    starts = ends - np.array([len(k) for k in wanted])
+    known, found = np.empty(len(wanted), dtype=np.int64), np.empty(len(entries), dtype=np.int64)
+    hash_ranges(np.frombuffer(b"".join(wanted), dtype=np.uint8), starts, ends, np.zeros_like(starts), known)
+    start, stop = batch.key[entries], batch.key_end[entries]
+    if length is not None:
+        stop = np.minimum(stop, start + length)
+    hash_ranges(batch.data, start, stop, np.zeros_like(start), found)
+    return np.flatnonzero(np.isin(found, known))

@@ -1,0 +1,291 @@
+"""The changelog state backend: change sets on top of what was materialized."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import statetool
+from statetool.errors import FormatError, UnknownNameError, UnknownSerializerError, UnsupportedError
+from statetool.formats.key_groups import key_group_for
+from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
+from statetool.formats.state_meta import StateMeta
+from tests.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
+from tests.changelog import Change, Log, Model, change, description, snapshot
+from tests.serializers.build import INT, LONG, STRING, list_of, map_of, simple
+
+GROUPS: Final = 8
+STRINGS: Final = serializer(STRING)
+LONGS: Final = serializer(LONG)
+INTS: Final = serializer(INT)
+STATES: Final = (
+    keyed("values", "value", LONG),
+    keyed("lists", "list", list_of(INT), INT),
+    keyed("maps", "map", map_of(STRING, INT)),
+    timers("_timer_state/event_t", STRING),
+)
+IDS: Final = (3, 0, 7, 1)  # of each state in the log
+KEYS: Final = ["a", "b", "cc", "", "\u00e9"]
+
+
+def text(value: str) -> bytes:
+    return encoded(STRINGS, value)
+
+
+def number(value: int) -> bytes:
+    return encoded(INTS, value)
+
+
+def long(value: int) -> bytes:
+    return encoded(LONGS, value)
+
+
+def group(key: str) -> int:
+    return key_group_for(STRINGS.hash_code(key), GROUPS)
+
+
+def timer(at: int, key: str) -> bytes:
+    return (at + (1 << 63)).to_bytes(8, "big") + text(key) + b"\0"
+
+
+def count(n: int) -> bytes:
+    return n.to_bytes(4, "big")
+
+
+keys = st.sampled_from(KEYS)
+small = st.integers(0, 3)
+some = st.lists(small, max_size=3)
+operations = st.one_of(
+    st.tuples(st.just("set"), keys, st.integers(-5, 5)),
+    st.tuples(st.just("unset"), keys),
+    st.tuples(st.just("append"), keys, small, small),
+    st.tuples(st.just("extend"), keys, small, some),
+    st.tuples(st.just("replace"), keys, small, some),
+    st.tuples(st.just("empty"), keys, small),
+    st.tuples(st.just("merge"), keys, small, st.lists(small, unique=True, min_size=1, max_size=2)),
+    st.tuples(st.just("put"), keys, keys, small),
+    st.tuples(st.just("put all"), keys, st.dictionaries(keys, small, max_size=3)),
+    st.tuples(st.just("drop"), keys, keys),
+    st.tuples(st.just("clear"), keys),
+    st.tuples(st.just("timer"), keys, small),
+    st.tuples(st.just("fired"), keys, small),
+)
+Operation = tuple[Any, ...]
+
+
+def apply(model: Model, operation: Operation) -> Change:
+    """Apply an operation to the model and return the change that tells of it."""
+    match operation:
+        case ("set", str(key), int(value)):
+            model.values[key] = value
+            return change(group(key), 1, IDS[0], text(key) + b"\0" + long(value))
+        case ("unset", str(key)):
+            model.values.pop(key, None)
+            return change(group(key), 0, IDS[0], text(key) + b"\0")
+        case ("append", str(key), int(namespace), int(value)):
+            model.lists.setdefault((key, namespace), []).append(value)
+            return change(group(key), 5, IDS[1], text(key) + number(namespace) + number(value))
+        case ("extend" | "replace" as kind, str(key), int(namespace), list(values)):
+            if kind == "replace":
+                model.lists[key, namespace] = []
+            model.lists.setdefault((key, namespace), []).extend(values)
+            payload = text(key) + number(namespace) + count(len(values)) + b"".join(map(number, values))
+            return change(group(key), 3 if kind == "extend" else 1, IDS[1], payload)
+        case ("empty", str(key), int(namespace)):
+            model.lists.pop((key, namespace), None)
+            return change(group(key), 0, IDS[1], text(key) + number(namespace))
+        case ("merge", str(key), int(target), list(sources)):
+            moved = [v for s in sources for v in model.lists.pop((key, s), [])]
+            model.lists.setdefault((key, target), []).extend(moved)
+            payload = text(key) + number(9) + number(target) + count(len(sources)) + b"".join(map(number, sources))
+            return change(group(key), 4, IDS[1], payload)
+        case ("put", str(key), str(user_key), int(value)):
+            model.maps.setdefault(key, {})[user_key] = value
+            return change(group(key), 6, IDS[2], text(key) + b"\0" + text(user_key) + number(value))
+        case ("put all", str(key), dict(entries)):
+            model.maps.setdefault(key, {}).update(entries)
+            pairs = b"".join(text(k) + b"\0" + number(v) for k, v in entries.items())
+            return change(group(key), 3, IDS[2], text(key) + b"\0" + count(len(entries)) + pairs)
+        case ("drop", str(key), str(user_key)):
+            model.maps.get(key, {}).pop(user_key, None)
+            return change(group(key), 7, IDS[2], text(key) + b"\0" + text(user_key))
+        case ("clear", str(key)):
+            model.maps.pop(key, None)
+            return change(group(key), 0, IDS[2], text(key) + b"\0")
+        case ("timer", str(key), int(at)):
+            model.timers.add((at, key))
+            return change(group(key), 5, IDS[3], count(1) + timer(at, key))
+        case ("fired", str(key), int(at)):
+            model.timers.discard((at, key))
+            return change(group(key), 7, IDS[3], timer(at, key))
+    raise AssertionError(operation)
+
+
+def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list[int]]:
+    """Return a canonical stream with what the model holds now; its states in another order than the log's."""
+    order = [m.name for m in states]
+    found: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
+
+    def add(name: str, key: str, entry: tuple[bytes, bytes]) -> None:
+        found.setdefault(group(key), {}).setdefault(order.index(name), []).append(entry)
+
+    for key, value in model.values.items():
+        add("values", key, (composite_key(text(key)), long(value)))
+    for (key, namespace), values in model.lists.items():
+        if values:
+            add("lists", key, (composite_key(text(key), number(namespace)), b",".join(map(number, values))))
+    for key, entries in model.maps.items():
+        for user_key, value in entries.items():
+            add("maps", key, (composite_key(text(key), b"\0", text(user_key)), b"\0" + number(value)))
+    for at, key in model.timers:
+        add("_timer_state/event_t", key, (timer(at, key), b""))
+    header = KeyedHeader(version=6, compressed=False, key=STRINGS, states=tuple(states), size_bytes=0)
+    raw, offsets = bytearray(write_keyed_header(header)), []
+    for key_group in range(GROUPS):
+        offsets.append(len(raw) if key_group in found else 0)
+        raw += key_group_bytes(key_group, 1, found.get(key_group, {}).items())
+    return bytes(raw), offsets
+
+
+def rows(op: statetool.Operator, **options: Any) -> dict[str, Any]:
+    """Return what the tables show, in the form of the model."""
+    found: dict[str, Any] = {
+        "values": {r["key"]: r["value"] for r in op.to_arrow("values", **options).to_pylist()},
+        "lists": {},
+        "maps": {},
+    }
+    for r in op.to_arrow("lists", **options).to_pylist():
+        items = found["lists"].setdefault((r["key"], r["namespace"]), [])
+        assert r["list_index"] == len(items)
+        items.append(r["value"])
+    for r in op.to_arrow("maps", **options).to_pylist():
+        found["maps"].setdefault(r["key"], {})[r["map_key"]] = r["value"]
+    timer_rows = op.to_arrow("timers", **options).to_pylist()
+    found["timers"] = {(r["timestamp"], r["key"]) for r in timer_rows}
+    assert len(timer_rows) == len(found["timers"])
+    by_key = op.to_arrow("keyed_state", **options).to_pylist()
+    assert {r["key"]: r["values"] for r in by_key if r["values"] is not None} == found["values"]
+    assert {r["key"]: dict(r["maps"]) for r in by_key if r["maps"] is not None} == found["maps"]
+    assert len(by_key) == len({r["key"] for r in by_key})
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(operations, max_size=12),
+    st.lists(st.lists(operations, max_size=12), min_size=1, max_size=3),
+    st.sampled_from(["plain", "compressed", "in_metadata"]),
+    st.booleans(),
+)
+def test_replay_agrees_with_a_plain_model(
+    before: list[Operation], after: list[list[Operation]], form: str, small_memory: bool
+) -> None:
+    model = Model()
+    for operation in before:
+        apply(model, operation)
+    below = materialized(model, STATES[::-1])
+    sets = [[apply(model, operation) for operation in some] for some in after]
+    sets[0] = [description(i, m) for i, m in zip(IDS, STATES, strict=True)] + sets[0]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Log(sets, compressed=form == "compressed", in_metadata=form == "in_metadata")
+        op = snapshot(Path(folder), log, [below])
+        options = {"memory_bytes": 50, "split_bytes": 100} if small_memory else {}
+        assert rows(op, **options) == model.rows()
+
+
+def test_the_key_is_told_by_timers_where_nothing_lies_below(tmp_path: Path) -> None:
+    model = Model()
+    changes = [apply(model, ("set", "a", 1)), apply(model, ("timer", "a", 5))]
+    op = snapshot(tmp_path, Log([[description(i, m) for i, m in zip(IDS, STATES, strict=True)] + changes]))
+    assert rows(op) == model.rows()
+    assert op.states["values"].key_type == "String"
+
+
+def values_only(tmp_path: Path, names: Sequence[str]) -> statetool.Operator:
+    changes = [apply(Model(), ("set", name, i)) for i, name in enumerate(names)]
+    return snapshot(tmp_path, Log([[description(IDS[0], STATES[0]), *changes]]))
+
+
+def test_the_key_is_found_by_its_key_groups(tmp_path: Path) -> None:
+    op = values_only(tmp_path, [f"key {i}" for i in range(12)])
+    assert {r["key"]: r["value"] for r in op.to_arrow("values").to_pylist()} == {f"key {i}": i for i in range(12)}
+
+
+def test_few_keys_do_not_tell_their_type(tmp_path: Path) -> None:
+    with pytest.raises(UnknownSerializerError, match=r"too few keys tell \(String would fit\)"):
+        values_only(tmp_path, ["one", "two"]).to_arrow("values")
+
+
+def test_another_operator_tells_the_type_of_keys(tmp_path: Path) -> None:
+    op = values_only(tmp_path, ["one", "two"])
+    info = op.states["values"]
+    assert not info.readable
+    assert "does not say the type of its keys" in info.reason
+    (tmp_path / "other").mkdir()
+    model = Model(values={"x": 1})
+    other = snapshot(tmp_path / "other", Log(), [materialized(model, STATES)])
+    op = statetool.load(str(tmp_path), uids=["op"], key_types={"op": other})["op"]
+    assert op.to_arrow("values").to_pylist() == [{"key": "one", "value": 0}, {"key": "two", "value": 1}]
+    with pytest.raises(UnknownNameError, match="which key_types names"):
+        statetool.load(str(tmp_path), key_types={"op": other})
+
+
+def test_keys_of_no_known_type_are_refused(tmp_path: Path) -> None:
+    changes = [
+        change((group(name) + 1) % GROUPS, 1, IDS[0], text(name) + b"\0" + long(1)) for name in map(str, range(12))
+    ]
+    op = snapshot(tmp_path, Log([[description(IDS[0], STATES[0]), *changes]]))
+    with pytest.raises(UnknownSerializerError, match="none of the common types fits"):
+        op.to_arrow("values")
+
+
+def test_merged_values_of_reducing_state_take_the_function_of_the_job(tmp_path: Path) -> None:
+    meta = keyed("sums", "reducing", LONG, INT)
+    one = [change(group("a"), 2, 0, text("a") + number(n) + long(5)) for n in (1, 2)]
+    merge = change(group("a"), 4, 0, text("a") + number(0) + number(1) + count(1) + number(2))
+    (tmp_path / "moved").mkdir()
+    moved = snapshot(tmp_path / "moved", Log([[description(0, meta), one[1], merge]]), [materialized(Model(), STATES)])
+    assert moved.to_arrow("sums").to_pylist() == [{"key": "a", "namespace": 1, "value": 5}]
+    op = snapshot(tmp_path, Log([[description(0, meta), *one, merge]]), [materialized(Model(), STATES)])
+    with pytest.raises(UnsupportedError, match="takes the job's function"):
+        op.to_arrow("sums")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ([change(1, 1, 5, b"")], "state id 5, which the change log does not describe"),
+        ([change(group("a"), 6, IDS[0], text("a") + b"\0")], "operation 6 on value state"),
+        ([change(group("a"), 1, IDS[3], b"")], "operation 1 on timers state"),
+        ([change(group("a"), 1, IDS[1], text("a") + number(1) + count(7))], "expected 4 more bytes"),
+    ],
+)
+def test_damage_is_refused(tmp_path: Path, changes: list[Change], message: str) -> None:
+    op = snapshot(
+        tmp_path,
+        Log([[description(i, m) for i, m in zip(IDS, STATES, strict=True)] + changes]),
+        [materialized(Model(), STATES)],
+    )
+    with pytest.raises(FormatError, match=message):
+        rows(op)
+
+
+def test_a_state_of_another_type_than_below_is_refused(tmp_path: Path) -> None:
+    other = keyed("values", "value", simple("Short"))
+    op = snapshot(tmp_path, Log([[description(0, other)]]), [materialized(Model(), STATES)])
+    with pytest.raises(FormatError, match="describes state 'values'"):
+        op.to_arrow("values")
+
+
+def test_cut_off_files_are_refused(tmp_path: Path) -> None:
+    op = values_only(tmp_path, [f"key {i}" for i in range(12)])
+    file = tmp_path / "changes-0"
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(FormatError, match="change set"):
+        op.to_arrow("values")
