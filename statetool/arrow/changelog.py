@@ -35,7 +35,7 @@ from statetool.formats.keyed.deltas import deltas_of
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.heap import canonical_group
-from statetool.formats.keyed.native import NativeBatch, read_native
+from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.replay import joined, replay
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream, Stream
@@ -72,7 +72,7 @@ class _Reader:
         self.layout = StreamLayout(prefix=self.prefix, states=2 * self.n, compressed=False)
         self.memory_bytes = split.spec.memory_bytes
         self.below = [
-            _DatabaseBelow(s, header, self.wanted, self.prefix)
+            _DatabaseBelow(s, self.wanted, self.prefix)
             if isinstance(s, NativeSplit)
             else _StreamBelow(s, self.wanted, self.prefix, stack)
             for s in split.below
@@ -102,7 +102,7 @@ class _Reader:
                     yield self.replayed(joined(parts))
 
     def replayed(self, batch: EntryBatch) -> EntryBatch:
-        return replay(batch, self.header.states, file=self.split.file)
+        return replay(batch, self.header.states, file=self.split.stream.file)
 
     def windows(self, numbers: Sequence[int], window: int) -> Iterator[EntryBatch]:
         """Yield entries, then deltas, of some key groups, about ``window`` bytes at a time."""
@@ -165,10 +165,9 @@ class _StreamBelow:
 class _DatabaseBelow:
     """A materialized database; entries get the state ids of the header of all states."""
 
-    def __init__(self, split: NativeSplit, header: KeyedHeader, wanted: dict[int, StateMeta], prefix: int) -> None:
+    def __init__(self, split: NativeSplit, wanted: dict[int, StateMeta], prefix: int) -> None:
         with split.stream.open() as f:
             self.own = _header(f, split.stream.size_bytes)
-        self.header = header
         self.split = split
         self.prefix = prefix
         numbers = {m.name: i for i, m in wanted.items()}
@@ -182,10 +181,15 @@ class _DatabaseBelow:
     def windows(self, numbers: Iterable[int], window: int) -> Iterator[EntryBatch]:
         groups = [n for n in numbers if n in self.split.key_groups]
         for batch in read_native(
-            self.split.files, self.own, self.names, groups, prefix=self.prefix, whole_keys=False, batch_bytes=window
+            self.split.stream.files,
+            self.own,
+            self.names,
+            groups,
+            prefix=self.prefix,
+            whole_keys=False,
+            batch_bytes=window,
         ):
-            assert isinstance(batch, NativeBatch)
-            yield replace(batch, state=self.ids[batch.state], header=self.header)
+            yield replace(batch, state=self.ids[batch.state])
 
 
 class _DeltaLog:

@@ -321,13 +321,10 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
         if isinstance(split, ChangelogSplit):
             yield from _read_changelog(split)
             return
-        try:
-            with split.stream.open() as f:
-                yield from _read_keyed(f, split)
-        except StatetoolError as error:
-            raise error.at(file=split.stream.file) from None
+        with split.stream.open() as f:
+            yield from _read_keyed(f, split)
     except StatetoolError as error:
-        raise error.at(operator=split.spec.operator) from None
+        raise error.at(operator=split.spec.operator, file=split.stream.file) from None
 
 
 def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
@@ -376,7 +373,8 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
 
 def _read_changelog(split: ChangelogSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
-    header = _parse_header(split.header, 0)
+    with split.stream.open() as f:
+        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     for batch in read_changelog(split, header):
         yield from _rows(batch, table, spec)

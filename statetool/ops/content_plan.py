@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from statetool.errors import StatetoolError
 from statetool.formats.metadata import SubtaskState
-from statetool.formats.metadata.handles import IncrementalHandle, KeyGroupsHandle, StreamHandle
+from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandle, KeyGroupsHandle, StreamHandle
 from statetool.formats.stream import Stream
 from statetool.ops.contents import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
 from statetool.plan.inventory import KeyedPart, OperatorInventory
-from statetool.plan.splits import TableSpec, plan_database, plan_operator_state, plan_part, plan_raw_timers
+from statetool.plan.splits import TableSpec, plan_database, plan_log, plan_operator_state, plan_part, plan_raw_timers
 from statetool.types.options import ReadOptions
 
 _MOST_OF_A_SPLIT: Final = 100
@@ -71,9 +71,11 @@ class ContentPlanner:
             native = operator.native_part(subtask.index, handle)
             header = operator.native_header(native)
             return plan_database(native, self.spec("state", tuple(m.name for m in header.states)))
+        if isinstance(handle, ChangelogHandle):
+            (log,) = [p for p in operator.changelog_parts if p.subtask == subtask.index]
+            states = tuple(m.name for m in operator.changelog_headers[subtask.index].states)
+            return plan_log(operator, log, self.spec("state", states))
         if not isinstance(handle, KeyGroupsHandle):
-            if handle is not None:
-                self.problems.append(note(operator.label, "the contents of a change log were not checked"))
             return []
         stream = self.resolve(handle.stream)
         if stream is None:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from statetool.arrow.changelog import read_changelog
 from statetool.arrow.decode import find_ends
 from statetool.arrow.keyed import KeyedTable
 from statetool.arrow.keys import SplitKeys, split_keys
@@ -37,7 +38,7 @@ from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct, key_groups_of
 from statetool.ops.problems import Problem, Severity, problem_of
-from statetool.plan.splits import KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
+from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
 
 _BATCH_BYTES: Final = 8 << 20
 _LARGE_BYTES: Final = 64 << 20
@@ -79,8 +80,10 @@ def check_contents(task: ContentTask) -> ContentResult:
     return check.result
 
 
-def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit) -> _KeyedCheck:
+def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit) -> _KeyedCheck:
     match split:
+        case ChangelogSplit():
+            return _LogCheck(task, split)
         case NativeSplit():
             return _NativeCheck(task, split)
         case RawSplit():
@@ -92,7 +95,7 @@ def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit) -> 
 class _KeyedCheck(ABC):
     """Check of some key groups of one subtask."""
 
-    def __init__(self, task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit) -> None:
+    def __init__(self, task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit) -> None:
         self.task = task
         self.spec = split.spec
         self.file = split.stream.file
@@ -308,6 +311,22 @@ class _NativeCheck(_KeyedCheck):
                     self.batch(batch)
             except StatetoolError as error:
                 self.add(error, state=meta.name)
+            if self.full:
+                return
+
+
+class _LogCheck(_KeyedCheck):
+    """Check of key groups of a change log on top of what was materialized."""
+
+    def __init__(self, task: ContentTask, split: ChangelogSplit) -> None:
+        super().__init__(task, split)
+        self.split = split
+
+    def run(self, f: OpenStream) -> None:
+        self.start(_header(f, self.split.stream.size_bytes))
+        spec = replace(self.spec, states=tuple(m.name for m in self.header.states))
+        for batch in read_changelog(replace(self.split, spec=spec), self.header):
+            self.batch(batch)
             if self.full:
                 return
 

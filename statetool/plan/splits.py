@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
-from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.change_sets import ChangeSet
+from statetool.formats.keyed.databases import DatabaseFiles
 from statetool.formats.keyed.header import write_keyed_header
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import ChangelogPart, KeyedPart, NativePart, OperatorInventory, key_group_sizes
@@ -58,10 +58,6 @@ class KeyedSplit:
     def size_bytes(self) -> int:
         return sum(g.size_bytes for g in self.key_groups)
 
-    @property
-    def file(self) -> str:
-        return self.stream.file
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSplit:
@@ -81,10 +77,6 @@ class OperatorSplit:
     def size_bytes(self) -> int:
         return sum(self.ends) - sum(self.starts)
 
-    @property
-    def file(self) -> str:
-        return self.stream.file
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeSplit:
@@ -96,10 +88,6 @@ class NativeSplit:
     key_groups: tuple[int, ...]
     subtask: int
     size_bytes: int
-
-    @property
-    def file(self) -> str:
-        return self.files.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,30 +104,21 @@ class RawSplit:
     def size_bytes(self) -> int:
         return sum(g.size_bytes for g in self.key_groups)
 
-    @property
-    def file(self) -> str:
-        return self.stream.file
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogSplit:
     """Some key groups of one subtask of the changelog state backend: change sets on top of what was materialized.
 
-    ``header`` is that of all states, as the start of a canonical stream would be. ``size_bytes`` is an estimate.
+    ``stream`` is a keyed header of all states, made for the split. ``size_bytes`` is an estimate.
     """
 
     spec: TableSpec
-    header: bytes
+    stream: Stream
     key_groups: tuple[int, ...]
     below: tuple[KeyedSplit | NativeSplit, ...]
     changes: tuple[ChangeSet, ...]
     subtask: int
     size_bytes: int
-
-    @property
-    def file(self) -> str:
-        """The files of changes, for messages."""
-        return ", ".join(dict.fromkeys(c.stream.file for c in self.changes))
 
 
 Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit | ChangelogSplit
@@ -282,7 +261,8 @@ def plan_log(
     target_bytes: int = TARGET_BYTES,
 ) -> list[ChangelogSplit]:
     """Plan the splits of the change log of one subtask; as :func:`plan_changelog`."""
-    header = operator.changelog_headers[part.subtask]
+    header = write_keyed_header(operator.changelog_headers[part.subtask])
+    file = ", ".join(dict.fromkeys(c.stream.file for c in part.changes))
     if operator.key_error is not None:
         raise operator.key_error
     wanted = [g for g in part.key_groups if groups is None or g in groups]
@@ -296,7 +276,7 @@ def plan_log(
         splits.append(
             ChangelogSplit(
                 spec=spec,
-                header=write_keyed_header(header),
+                stream=Stream(file=file, start=0, size_bytes=len(header), inline=header),
                 key_groups=tuple(run),
                 below=tuple(below),
                 changes=part.changes,

@@ -14,7 +14,7 @@ from statetool.errors import DecodeError
 
 def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
     """Read a split, refusing what Spark would change; runs in a task."""
-    return checked(read_split(split), file=split.file, operator=split.spec.operator)
+    return checked(read_split(split), file=split.stream.file, operator=split.spec.operator)
 
 
 def checked(

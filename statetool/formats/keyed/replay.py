@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.keyed.deltas import APPEND, CLEAR, MERGE, PUT
-from statetool.formats.keyed.entries import E, EntryBatch, Int64s
+from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch
 from statetool.formats.state_meta import StateMeta
 from statetool.io.cursor import Cursor
 from statetool.kernels.walk import hash_ranges
@@ -36,21 +36,6 @@ class JoinedBatch(EntryBatch):
         start, part = [(s, p) for s, p in self.parts if s <= position][-1]
         error.where = replace(error.where, offset=position - start)
         return part.locate(error)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayedBatch(EntryBatch):
-    """Entries that the change log made; a place in them is a key."""
-
-    def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into a key and its key group."""
-        position = error.where.offset
-        if position is not None:
-            for i in np.flatnonzero((self.key <= position) & (position <= self.value_end))[:1].tolist():
-                key = bytes(self.data[self.key[i] : self.key_end[i]]).hex()
-                error.where = replace(error.where, offset=None, region=f"what the change log left at key {key}")
-                error.at(key_group=int(self.group[i]))
-        return error.at(file=self.file)
 
 
 def joined(batches: Sequence[EntryBatch]) -> EntryBatch:
@@ -213,7 +198,7 @@ class _Overlay:
         sizes = np.array([len(x) for pair in zip(keys, values, strict=True) for x in pair], dtype=np.int64)
         ends = np.cumsum(sizes)
         data = np.frombuffer(b"".join(x for pair in zip(keys, values, strict=True) for x in pair), dtype=np.uint8)
-        return ReplayedBatch(
+        return RebuiltBatch(
             data=data,
             state=np.full(len(keys), self.number, dtype=np.int64),
             group=np.array([self.groups[k] for k in keys], dtype=np.int64),
