@@ -181,7 +181,7 @@ class _DatabaseBelow:
     def windows(self, numbers: Iterable[int], window: int) -> Iterator[EntryBatch]:
         groups = [n for n in numbers if n in self.split.key_groups]
         for batch in read_native(
-            self.split.stream.files,
+            self.split.files,
             self.own,
             self.names,
             groups,
