@@ -6,6 +6,7 @@ from statetool.api import Operator, Savepoint, load
 from statetool.errors import StatetoolError
 from statetool.operations import change_uids, convert, drop, rescale
 from statetool.ops.chain import chain
+from statetool.ops.copies import copy
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
 from statetool.ops.verify import verify
@@ -33,6 +34,7 @@ __all__ = [
     "chain",
     "change_uids",
     "convert",
+    "copy",
     "drop",
     "flink",
     "list_of",

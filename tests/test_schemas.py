@@ -15,6 +15,7 @@ from statetool.arrow.metadata import metadata_schema, record_schema
 from statetool.arrow.text_schemas import avro_schema
 from statetool.demo import SAVEPOINT
 from statetool.ops.chain import ChainCheckpoint, ChainFile
+from statetool.ops.copies import CopiedFile
 from statetool.ops.orphans import OrphanFile
 from statetool.ops.problems import Problem
 from statetool.ops.snapshots import SnapshotRow
@@ -27,6 +28,7 @@ RECORDS = {
     "chain_files": ChainFile,
     "orphans": OrphanFile,
     "problems": Problem,
+    "copies": CopiedFile,
 }
 
 
@@ -58,6 +60,9 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return list(statetool.chain(root).files)
         case "problems":
             return list(statetool.verify(str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")).problems)
+        case "copies":
+            plan = statetool.copy(f"{root}/snapshot/chk-4", str(corpus / "never-written"), dry_run=True)
+            return list(plan.files)
         case _:
             return list(statetool.orphans(root, min_age=0))
 

@@ -17,7 +17,7 @@ from statetool.cli.directories import chain, is_snapshot, orphans, print_snapsho
 from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.cli.rewriting import convert, drop, rescale, uid
-from statetool.cli.whole import verify
+from statetool.cli.whole import copy, verify
 from statetool.errors import (
     MissingDependencyError,
     OptionError,
@@ -250,6 +250,7 @@ def demo() -> None:
 
 
 cli.add_command(chain)
+cli.add_command(copy)
 cli.add_command(orphans)
 cli.add_command(verify)
 cli.add_command(rescale)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 import statetool
 from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
+from statetool.cli.progress import progress_bar
 
 _PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset", "problem")
 
@@ -46,3 +48,45 @@ def verify(
     )
     if not found.ok:
         sys.exit(1)
+
+
+@click.command()
+@output_option
+@rebase_option
+@click.option("--dry-run", is_flag=True, help="Show what would be copied; write nothing.")
+@click.option("--compare", is_flag=True, help="Read every copied file back and compare it with the original.")
+@click.option("--spark", "on_spark", is_flag=True, help="Copy in tasks of Spark.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
+@click.argument("source")
+@click.argument("target")
+def copy(
+    source: str,
+    target: str,
+    rebase: tuple[str, ...],
+    form: str,
+    dry_run: bool,
+    compare: bool,
+    on_spark: bool,
+    threads: int | None,
+) -> None:
+    """Copy a snapshot with every file that it needs to TARGET, on any file system; an existing target is refused."""
+    session = _session(on_spark)
+    pairs = rebase_pairs(rebase)
+    plan = statetool.copy(source, target, dry_run=True, rebase=pairs)
+    Output.say(f"{len(plan.files)} files and _metadata, {plan.size_bytes} bytes, to {target}")
+    if dry_run:
+        Output(form).rows(plan.files)
+        return
+    with progress_bar("copying", sum(f.size_bytes for f in plan.files)) as advance:
+        done = statetool.copy(
+            source, target, rebase=pairs, spark=session, threads=threads, compare=compare, progress=advance
+        )
+    Output(form).record({"metadata_file": done.metadata_file, "files": len(done.files), "size_bytes": done.size_bytes})
+
+
+def _session(on_spark: bool) -> Any:
+    if not on_spark:
+        return None
+    from statetool.spark.session import local_session
+
+    return local_session()

@@ -53,6 +53,7 @@ class StructureCheck:
     def run(self) -> list[Problem]:
         """Return what is wrong."""
         state = self.operator.state
+        self.streams_only()
         seen: set[int] = set()
         for subtask in state.subtasks:
             if subtask.index in seen:
@@ -60,8 +61,6 @@ class StructureCheck:
             if subtask.index >= state.parallelism:
                 self._say("error", f"subtask {subtask.index} of an operator of parallelism {state.parallelism}")
             seen.add(subtask.index)
-            for slot, handle in _slots(subtask):
-                self._streams(subtask.index, slot, handle)
             self._keyed_offsets(subtask.index, subtask.managed_keyed, raw=False)
             self._keyed_offsets(subtask.index, subtask.raw_keyed, raw=True)
             self._operator_offsets(subtask.index, subtask.managed_operator)
@@ -70,6 +69,12 @@ class StructureCheck:
         self._ranges(state, raw=False)
         self._ranges(state, raw=True)
         return self.problems
+
+    def streams_only(self) -> None:
+        """Check that the handles of the operator resolve and that lengths match."""
+        for subtask in self.operator.state.subtasks:
+            for slot, handle in _slots(subtask):
+                self._streams(subtask.index, slot, handle)
 
     def _say(
         self,
