@@ -81,6 +81,11 @@ class Savepoint:
         return self._inventory
 
     @property
+    def spark(self) -> SparkSession | None:
+        """The session that was given to :func:`load`."""
+        return self._spark
+
+    @property
     def path(self) -> str:
         """The path as it was given."""
         return self._inventory.path

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 from statetool.api import Operator, Savepoint, load
 from statetool.errors import OptionError
 from statetool.formats.key_groups import check_max_parallelism
-from statetool.formats.metadata import OperatorState, SnapshotMetadata, write_metadata
-from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.serializers.base import Serializer
-from statetool.write.assemble import operator_of
-from statetool.write.declare import StateType
-from statetool.write.publish import Publication, StagedFile, Staging
-from statetool.write.versions import WIDEST, fitted, parse_release
+from statetool.write.declare import OperatorChange, StateType
+from statetool.write.versions import WIDEST, parse_release
 
 if TYPE_CHECKING:
-    from statetool.arrow.bootstrap import ElementBootstrap, KeyedBootstrap, OperatorPlan
+    from statetool.arrow.bootstrap import ElementBootstrap, KeyedBootstrap
 
 INLINE_BYTES = 20 * 1024
 
@@ -139,23 +136,19 @@ def _elements(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _NewState:
-    """What a writer was told of one operator."""
-
-    bootstraps: tuple[KeyedBootstrap | ElementBootstrap, ...] = ()
-    max_parallelism: int | None = None
-    parallelism: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWriter:
-    """A savepoint to be written; each method returns a new writer, and nothing is read or written before :meth:`write`."""
+    """A savepoint to be written; each method returns a new writer, and nothing is read or written before :meth:`write`.
+
+    Operators of an existing savepoint are named as there (by uid or operator id), also where :meth:`change_uid` gives them
+    another name.
+    """
 
     base: Savepoint | None = None
-    max_parallelism: int | None = None
-    operators: Mapping[str, _NewState] = field(default_factory=dict)
-    removed: frozenset[str] = frozenset()
+    max_parallelism: int = 128
     checkpoint_id: int | None = None
+    changes: Mapping[str, OperatorChange] = field(default_factory=dict)
+    removed: frozenset[str] = frozenset()
+    uids: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def new(cls, *, max_parallelism: int = 128) -> SavepointWriter:
@@ -168,6 +161,15 @@ class SavepointWriter:
         """
         return cls(max_parallelism=check_max_parallelism(max_parallelism))
 
+    @classmethod
+    def from_existing(cls, savepoint: Savepoint, *, max_parallelism: int = 128) -> SavepointWriter:
+        """Start with all that an existing snapshot has; ``max_parallelism`` is that of operators that are added.
+
+        Checkpoint id, master and coordinator state, properties and channel state are carried over; so are the bytes of all
+        state that is not replaced.
+        """
+        return cls(base=savepoint, max_parallelism=check_max_parallelism(max_parallelism))
+
     def with_operator(
         self,
         uid: str,
@@ -175,37 +177,69 @@ class SavepointWriter:
         max_parallelism: int | None = None,
         parallelism: int | None = None,
     ) -> SavepointWriter:
-        """Add an operator with all of its state.
+        """Add an operator, or add state to one of the existing savepoint, whose states of the same names it replaces.
+
+        To replace an operator as a whole, remove it as well.
 
         Parameters
         ----------
         uid
             As in the job's ``.uid("...")``.
         parallelism
-            Number of subtasks that the state is written for; Flink can restore it with any other. By default that of Spark, at most
-            the max parallelism.
+            Number of subtasks that a new operator's state is written for; Flink can restore it with any other. By default that
+            of Spark, at most the max parallelism.
 
         Raises
         ------
         OptionError
-            The operator is there already, or a number is out of bounds.
+            The operator was named before, or a number is out of bounds.
         """
-        if uid in self.operators:
+        change = self.changes.get(uid, OperatorChange())
+        if change.bootstraps:
             raise OptionError(
-                f"operator {uid!r} is added twice", hint="name all of its state in one with_operator(...)"
+                f"operator {uid!r} is named twice", hint="give all of its state in one with_operator(...)"
             )
         if max_parallelism is not None:
             check_max_parallelism(max_parallelism, parallelism or 1)
-        new = _NewState(bootstraps=bootstraps, max_parallelism=max_parallelism, parallelism=parallelism)
-        return replace(self, operators={**self.operators, uid: new})
+        return self._changed(
+            uid, replace(change, bootstraps=bootstraps, max_parallelism=max_parallelism, parallelism=parallelism)
+        )
+
+    def remove_operator(self, uid: str) -> SavepointWriter:
+        """Leave out an operator of the existing savepoint, with all of its state."""
+        return replace(self, removed=self.removed | {uid})
+
+    def remove_state(self, uid: str, *names: str) -> SavepointWriter:
+        """Leave out states (timers by the name of their queue) of an operator; the bytes of the others stay."""
+        change = self.changes.get(uid, OperatorChange())
+        return self._changed(uid, replace(change, without=change.without | set(names)))
+
+    def rename_state(self, uid: str, old: str, new: str) -> SavepointWriter:
+        """Give a state of an operator another name; all bytes but those of its name stay."""
+        change = self.changes.get(uid, OperatorChange())
+        return self._changed(uid, replace(change, renames={**change.renames, old: new}))
+
+    def change_uid(self, old: str, new: str) -> SavepointWriter:
+        """Give an operator another uid (or, by 32 hex digits, another id); swaps and chains come out as they are written."""
+        return replace(self, uids={**self.uids, old: new})
 
     def with_checkpoint_id(self, checkpoint_id: int) -> SavepointWriter:
-        """Set the checkpoint id (0 in new savepoints, as Flink's own writer sets it)."""
+        """Set the checkpoint id; by default that of the existing savepoint, 0 in new ones, as Flink's own writer sets it."""
         if checkpoint_id < 0:
             raise OptionError(f"checkpoint id {checkpoint_id} is negative")
         return replace(self, checkpoint_id=checkpoint_id)
 
-    def write(self, target: str, *, flink_version: str | None = None, inline_bytes: int = INLINE_BYTES) -> Savepoint:
+    def _changed(self, uid: str, change: OperatorChange) -> SavepointWriter:
+        return replace(self, changes={**self.changes, uid: change})
+
+    def write(
+        self,
+        target: str,
+        *,
+        flink_version: str | None = None,
+        reference_files: bool = False,
+        inline_bytes: int = INLINE_BYTES,
+    ) -> Savepoint:
         """Write the savepoint and open it.
 
         Parameters
@@ -213,8 +247,10 @@ class SavepointWriter:
         target
             Directory that is not there yet: a local path or any URI that fsspec can write to.
         flink_version
-            Release that is to read it, as in ``"2.3"``. By default what every release from 1.13 reads; such a savepoint does not
-            store uids, only their hashes.
+            Release that is to read it, as in ``"2.3"``. By default a new savepoint is what every release from 1.13 reads (it does
+            not store uids, only their hashes), and a changed one has the metadata version of the existing one.
+        reference_files
+            Name files of unchanged operators where they are instead of copying them; the existing savepoint must then stay.
         inline_bytes
             Streams with fewer bytes go into ``_metadata``, as Flink's ``execution.checkpointing.data-inline-threshold`` says.
 
@@ -222,65 +258,48 @@ class SavepointWriter:
         ------
         TargetExistsError
             The target is there.
-        OptionError, UnsupportedError
+        OptionError, UnknownNameError, UnsupportedError
             What was asked for cannot be written; nothing was.
         EncodeError
             A value that its type cannot hold, or a key that comes twice.
         """
-        Publication.check(target)
-        release = parse_release(flink_version, default=WIDEST)
-        runner = _runner(self)
-        plans = {uid: self._plan(uid, new, runner, inline_bytes) for uid, new in self.operators.items()}
-        with Publication(target) as publication:
-            staged: list[StagedFile] = []
-            operators = [_write_operator(p, runner, publication.staging, staged) for p in plans.values()]
-            metadata = SnapshotMetadata(
-                version=release.metadata_version, checkpoint_id=self.checkpoint_id or 0, operators=tuple(operators)
-            )
-            metadata = fitted(metadata, release, properties=savepoint_properties())
-            publication.commit(write_metadata(metadata), staged)
-        return load(target, runner.spark, uids=() if release.metadata_version >= 5 else tuple(self.operators))
+        from statetool.ops.compose import Composition, write_composition
 
-    def _plan(self, uid: str, new: _NewState, runner: Any, inline_bytes: int) -> OperatorPlan:
-        from statetool.arrow.bootstrap import plan_operator
-
-        max_parallelism = new.max_parallelism or self.max_parallelism or 128
-        parallelism = new.parallelism or min(max_parallelism, runner.parallelism)
-        check_max_parallelism(max_parallelism, parallelism)
-        tables = [(b, runner.describe(b)) for b in new.bootstraps]
-        return plan_operator(
-            uid, tables, parallelism=parallelism, max_parallelism=max_parallelism, inline_bytes=inline_bytes
+        default = WIDEST if self.base is None else self.base.metadata_version
+        release = parse_release(flink_version, default=default)
+        runner = self._runner()
+        wanted = Composition(
+            base=None if self.base is None else self.base.inventory,
+            changes=self.changes,
+            removed=self.removed,
+            uids=self.uids,
+            checkpoint_id=self.checkpoint_id,
+            max_parallelism=self.max_parallelism,
+            reference=reference_files,
+            inline_bytes=inline_bytes,
         )
+        write_composition(wanted, target, release, runner)
+        return self._opened(target, runner.spark)
 
+    def _runner(self) -> Any:
+        """Return what does the work: Spark where a DataFrame or the session of the existing savepoint is there."""
+        from statetool.ops.kept import kept_records
 
-def _runner(writer: SavepointWriter) -> Any:
-    from statetool.arrow.local_write import LocalRunner
+        tables = [t for c in self.changes.values() for b in c.bootstraps for t in (b.data, getattr(b, "timers", None))]
+        sessions = [t.sparkSession for t in tables if t is not None and hasattr(t, "sparkSession")]
+        if self.base is not None and self.base.spark is not None:
+            sessions.append(self.base.spark)
+        if sessions:
+            from statetool.spark.writer import SparkRunner
 
-    tables = [t for n in writer.operators.values() for b in n.bootstraps for t in (b.data, getattr(b, "timers", None))]
-    sessions = [t.sparkSession for t in tables if t is not None and hasattr(t, "sparkSession")]
-    if not sessions:
-        return LocalRunner()
-    from statetool.spark.writer import SparkRunner
+            return SparkRunner(sessions[0], kept_records)
+        from statetool.arrow.local_write import LocalRunner
 
-    return SparkRunner(sessions[0])
+        return LocalRunner(kept_records)
 
-
-def _write_operator(plan: OperatorPlan, runner: Any, staging: Staging, staged: list[StagedFile]) -> OperatorState:
-    from statetool.arrow.gather import write_subtask
-
-    keyed, elements = {}, {}
-    if plan.keyed is not None:
-        streams = {s.subtask: s for s in runner.keyed(plan, staging)}
-        for i in range(plan.parallelism):
-            stream = streams.get(i) or write_subtask(plan.keyed, staging, i, ())
-            staged += stream.files
-            keyed[i] = stream.keyed_handle(plan.keyed)
-    if plan.elements is not None:
-        streams = {s.subtask: s for s in runner.elements(plan, staging)}
-        for i in range(plan.parallelism):
-            stream = streams.get(i) or write_subtask(plan.elements, staging, i, ())
-            staged += stream.files
-            elements[i] = stream.operator_handle(plan.elements)
-    return operator_of(
-        plan.uid, parallelism=plan.parallelism, max_parallelism=plan.max_parallelism, keyed=keyed, elements=elements
-    )
+    def _opened(self, target: str, spark: Any) -> Savepoint:
+        """Open what was written, with names for operators whose uid was given but is not stored."""
+        names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
+        savepoint = load(target, spark)
+        ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
+        return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))

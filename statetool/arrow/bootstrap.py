@@ -118,6 +118,21 @@ def plan_operator(
     return plan
 
 
+def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str]:
+    """Return the names of all keyed states and timer queues that tables make.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        As :func:`plan_operator`.
+    """
+    if not tables:
+        return frozenset()
+    key = _key_type(*tables[0])
+    planned = [_planned(b, t, key) for b, t in tables]
+    return frozenset(m.name for p in planned for m in (*(m for m, _ in p.metas), *(m for _, _, m in p.timers)))
+
+
 # ---- keyed state --------------------------------------------------------------------------------
 
 
@@ -368,6 +383,7 @@ def _plan_elements(
         max_parallelism=plan.max_parallelism,
         parallelism=plan.parallelism,
         inline_bytes=inline_bytes,
+        carried_whole=frozenset(ids[m.name] for m in carried if m.kind == "broadcast"),
     )
     for bootstrap, _ in tables:
         recipe = ElementRecipe(

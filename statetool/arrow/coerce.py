@@ -237,7 +237,7 @@ def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = Fal
         used += 1
         if isinstance(field.type, TimestampType) and name + COMPANION in have and name + COMPANION not in wanted:
             below = _field(array, have.index(name + COMPANION))
-            column = _with_companion(column, below)
+            column = with_companion(column, below)
             used += 1
         found.append(column)
     if kind_field:
@@ -261,7 +261,8 @@ def _field(array: pa.Array, i: int) -> pa.Array:
     return pc.struct_field(array, [i])
 
 
-def _with_companion(stamps: pa.Array, below: pa.Array) -> pa.Array:
+def with_companion(stamps: pa.Array, below: pa.Array) -> pa.Array:
+    """Return structs of timestamps and the nanoseconds below them, null where the timestamp is."""
     return pa.StructArray.from_arrays([stamps, below], names=["timestamp", "nanos"], mask=pa.array(~is_valid(stamps)))
 
 

@@ -18,6 +18,7 @@ from statetool.write.streams import (
     DuplicateEntryError,
     KeyedStreamWriter,
     OperatorStreamWriter,
+    Records,
     StreamOutput,
     WrittenStream,
     keyed_handle,
@@ -59,7 +60,7 @@ def write_streams(recipe: StreamRecipe, staging: Staging, batches: Iterable[pa.R
         A key comes twice; names it.
     """
     for subtask, parts in groupby(_by_subtask(batches), key=lambda part: part[0]):
-        yield write_subtask(recipe, staging, subtask, (batch for _, batch in parts))
+        yield write_subtask(recipe, staging, subtask, (records_of(batch) for _, batch in parts))
 
 
 def _by_subtask(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -71,9 +72,7 @@ def _by_subtask(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Rec
                 yield int(subtasks[a]), batch.slice(a, b - a)
 
 
-def write_subtask(
-    recipe: StreamRecipe, staging: Staging, subtask: int, batches: Iterable[pa.RecordBatch]
-) -> SubtaskStream:
+def write_subtask(recipe: StreamRecipe, staging: Staging, subtask: int, records: Iterable[Records]) -> SubtaskStream:
     """Write the records of one subtask as its stream; with none, the stream is the header."""
     try:
         with StreamOutput(staging, "keyed" if recipe.keyed else "operator", inline_bytes=recipe.inline_bytes) as out:
@@ -81,15 +80,15 @@ def write_subtask(
                 keyed = KeyedStreamWriter(
                     out, recipe.header, recipe.key_groups(subtask), len(parse_keyed_header(recipe.header).states)
                 )
-                for batch in batches:
-                    keyed.add(records_of(batch))
+                for some in records:
+                    keyed.add(some)
                 offsets = keyed.finish()
             else:
                 metas = parse_operator_header(recipe.header).states
-                broadcast = frozenset(i for i, m in enumerate(metas) if m.kind == "broadcast")
+                broadcast = frozenset(i for i, m in enumerate(metas) if m.kind == "broadcast") - recipe.carried_whole
                 elements = OperatorStreamWriter(out, recipe.header, len(metas), broadcast)
-                for batch in batches:
-                    elements.add(records_of(batch))
+                for some in records:
+                    elements.add(some)
                 element_offsets = elements.finish()
     except DuplicateEntryError as error:
         raise recipe.duplicate(error.state, error.key) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,11 +17,14 @@ from statetool.arrow.bootstrap import (
     Table,
     checked_services,
 )
-from statetool.arrow.gather import SubtaskStream, write_streams
-from statetool.arrow.records import RECORDS, SORTED_BY, element_records, keyed_records
+from statetool.arrow.gather import SubtaskStream, write_subtask
+from statetool.arrow.records import element_records, keyed_records, records_of
 from statetool.errors import OptionError
-from statetool.write.publish import Staging
+from statetool.formats.stream import Stream
+from statetool.kernels.deal import key_heads, sort_entries
+from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import StreamRecipe
+from statetool.write.streams import Records
 
 _BATCH_ROWS = 1 << 16
 
@@ -28,11 +32,20 @@ _BATCH_ROWS = 1 << 16
 class LocalRunner:
     """Makes streams of subtasks here (:class:`statetool.spark.writer.SparkRunner` makes them on Spark).
 
-    ``parallelism`` is that of operators which do not say theirs; ``spark`` is no session.
+    Parameters
+    ----------
+    read_kept
+        Reads the records of state that stays.
     """
 
-    parallelism = 1
     spark = None
+
+    def __init__(self, read_kept: Callable[[Any], Iterable[pa.RecordBatch]]) -> None:
+        self._read_kept = read_kept
+
+    @property
+    def parallelism(self) -> int:
+        return 1
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
         """Return what the tables of a bootstrap look like."""
@@ -42,33 +55,52 @@ class LocalRunner:
         timers = _table(bootstrap.timers)
         return Table(schema=table.schema, timers=timers.schema, services=services_of(timers))
 
-    def keyed(
-        self, plan: OperatorPlan, staging: Staging, carried: Iterable[pa.RecordBatch] = ()
-    ) -> list[SubtaskStream]:
-        """Make the keyed streams of an operator; ``carried`` are records that are kept."""
+    def keyed(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
+        """Make the keyed streams of an operator; ``kept`` are tasks whose records are kept."""
         assert plan.keyed is not None
-        batches = [*carried]
+        batches = [batch for task in kept for batch in self._read_kept(task)]
         for data, recipe in plan.keyed_tables:
             for batch in _table(data).to_batches(max_chunksize=_BATCH_ROWS):
                 batches += keyed_records(recipe, batch)
         return _streams(plan.keyed, staging, batches)
 
-    def elements(
-        self, plan: OperatorPlan, staging: Staging, carried: Iterable[pa.RecordBatch] = ()
-    ) -> list[SubtaskStream]:
+    def elements(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
         """Make the operator state streams of an operator."""
         assert plan.elements is not None
-        batches = [*carried]
+        batches = [batch for task in kept for batch in self._read_kept(task)]
         for data, recipe in plan.element_tables:
             for batch in _table(data).to_batches(max_chunksize=_BATCH_ROWS):
                 batches += element_records(recipe, batch)
         return _streams(plan.elements, staging, batches)
 
+    def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
+        """Copy streams into the target."""
+        return [staging.copy(s) for s in streams]
+
 
 def _streams(recipe: StreamRecipe, staging: Staging, batches: Sequence[pa.RecordBatch]) -> list[SubtaskStream]:
-    table = pa.Table.from_batches(batches, schema=RECORDS)
-    table = table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in SORTED_BY]))
-    return list(write_streams(recipe, staging, table.to_batches(max_chunksize=_BATCH_ROWS)))
+    parts: dict[int, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        for subtask in pc.unique(batch.column(0)).to_pylist():
+            some = batch.filter(pc.equal(batch.column(0), subtask))
+            parts.setdefault(subtask, []).append(some)
+    return [write_subtask(recipe, staging, subtask, _sorted(parts.pop(subtask))) for subtask in sorted(parts)]
+
+
+def _sorted(batches: Sequence[pa.RecordBatch]) -> Iterator[Records]:
+    """Yield the records of one subtask in the order of key group, state and key."""
+    table = pa.Table.from_batches(batches)
+    wide = [table.column(i).cast(pa.large_binary()) for i in (3, 4)]
+    table = pa.table([*table.columns[:3], *wide], names=table.column_names).combine_chunks()
+    for batch in table.to_batches():
+        records = records_of(batch)
+        n = len(records)
+        heads, order = np.empty(n, dtype=np.uint64), np.arange(n, dtype=np.int64)
+        major = records.group << 16 | records.state
+        key_heads(records.key_data, records.key, records.key_end, heads)
+        sort_entries(records.key_data, major, heads, records.key, records.key_end, order, np.empty_like(order))
+        for at in range(0, n, _BATCH_ROWS):
+            yield records.take(order[at : at + _BATCH_ROWS])
 
 
 def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statetool.arrow.coerce import is_valid, list_parts, map_parts
+from statetool.arrow.coerce import is_valid, list_parts, map_parts, with_companion
 from statetool.arrow.encode import (
     Chain,
     Encoded,
@@ -31,12 +32,15 @@ from statetool.arrow.encode import (
     pack,
     ranges_of,
 )
+from statetool.arrow.operator_state import element_serializer
+from statetool.arrow.types import COMPANION
+from statetool.arrow.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
-from statetool.serializers.runtime import unwrap
+from statetool.types import LogicalType, TimestampType, TtlType
 from statetool.write.key_hash import hash_keys, key_groups
-from statetool.write.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
+from statetool.write.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns, parse_keyed_header
 from statetool.write.streams import Records
 
 RECORDS: Final = pa.schema(
@@ -48,7 +52,7 @@ RECORDS: Final = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
-SORTED_BY: Final = ("subtask", "group", "state", "key")
+SORTED_BY: Final = ("subtask", "group", "state", "key", "value")
 Int64s = npt.NDArray[np.int64]
 _EMPTY: Final = np.empty(0, dtype=np.uint8)
 
@@ -76,7 +80,7 @@ class _Rows:
         self.header = recipe.keyed_header
         self.n = batch.num_rows
         key = self.header.key
-        array = _key_array(batch, recipe.key)
+        array = _key_array(batch, recipe.key) if len(recipe.key) > 1 else column_of(batch, recipe.key[0], key.logical)
         if array.null_count and not key.nullable:
             raise EncodeError(
                 f"row {int(np.argmin(is_valid(array)))} of a batch has no key", hint="filter such rows out"
@@ -146,38 +150,35 @@ class _Rows:
         return Chain(parts, len(rows))
 
     def state(self, state: StateColumn, meta: StateMeta) -> pa.RecordBatch:
-        value = unwrap(meta.value)
+        shape = _shape(self.recipe.header, state.state_id)
         if self.recipe.long:
-            return self.map_entries(
-                state, meta, np.arange(self.n), self.batch.column("map_key"), self.batch.column("value")
-            )
-        column = self.batch.column(state.column)
+            keys, values = self.batch.column("map_key"), self.batch.column("value")
+            return self.map_entries(state, shape, meta, np.arange(self.n), keys, values)
+        column = column_of(self.batch, state.column, shape.logical)
         rows = np.flatnonzero(is_valid(column))
         some = column if len(rows) == len(column) else column.filter(pa.array(is_valid(column)))
-        if meta.kind == "map":
+        if shape.kind == "map":
             counts, keys, values = map_parts(some)
-            return self.map_entries(state, meta, np.repeat(rows, counts), keys, values)
-        if meta.kind == "list":
+            return self.map_entries(state, shape, meta, np.repeat(rows, counts), keys, values)
+        if shape.kind == "list" and not shape.framed_bytes:
             counts, elements = list_parts(some)
-            (_, element), *_ = value.children()
             encoded = self._encoded(
-                element, elements, state.column, access=state.last_access_ms, rows=np.repeat(rows, counts)
+                shape.element, elements, state.column, access=state.last_access_ms, rows=np.repeat(rows, counts)
             )
             kept = np.flatnonzero(counts)
             return self.entries(meta, state, rows[kept], pack(Joined(encoded, counts[kept])))
-        return self.entries(
-            meta, state, rows, self._encoded(value, some, state.column, access=state.last_access_ms, rows=rows)
-        )
+        encoded = self._encoded(shape.element, some, state.column, access=state.last_access_ms, rows=rows)
+        return self.entries(meta, state, rows, encoded)
 
     def map_entries(
-        self, state: StateColumn, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
+        self, state: StateColumn, shape: StateShape, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
     ) -> pa.RecordBatch:
-        (_, user_key), (_, user_value) = unwrap(meta.value).children()
-        encoded_keys = self._encoded(user_key, keys, f"{state.column}.key", rows=rows)
+        assert shape.user_key is not None
+        encoded_keys = self._encoded(shape.user_key, keys, f"{state.column}.key", rows=rows)
         valid = is_valid(values)
         some = values if valid.all() else values.filter(pa.array(valid))
         encoded = self._encoded(
-            user_value, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
+            shape.element, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
         )
         whole = pack(Optional_(valid, as_piece(encoded), (0, 1), 0))
         composite = pack(Chain((self.prefixes(meta, rows), as_piece(encoded_keys)), len(rows)))
@@ -236,6 +237,11 @@ class _Rows:
         )
 
 
+@lru_cache(maxsize=256)
+def _shape(header: bytes, state_id: int) -> StateShape:
+    return StateShape(parse_keyed_header(header).states[state_id])
+
+
 def as_piece(encoded: Encoded) -> Ranges:
     """Return encoded values to be copied."""
     return Ranges(encoded.data, encoded.offsets[:-1], np.diff(encoded.offsets))
@@ -253,6 +259,17 @@ def binary_array(encoded: Encoded) -> pa.Array:
         raise EncodeError("more than 2 GiB of one state in one batch", hint="use smaller Arrow batches")
     offsets = pa.py_buffer(encoded.offsets.astype(np.int32))
     return pa.Array.from_buffers(pa.binary(), len(encoded), [None, offsets, pa.py_buffer(encoded.data)])
+
+
+def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType) -> pa.Array:
+    """Return a column, with the companion that keeps the nanoseconds of a timestamp."""
+    array = batch.column(name)
+    below = name + COMPANION
+    if isinstance(logical, TtlType):
+        logical = logical.value
+    if isinstance(logical, TimestampType) and below in batch.schema.names and pa.types.is_timestamp(array.type):
+        return with_companion(array, batch.column(below))
+    return array
 
 
 def _no_bytes(n: int) -> Encoded:
@@ -283,14 +300,16 @@ def element_records(recipe: ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa
     """
     meta = recipe.operator_header.states[recipe.state_id]
     try:
-        values = encode_column(meta.value, batch.column(recipe.value))
+        serializer = element_serializer(meta)
+        values = encode_column(serializer, column_of(batch, recipe.value, serializer.logical))
         if meta.kind != "broadcast":
             subtasks = np.array(
                 [zlib.crc32(values.value(i)) % recipe.parallelism for i in range(len(values))], dtype=np.int64
             )
-            yield _elements(recipe, subtasks, values, _no_bytes(len(values)))
+            yield _elements(recipe, subtasks, _no_bytes(len(values)), values)
             return
-        keys = encode_column(meta.serializers["KEY_SERIALIZER"], batch.column(recipe.key))
+        key = meta.serializers["KEY_SERIALIZER"]
+        keys = encode_column(key, column_of(batch, recipe.key, key.logical))
         for subtask in range(recipe.parallelism):
             yield _elements(recipe, np.full(len(values), subtask, dtype=np.int64), keys, values)
     except StatetoolError as error:

@@ -8,7 +8,7 @@ error, at once and without attempts that would fail alike.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -25,8 +25,10 @@ from statetool.arrow.bootstrap import (
 from statetool.arrow.gather import SubtaskStream, write_streams
 from statetool.arrow.records import RECORDS, SORTED_BY, element_records, keyed_records
 from statetool.errors import OptionError, StatetoolError
+from statetool.formats.stream import Stream
 from statetool.spark.schema import spark_schema
-from statetool.write.publish import Staging
+from statetool.spark.tasks import run_tasks
+from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import StreamRecipe
 
 _RESULT: Final = pa.schema([pa.field("result", pa.binary())])
@@ -35,14 +37,21 @@ _DEFAULT_PARALLELISM: Final = 4
 
 
 class SparkRunner:
-    """Makes streams of subtasks on Spark; ``parallelism`` is that of operators which do not say theirs."""
+    """Makes streams of subtasks on Spark.
 
-    def __init__(self, spark: Any) -> None:
+    Parameters
+    ----------
+    read_kept
+        Reads the records of state that stays, in tasks.
+    """
+
+    def __init__(self, spark: Any, read_kept: Callable[[Any], Iterable[pa.RecordBatch]]) -> None:
         self.spark = spark
+        self._read_kept = read_kept
 
     @property
     def parallelism(self) -> int:
-        """The default parallelism of the session."""
+        """Parallelism of operators that do not say theirs: the default of the session."""
         try:
             return int(self.spark.sparkContext.defaultParallelism)
         except (AttributeError, NotImplementedError, RuntimeError):  # Spark Connect has no context
@@ -58,17 +67,27 @@ class SparkRunner:
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
         return Table(schema=schema, timers=_arrow_schema(timers), services=checked_services(rows))
 
-    def keyed(self, plan: OperatorPlan, staging: Staging) -> list[SubtaskStream]:
+    def keyed(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
         """Make the keyed streams of an operator."""
         assert plan.keyed is not None
         frames = [self._records(data, _encoder(keyed_records, recipe)) for data, recipe in plan.keyed_tables]
-        return self._streams(plan.keyed, staging, frames)
+        return self._streams(plan.keyed, staging, frames + self._kept(kept))
 
-    def elements(self, plan: OperatorPlan, staging: Staging) -> list[SubtaskStream]:
+    def elements(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
         """Make the operator state streams of an operator."""
         assert plan.elements is not None
         frames = [self._records(data, _encoder(element_records, recipe)) for data, recipe in plan.element_tables]
-        return self._streams(plan.elements, staging, frames)
+        return self._streams(plan.elements, staging, frames + self._kept(kept))
+
+    def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
+        """Copy streams into the target, each in a task."""
+        return run_tasks(self.spark, staging.copy, streams)
+
+    def _kept(self, tasks: Sequence[Any]) -> list[Any]:
+        if not tasks:
+            return []
+        n = len(tasks)
+        return [self.spark.range(0, n, 1, n).mapInArrow(_keeper(self._read_kept, tasks), spark_schema(RECORDS))]
 
     def _records(self, data: Any, encode: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
         return self._frame(data).mapInArrow(encode, spark_schema(RECORDS))
@@ -117,12 +136,30 @@ def _encoder(
             for batch in batches:
                 yield from encode(recipe, batch)
         except StatetoolError as error:
-            yield pa.RecordBatch.from_pylist(
-                [{"subtask": 0, "group": _FAILED, "state": _FAILED, "key": b"", "value": pickle.dumps(error)}],
-                schema=RECORDS,
-            )
+            yield _failure(error)
 
     return run
+
+
+def _keeper(
+    read_kept: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what runs in tasks: numbers of kept pieces to their records."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from read_kept(tasks[number])
+        except StatetoolError as error:
+            yield _failure(error)
+
+    return run
+
+
+def _failure(error: StatetoolError) -> pa.RecordBatch:
+    row = {"subtask": 0, "group": _FAILED, "state": _FAILED, "key": b"", "value": pickle.dumps(error)}
+    return pa.RecordBatch.from_pylist([row], schema=RECORDS)
 
 
 def _writer(recipe: StreamRecipe, staging: Staging) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -1,9 +1,10 @@
-"""What users say about states: their kind and types."""
+"""What users say about states and operators."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
 from statetool.errors import OptionError
 from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMeta
@@ -155,3 +156,22 @@ def element_meta(name: str, kind: str, value: Serializer, key: Serializer | None
         options={"OPERATOR_STATE_DISTRIBUTION_MODE": mode},
         serializers=serializers,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorChange:
+    """What becomes of one operator, or what a new one is made of.
+
+    Attributes
+    ----------
+    bootstraps
+        New state (:mod:`statetool.arrow.bootstrap`); states of an existing operator that have the same names are replaced.
+    without, renames
+        States of an existing operator that go, and new names by old ones.
+    """
+
+    bootstraps: tuple[Any, ...] = ()
+    max_parallelism: int | None = None
+    parallelism: int | None = None
+    without: frozenset[str] = frozenset()
+    renames: Mapping[str, str] = field(default_factory=dict)

@@ -98,7 +98,10 @@ class ElementRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRecipe:
-    """How the records of one subtask become a stream."""
+    """How the records of one subtask become a stream.
+
+    ``carried_whole`` are broadcast states whose only record is all of their bytes.
+    """
 
     operator: str
     header: bytes
@@ -106,6 +109,7 @@ class StreamRecipe:
     max_parallelism: int
     parallelism: int
     inline_bytes: int
+    carried_whole: frozenset[int] = frozenset()
 
     def key_groups(self, subtask: int) -> range:
         """Return the key groups of a subtask."""

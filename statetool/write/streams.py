@@ -281,14 +281,14 @@ def keyed_handle(key_groups: range, offsets: tuple[int, ...], stream: WrittenStr
 class OperatorStreamWriter:
     """Writes one operator state stream from elements that come with each state's together.
 
-    The key of a record is the element (of broadcast state: the key), its value that of broadcast state.
+    The value of a record is the element; its key only gives the order, but for broadcast state.
 
     Parameters
     ----------
     header
         Bytes of the operator header.
     broadcast
-        Ids of the broadcast states.
+        Ids of the broadcast states whose records are entries.
     """
 
     def __init__(self, out: StreamOutput, header: bytes, states: int, broadcast: frozenset[int]) -> None:
@@ -316,10 +316,10 @@ class OperatorStreamWriter:
         if state in self._broadcast:
             self._add_broadcast(state, records)
             return
-        sizes = records.key_end - records.key
+        sizes = records.value_end - records.value
         pos = np.cumsum(sizes) - sizes
         buffer = np.empty(int(sizes.sum()), dtype=np.uint8)
-        copy_ranges(records.key_data, records.key, sizes, buffer, pos)
+        copy_ranges(records.value_data, records.value, sizes, buffer, pos)
         self._offsets[state].append(self._out.size_bytes + pos)
         self._out.write(buffer.data)
 
