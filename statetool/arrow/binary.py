@@ -29,6 +29,7 @@ from statetool.kernels.codes import (
     NESTED_KIND,
     NOT_NULL,
     RANGE,
+    TRUNCATED,
 )
 from statetool.types import (
     BitmapType,
@@ -284,6 +285,30 @@ class BinaryData(Leaves):
         nanos, after = self.load(4, after, end)
         refuse((nanos < 0) | (nanos > 999_999), BAD_NANOS, pos)
         return self.instants(millis, nanos, valid, logical, pos), after
+
+    def bytes_decimal(self, size: int | None, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        if size is None:
+            starts, after = self.framed(pos, end)
+        else:
+            starts, after = pos, pos + size
+            refuse(after > end, TRUNCATED, pos)
+        valid = np.ones(len(pos), dtype=np.uint8)
+        return self.wide_decimals(starts, after - starts, valid, logical, pos), after
+
+    def clock(self, raw: Positions, unit: int, pos: Positions) -> pa.Array:
+        """Return times of day, in nanoseconds."""
+        most = ((1 << 63) - 1) // unit
+        refuse((raw > most) | (raw < -most), RANGE, pos)
+        return pa.array(raw * unit)
+
+    def epoch(self, raw: Positions, unit: str, logical: LogicalType, pos: Positions) -> pa.Array:
+        """Return timestamps of numbers in one unit."""
+        valid = np.ones(len(pos), dtype=np.uint8)
+        if unit == "us":
+            return _from_buffer(arrow_type(logical, self.options), raw, valid)
+        if unit == "ms":
+            return self.instants(raw, None, valid, logical, pos)
+        return self.instants(raw // 1_000_000, raw % 1_000_000, valid, logical, pos)
 
     # ---- leaves that both share ---------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
-from statetool.kernels.codes import BAD_PADDING, NOT_SKIPPABLE, RANGE, SUBCLASS, UNUSED_BITS
+from statetool.kernels.codes import BAD_BRANCH, BAD_PADDING, NOT_SKIPPABLE, RANGE, SUBCLASS, TRUNCATED, UNUSED_BITS
 from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -123,9 +123,22 @@ class _Decoder(BinaryData):
                 return self.sql_decimal(precision, logical, pos, end)
             case ir.SqlTimestamp(precision):
                 return self.sql_timestamp(precision, logical, pos, end)
-            case ir.SqlTime():
-                raw, after = self.load(4, pos, end)
-                return pa.array(raw * 1_000_000), after
+            case ir.Clock(unit):
+                raw, after = self.load(4 if unit == "millis" else 8, pos, end)
+                return self.clock(raw, 1_000_000 if unit == "millis" else 1_000, pos), after
+            case ir.Epoch(unit):
+                raw, after = self.load(8, pos, end)
+                return self.epoch(raw, unit, logical, pos), after
+            case ir.FixedBytes(size):
+                after = pos + size
+                refuse(after > end, TRUNCATED, pos)
+                return self.ranges(pos, after), after
+            case ir.BytesDecimal(size):
+                return self.bytes_decimal(size, logical, pos, end)
+            case ir.Blocks(key, value):
+                return self.blocks(key, value, logical, pos, end)
+            case ir.Union():
+                return self.union(op, logical, pos, end)
             case ir.Framed(value):
                 first, after = self.framed(pos, end)
                 return self.filling(value, logical, first, after), after
@@ -265,11 +278,7 @@ class _Decoder(BinaryData):
         counts, body = np.empty_like(pos), np.empty_like(pos)
         at_least = skip.least_size(first) + (0 if second is None else skip.least_size(second))
         check(skip.read_counts(self.data, pos, end, at_least, counts, body), pos)
-        total = int(counts.sum())
-        if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
-            raise DecodeError(
-                f"{total} elements of lists in one batch, most of which take no bytes", hint="read with smaller batches"
-            ).at(offset=int(pos[0]))
+        total = self.bounded(int(counts.sum()), pos)
         starts, seconds, ends = (np.empty(total, dtype=np.int64) for _ in range(3))
         after = np.empty_like(pos)
         if None not in sizes:
@@ -277,6 +286,54 @@ class _Decoder(BinaryData):
         else:
             check(skip.element_positions(self.data, prog, other, body, end, counts, starts, seconds, ends, after), pos)
         return counts, starts, seconds, ends, after
+
+    def bounded(self, total: int, pos: Positions) -> int:
+        """Return a number of elements that there is memory for."""
+        if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
+            raise DecodeError(
+                f"{total} elements of lists in one batch, most of which take no bytes", hint="read with smaller batches"
+            ).at(offset=int(pos[0]))
+        return total
+
+    # ---- Avro -----------------------------------------------------------------------------------
+
+    def blocks(self, key: ir.Op | None, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        first = value if key is None else key
+        prog = skip.compile_skip(first)
+        other = _NO_PROGRAM if key is None else skip.compile_skip(value)
+        if prog is None or other is None:
+            raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
+        counts, after = np.empty_like(pos), np.empty_like(pos)
+        at_least = skip.least_size(first) + (0 if key is None else skip.least_size(value))
+        check(skip.block_counts(self.data, prog, other, pos, end, at_least, counts, after), pos)
+        total = self.bounded(int(counts.sum()), pos)
+        starts, seconds, ends = (np.empty(total, dtype=np.int64) for _ in range(3))
+        skip.block_positions(self.data, prog, other, pos, end, starts, seconds, ends)
+        if key is None:
+            assert isinstance(logical, ListType)
+            array, _ = self.part("element", value, logical.element, starts, ends, None)
+            return self.list_of(array, counts, logical, pos), after
+        assert isinstance(logical, MapType)
+        keys, _ = self.part("key", key, logical.key, starts, ends, None)
+        values, _ = self.part("value", value, logical.value, seconds, ends, None)
+        return self.map_of(keys, values, counts, logical, pos), after
+
+    def union(self, op: ir.Union, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        index, body = self.load(4, pos, end)
+        refuse((index < 0) | (index >= len(op.branches)), BAD_BRANCH, pos)
+        members = [i for i in range(len(op.branches)) if i != op.null]
+        if not members:
+            return pa.nulls(len(pos)), body
+        if len(members) == 1:
+            return self.part("value", op.branches[members[0]], logical, body, end, index == members[0])
+        parts, after = [], body
+        for field, i in zip(_struct(logical).fields, members, strict=True):
+            array, moved = self.part(field.name, op.branches[i], field.type, body, end, index == i)
+            after = np.where(index == i, moved, after)
+            parts.append(_null_where(array, index != i))
+        there = np.ones(len(pos), dtype=np.bool_) if op.null is None else index != op.null
+        whole = self.assemble(_struct(logical), parts, len(pos))
+        return _null_where(whole, ~there), after
 
     # ---- time to live -------------------------------------------------------------------------
 

@@ -18,8 +18,9 @@ from statetool.arrow.from_plain import coded_error, decimal_error, plain_to_arro
 from statetool.arrow.types import BIG_DECIMAL, BIG_INTEGER, arrow_type
 from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
-from statetool.kernels import decode_fixed, decode_numbers, decode_temporal, decode_text, skip
+from statetool.kernels import decode_fixed, decode_numbers, decode_temporal, decode_text
 from statetool.kernels.codes import BAD_CHOICE, BAD_CONSTANT, LONE_SURROGATE, NANOS, OK
+from statetool.kernels.sizes import FIXED_SIZES, TEMPORAL_KINDS, TEMPORAL_SIZES
 from statetool.serializers.basic import read_big_decimal, read_big_integer
 from statetool.types import BitmapType, LogicalType, TimestampType
 from statetool.types.options import ReadOptions
@@ -106,7 +107,7 @@ class Leaves:
         if kind == "bool":
             flags, after = self.flags(pos, end)
             return pa.array(flags.view(np.bool_)), after
-        raw, after = self.load(skip.FIXED_SIZES[kind], pos, end)
+        raw, after = self.load(FIXED_SIZES[kind], pos, end)
         if kind == "f32":
             return pa.array(raw.astype(np.int32).view(np.float32)), after
         if kind == "f64":
@@ -169,8 +170,8 @@ class Leaves:
 
     def temporal(self, kind: str, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         n = len(pos)
-        number = decode_temporal.TEMPORAL_KINDS.index(kind)
-        size = decode_temporal.TEMPORAL_SIZES[number]
+        number = TEMPORAL_KINDS.index(kind)
+        size = TEMPORAL_SIZES[number]
         out, after = np.empty_like(pos), np.empty_like(pos)
         below, valid = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
         check(

@@ -14,8 +14,6 @@ from statetool.kernels.decode_fixed import read_i4, read_i8
 from statetool.kernels.jit import jit
 
 _MILLIS, _MILLIS_NANOS, _SECONDS_NANOS, _DATE, _TIME, _DATE_TIME = range(6)
-TEMPORAL_KINDS: Final = ("millis", "millis_nanos", "seconds_nanos", "date", "time", "date_time")
-TEMPORAL_SIZES: Final = (8, 12, 12, 6, 7, 13)
 _I64_MIN: Final = -(1 << 63)
 _I32_MIN: Final = -(1 << 31)
 

@@ -222,8 +222,50 @@ class SqlTimestamp(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTime(Op):
-    """i32 millis of day, shown in nanoseconds."""
+class Clock(Op):
+    """A time of day: i32 ``millis`` or i64 ``micros``, shown in nanoseconds (``TIME``, Avro)."""
+
+    kind: Literal["millis", "micros"]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch(Op):
+    """i64 since 1970 in a unit (Avro's timestamps)."""
+
+    unit: Literal["ms", "us", "ns"]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBytes(Op):
+    """Always ``size`` bytes (Avro's ``fixed``)."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BytesDecimal(Op):
+    """Two's complement of ``size`` bytes, or of i32 size where that is ``None`` (Avro's ``decimal``)."""
+
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Op):
+    """Avro's arrays and maps: blocks of varint n and n items, the last of n 0; with ``key``, an item is key and value."""
+
+    key: Op | None
+    value: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Op):
+    """Avro's union: i32 index, value of that branch; branch ``null`` is null.
+
+    One other branch is shown as itself, several as a struct of one nullable field each.
+    """
+
+    branches: tuple[Op, ...]
+    null: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,5 +313,11 @@ def children(op: Op) -> tuple[Op, ...]:
             return (key, value)
         case EitherOf(left, right):
             return (left, right)
+        case Blocks(None, value):
+            return (value,)
+        case Blocks(key, value) if key is not None:
+            return (key, value)
+        case Union(branches):
+            return branches
         case _:
             return ()

@@ -12,71 +12,39 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.kernels import program as ir
-from statetool.kernels.codes import BAD_BIG_NUMBER, BAD_COUNT, BAD_FLAG, BAD_SEPARATOR, OK, SUBCLASS, TRUNCATED
+from statetool.kernels.codes import (
+    BAD_BIG_NUMBER,
+    BAD_BRANCH,
+    BAD_COUNT,
+    BAD_FLAG,
+    BAD_SEPARATOR,
+    OK,
+    SUBCLASS,
+    TRUNCATED,
+)
 from statetool.kernels.decode_fixed import read_i4
-from statetool.kernels.decode_temporal import TEMPORAL_KINDS, TEMPORAL_SIZES
 from statetool.kernels.decode_text import is_ascii, read_varint
 from statetool.kernels.jit import jit
+from statetool.kernels.sizes import FIXED_SIZES, MAX_EMPTY_ELEMENTS, fixed_size, least_size
 
-_FIXED, _TEXT, _BIG_INT, _BIG_DEC, _COUNTED, _STRUCT, _FLAGGED, _REPEATED, _PAIRS, _MASKED, _POJO, _EITHER = range(12)
-FIXED_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "char": 2}
-_MAX_EMPTY_ELEMENTS: Final = 1 << 20
+(
+    _FIXED,
+    _TEXT,
+    _BIG_INT,
+    _BIG_DEC,
+    _COUNTED,
+    _STRUCT,
+    _FLAGGED,
+    _REPEATED,
+    _PAIRS,
+    _MASKED,
+    _POJO,
+    _EITHER,
+    _BLOCKS,
+    _UNION,
+) = range(14)
 
 Program = npt.NDArray[np.int64]
-
-
-def fixed_size(op: ir.Op) -> int | None:
-    """Return the bytes that every value takes, ``None`` where they differ."""
-    match op:
-        case ir.Fixed(kind):
-            return FIXED_SIZES[kind]
-        case ir.Constant(size, _):
-            return size
-        case ir.Temporal(kind):
-            return TEMPORAL_SIZES[TEMPORAL_KINDS.index(kind)]
-        case ir.Choice():
-            return 4
-        case ir.Flipped():
-            return 8
-        case ir.SqlTime():
-            return 4
-        case ir.SqlDecimal(precision) if precision <= ir.COMPACT_DIGITS:
-            return 8
-        case ir.SqlTimestamp(precision):
-            return 8 if precision <= ir.COMPACT_FRACTION else 12
-        case ir.Struct(_, parts):
-            sizes = [fixed_size(p) for p in parts]
-            return None if None in sizes else sum(s for s in sizes if s is not None)
-        case ir.Ttl(value):
-            inner = fixed_size(value)
-            return None if inner is None else 8 + inner
-        case ir.Flagged(value, _, padding):
-            inner = fixed_size(value)
-            return 1 + padding if inner == padding else None
-    return None
-
-
-def least_size(op: ir.Op) -> int:
-    """Return the fewest bytes that a value takes: how many fit into what is left is known before they are looked for."""
-    size = fixed_size(op)
-    if size is not None:
-        return size
-    match op:
-        case ir.BigInt() | ir.BigDec() | ir.Counted() | ir.Repeated() | ir.Pairs():
-            return 4
-        case ir.BinaryData() | ir.Framed() | ir.SqlDecimal():
-            return 4
-        case ir.Struct(_, parts):
-            return sum(map(least_size, parts))
-        case ir.Ttl(value):
-            return 8 + least_size(value)
-        case ir.Flagged(value, _, padding):
-            return 1 + min(padding, least_size(value))
-        case ir.EitherOf(left, right):
-            return 1 + min(least_size(left), least_size(right))
-        case ir.Masked(_, parts, row_kind):
-            return max(1, (len(parts) + 2 * row_kind + 7) // 8)
-    return 1
 
 
 def compile_skip(op: ir.Op) -> Program | None:
@@ -107,7 +75,7 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             words += [_BIG_INT]
         case ir.BigDec():
             words += [_BIG_DEC]
-        case ir.Counted() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal():
+        case ir.Counted() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal() | ir.BytesDecimal():
             words += [_COUNTED]
         case ir.Struct(_, parts):
             _emit_parts(_STRUCT, [len(parts)], parts, words)
@@ -125,6 +93,11 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             _emit_parts(_POJO, [len(parts)], parts, words)
         case ir.EitherOf(left, right):
             _emit_parts(_EITHER, [], (left, right), words)
+        case ir.Blocks():
+            parts = ir.children(op)
+            _emit_parts(_BLOCKS, [len(parts), sum(map(least_size, parts))], parts, words)
+        case ir.Union(branches):
+            _emit_parts(_UNION, [len(branches)], branches, words)
         case _:
             raise _NotSkippableError
     return at
@@ -233,7 +206,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 return p
             if p == before:
                 # Elements of no bytes: the others have none either.
-                return p if n <= _MAX_EMPTY_ELEMENTS else np.int64(_COUNT)
+                return p if n <= MAX_EMPTY_ELEMENTS else np.int64(_COUNT)
         return p
     if op == _MASKED:
         kind = prog[pc + 1]
@@ -267,6 +240,29 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 if p < 0:
                     return p
         return p
+    if op == _UNION:
+        n = _count(data, p, end)
+        if n < 0 or n >= prog[pc + 1]:
+            return np.int64(_CUT if n == _CUT else -BAD_BRANCH)
+        return skip_one(data, prog, prog[pc + 2 + n], p + 4, end)
+    if op == _BLOCKS:
+        at_least = prog[pc + 2]
+        total = np.int64(0)
+        while True:
+            n, p = read_varint(data, p, end)
+            if p < 0:
+                return np.int64(_CUT)
+            total += n
+            if n == 0:
+                return np.int64(p)
+            if n * at_least > end - p or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
+                return np.int64(_COUNT)
+            for _ in range(n):
+                p = skip_one(data, prog, prog[pc + 3], p, end)
+                if p >= 0 and prog[pc + 1] == 2:
+                    p = skip_one(data, prog, prog[pc + 4], p, end)
+                if p < 0:
+                    return p
     if p >= end or data[p] > 1:
         return np.int64(_CUT if p >= end else _FLAG)
     return skip_one(data, prog, prog[pc + 1 if data[p] == 1 else pc + 2], p + 1, end)
@@ -297,7 +293,7 @@ def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-unt
         n = _count(data, pos[i], end[i])
         if n < 0:
             return -n, i
-        if n * at_least > end[i] - pos[i] - 4 or (at_least == 0 and n > _MAX_EMPTY_ELEMENTS):
+        if n * at_least > end[i] - pos[i] - 4 or (at_least == 0 and n > MAX_EMPTY_ELEMENTS):
             return np.int64(BAD_COUNT), i
         counts[i] = n
         after[i] = pos[i] + 4
@@ -344,6 +340,52 @@ def element_positions(data, prog, other, pos, end, counts, out, out_other, out_e
 
 
 @jit
+def block_counts(data, prog, other, pos, end, at_least, counts, after):  # type: ignore[no-untyped-def]
+    """Count the items of Avro's blocks, which take ``at_least`` bytes each; ``prog`` and ``other`` as in :func:`element_positions`."""
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        total = 0
+        while True:
+            n, p = read_varint(data, p, end[i])
+            if p < 0:
+                return np.int64(TRUNCATED), i
+            total += n
+            if n == 0:
+                break
+            if n * at_least > end[i] - p or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
+                return np.int64(BAD_COUNT), i
+            for _ in range(n):
+                p = skip_one(data, prog, np.int64(0), p, end[i])
+                if p >= 0 and other.shape[0] > 0:
+                    p = skip_one(data, other, np.int64(0), p, end[i])
+                if p < 0:
+                    return -p, i
+        counts[i] = total
+        after[i] = p
+    return np.int64(OK), 0
+
+
+@jit
+def block_positions(data, prog, other, pos, end, out, out_other, out_end):  # type: ignore[no-untyped-def]
+    """Find the items of blocks that ``block_counts`` has accepted."""
+    o = 0
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        while True:
+            n, p = read_varint(data, p, end[i])
+            if n == 0:
+                break
+            for _ in range(n):
+                out[o] = p
+                out_end[o] = end[i]
+                p = skip_one(data, prog, np.int64(0), p, end[i])
+                if other.shape[0] > 0:
+                    out_other[o] = p
+                    p = skip_one(data, other, np.int64(0), p, end[i])
+                o += 1
+
+
+@jit
 def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
     """Count the elements of lists whose elements are joined by a comma (canonical and RocksDB list state)."""
     for i in range(pos.shape[0]):
@@ -387,7 +429,10 @@ def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignor
 
 
 __all__ = [
+    "FIXED_SIZES",
     "Program",
+    "block_counts",
+    "block_positions",
     "compile_skip",
     "element_positions",
     "fixed_size",

@@ -159,7 +159,7 @@ def find_instants(data, base, limit, slot, valid, millis, nanos):  # type: ignor
 
 @jit
 def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # type: ignore[no-untyped-def]
-    """Read big-endian two's complement of 1 to 16 bytes into ``words`` int64[n, 2], low word first.
+    """Read big-endian two's complement into ``words`` int64[n, 2], low word first.
 
     Magnitudes must be below the limit (``limit_high`` int64, ``limit_low`` uint64).
     """
@@ -170,13 +170,20 @@ def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # 
         if not valid[i]:
             continue
         n = sizes[i]
-        if n < 1 or n > 16:
+        if n < 1:
             return BAD_DECIMAL, i
         p = starts[i]
         negative = data[np.uint64(p)] >= 0x80
         low = ones if negative else np.uint64(0)
         high = low
-        for k in range(p, p + n):
+        # All before the last 16 bytes must only repeat the sign.
+        fill = np.uint8(0xFF) if negative else np.uint8(0)
+        for k in range(p, p + n - 16):
+            if data[np.uint64(k)] != fill:
+                return BAD_DECIMAL, i
+        if n > 16 and (data[np.uint64(p + n - 16)] >= 0x80) != negative:
+            return BAD_DECIMAL, i
+        for k in range(max(p, p + n - 16), p + n):
             high = high << np.uint64(8) | low >> np.uint64(56)
             low = low << np.uint64(8) | np.uint64(data[np.uint64(k)])
         words[i, 0] = np.int64(low)

@@ -1,8 +1,8 @@
 """Avro state: Flink's own encoding (``DataOutputEncoder``), not Avro binary.
 
-Snapshot version 3: string runtime class, string schema; version 2: the same as utf; version 1: utf schema.
-Big-endian int and long, i32 lengths, i32 union and enum indexes; arrays and maps as varint-counted blocks ended by 0.
-Values are walked with the schema of the snapshot; see the layout table of section 7 of the serializer reference.
+Snapshot version 3: string runtime class, string schema; version 2: the same as utf; version 1: utf schema. Values are those
+of the schema of the snapshot (:mod:`statetool.serializers.avro_values` has the layout). Follows ``AvroSerializer`` and
+``AvroSerializerSnapshot``, Flink 1.8 to 2.3.
 """
 
 from __future__ import annotations
@@ -10,36 +10,30 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from statetool.errors import EncodeError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord
+from statetool.serializers import avro_values as av
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
 from statetool.serializers.snapshot import Reader
-from statetool.types import Field, ListType, LogicalType, MapType, Scalar, StructType
-
-_PRIMITIVES: Final = {
-    "null": Scalar("null"),
-    "boolean": Scalar("bool"),
-    "int": Scalar("int32"),
-    "long": Scalar("int64"),
-    "float": Scalar("float32"),
-    "double": Scalar("float64"),
-    "bytes": Scalar("binary"),
-    "string": Scalar("string"),
-}
+from statetool.types import LogicalType
 
 
 class AvroSerializer(Serializer):
-    """Avro values by the writer's schema."""
+    """Avro values by the writer's schema.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        ``schema_json`` is not an Avro schema.
+    """
 
     def __init__(self, name: str, version: int, runtime_class: str | None, schema_json: str) -> None:
         super().__init__(name, version)
         self.runtime_class = runtime_class
         self.schema_json = schema_json
-        self.named: dict[str, Any] = {}
-        self.schema = json.loads(schema_json)
-        _collect(self.schema, "", self.named)
+        self.root = parse_schema(json.loads(schema_json))
 
     @property
     def type_name(self) -> str:
@@ -47,183 +41,16 @@ class AvroSerializer(Serializer):
 
     @property
     def logical(self) -> LogicalType:
-        return self._logical(self.schema, ())
-
-    def _resolve(self, schema: Any) -> Any:
-        if isinstance(schema, str) and schema not in _PRIMITIVES:
-            return self.named[schema]
-        return schema
-
-    def _logical(self, schema: Any, seen: tuple[str, ...]) -> LogicalType:
-        schema = self._resolve(schema)
-        if isinstance(schema, list):
-            return self._union(schema, seen)
-        kind = schema if isinstance(schema, str) else schema["type"]
-        if isinstance(kind, (dict, list)):
-            return self._logical(kind, seen)
-        if kind in _PRIMITIVES:
-            return _PRIMITIVES[kind]
-        match kind:
-            case "record" | "error":
-                name = schema["name"]
-                if name in seen:
-                    raise UnsupportedError(f"Avro record {name} contains itself, which no Spark type can show")
-                seen = (*seen, name)
-                return StructType(tuple(Field(f["name"], self._logical(f["type"], seen)) for f in schema["fields"]))
-            case "enum":
-                return Scalar("string")
-            case "fixed":
-                return Scalar("binary")
-            case "array":
-                return ListType(self._logical(schema["items"], seen))
-            case "map":
-                return MapType(Scalar("string"), self._logical(schema["values"], seen))
-        raise UnsupportedError(f"Avro type {kind!r} is not known")
-
-    def _union(self, branches: list[Any], seen: tuple[str, ...]) -> LogicalType:
-        others = [b for b in branches if b != "null"]
-        if not others:
-            return Scalar("null")
-        if len(others) == 1:
-            return self._logical(others[0], seen)
-        return StructType(tuple(Field(f"member{i}", self._logical(b, seen)) for i, b in enumerate(others)))
+        return self.root.logical
 
     def decode(self, c: Cursor) -> Any:
-        return self._decode(c, self.schema, 0)
-
-    def _decode(self, c: Cursor, schema: Any, depth: int) -> Any:
-        if depth > 64:
-            raise c.fail("Avro value nested deeper than 64")
-        schema = self._resolve(schema)
-        if isinstance(schema, list):
-            return self._decode_union(c, schema, depth)
-        kind = schema if isinstance(schema, str) else schema["type"]
-        if isinstance(kind, (dict, list)):
-            return self._decode(c, kind, depth)
-        match kind:
-            case "null":
-                return None
-            case "boolean":
-                return c.bool()
-            case "int":
-                return c.i4()
-            case "long":
-                return c.i8()
-            case "float":
-                return c.f4()
-            case "double":
-                return c.f8()
-            case "bytes":
-                return c.bytes4()
-            case "string":
-                start = c.pos + 4
-                raw = c.bytes4("string")
-                try:
-                    return raw.decode("utf-8")
-                except UnicodeDecodeError as e:
-                    raise c.fail(f"not UTF-8: {e.reason}", pos=start + e.start) from e
-            case "fixed":
-                return c.take(schema["size"], "fixed")
-            case "enum":
-                index = c.i4()
-                if not 0 <= index < len(schema["symbols"]):
-                    raise c.fail(f"{index} is not one of the symbols of {schema['name']}", pos=c.pos - 4)
-                return schema["symbols"][index]
-            case "array":
-                return [self._decode(c, schema["items"], depth + 1) for _ in self._blocks(c)]
-            case "map":
-                return [
-                    (self._decode(c, "string", depth + 1), self._decode(c, schema["values"], depth + 1))
-                    for _ in self._blocks(c)
-                ]
-            case "record" | "error":
-                return tuple(self._decode(c, f["type"], depth + 1) for f in schema["fields"])
-        raise UnsupportedError(f"Avro type {kind!r} is not known")
-
-    def _blocks(self, c: Cursor) -> Any:
-        while (n := c.varint()) > 0:
-            if n > c.left:
-                raise c.fail(f"a block of {n} items in {c.left} bytes")
-            yield from range(n)
-
-    def _decode_union(self, c: Cursor, branches: list[Any], depth: int) -> Any:
-        index = c.i4()
-        if not 0 <= index < len(branches):
-            raise c.fail(f"branch {index} of a union of {len(branches)}", pos=c.pos - 4)
-        value = self._decode(c, branches[index], depth + 1)
-        others = [i for i, b in enumerate(branches) if b != "null"]
-        if branches[index] == "null" or len(others) == 1:
-            return value
-        return tuple(value if i == index else None for i in others)
+        return self.root.decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        self._encode(out, self.schema, value)
+        self.root.encode(out, value)
 
-    def _encode(self, out: Output, schema: Any, value: Any) -> None:
-        schema = self._resolve(schema)
-        if isinstance(schema, list):
-            self._encode_union(out, schema, value)
-            return
-        kind = schema if isinstance(schema, str) else schema["type"]
-        if isinstance(kind, (dict, list)):
-            self._encode(out, kind, value)
-            return
-        if value is None and kind != "null":
-            raise EncodeError(f"null in an Avro {kind}")
-        match kind:
-            case "null":
-                if value is not None:
-                    raise EncodeError(f"{value!r} in an Avro null")
-            case "boolean":
-                out.bool(value)
-            case "int":
-                out.i4(value)
-            case "long":
-                out.i8(value)
-            case "float":
-                out.f4(value)
-            case "double":
-                out.f8(value)
-            case "bytes":
-                out.bytes4(value)
-            case "string":
-                out.bytes4(value.encode("utf-8"))
-            case "fixed":
-                out += value
-            case "enum":
-                if value not in schema["symbols"]:
-                    raise EncodeError(f"{value!r} is not a symbol of {schema['name']}")
-                out.i4(schema["symbols"].index(value))
-            case "array" | "map":
-                if value:
-                    out.varint(len(value))
-                for item in value:
-                    if kind == "array":
-                        self._encode(out, schema["items"], item)
-                    else:
-                        self._encode(out, "string", item[0])
-                        self._encode(out, schema["values"], item[1])
-                out.varint(0)
-            case _:
-                for f, v in zip(schema["fields"], value, strict=True):
-                    self._encode(out, f["type"], v)
-
-    def _encode_union(self, out: Output, branches: list[Any], value: Any) -> None:
-        others = [i for i, b in enumerate(branches) if b != "null"]
-        if value is None:
-            if "null" not in branches:
-                raise EncodeError("null in an Avro union without null")
-            out.i4(branches.index("null"))
-            return
-        if len(others) == 1:
-            index = others[0]
-        else:
-            found = [i for i, v in zip(others, value, strict=True) if v is not None]
-            if len(found) != 1:
-                raise EncodeError(f"exactly one member of an Avro union must be there, found {len(found)}")
-            index, value = found[0], value[others.index(found[0])]
-        out.i4(index)
-        self._encode(out, branches[index], value)
+    def program(self) -> Op:
+        return PerRecord(self.decode) if self.root.op is None else self.root.op
 
     def write_payload(self, out: Output) -> None:
         if self.snapshot_version >= 3:
@@ -235,61 +62,92 @@ class AvroSerializer(Serializer):
             out.utf(self.schema_json)
 
 
-def _collect(schema: Any, namespace: str, named: dict[str, Any]) -> None:
-    """Index named types by their plain and full names, in which later parts of the schema refer to them."""
-    if isinstance(schema, list):
-        for branch in schema:
-            _collect(branch, namespace, named)
-    elif isinstance(schema, dict):
-        if "name" in schema and schema.get("type") in ("record", "error", "enum", "fixed"):
-            namespace = schema.get("namespace", namespace)
-            full = schema["name"] if "." in schema["name"] or not namespace else f"{namespace}.{schema['name']}"
-            named[full] = schema
-            named.setdefault(schema["name"], schema)
-        for part in (schema.get("type"), schema.get("items"), schema.get("values")):
-            if isinstance(part, (dict, list)):
-                _collect(part, namespace, named)
-        for f in schema.get("fields", ()):
-            _collect(f["type"], namespace, named)
+def parse_schema(schema: Any) -> av.AvroType:
+    """Return the type of a schema (as ``json.loads`` gives it).
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        Not an Avro schema.
+    """
+    found = _Parser().parse(schema, "", 0)
+    if found.parts > av.MAX_PARTS:
+        raise ValueError(f"more than {av.MAX_PARTS} parts")
+    return found
 
 
-def _check(schema: Any, named: dict[str, Any], seen: set[int]) -> None:
-    """Go through a schema as decoding will, so that it fails when the snapshot is read and not at some value."""
-    if isinstance(schema, str):
-        if schema in _PRIMITIVES:
-            return
-        schema = named[schema]
-    if id(schema) in seen:
-        return
-    seen.add(id(schema))
-    if isinstance(schema, list):
-        for branch in schema:
-            _check(branch, named, seen)
-        return
-    kind = schema["type"]
-    if isinstance(kind, (dict, list)):
-        _check(kind, named, seen)
-        return
-    match kind:
-        case "record" | "error":
-            if not isinstance(schema["name"], str):
-                raise TypeError("a record without a name")
-            for f in schema["fields"]:
-                if not isinstance(f["name"], str):
-                    raise TypeError(f"{f['name']!r} is not the name of a field")
-                _check(f["type"], named, seen)
-        case "array":
-            _check(schema["items"], named, seen)
-        case "map":
-            _check(schema["values"], named, seen)
-        case "fixed":
-            if not isinstance(schema["size"], int):
-                raise TypeError(f"{schema['size']!r} is not the size of a fixed type")
-        case "enum":
-            if not all(isinstance(symbol, str) for symbol in schema["symbols"]):
+class _Parser:
+    """Parses one schema; named types are known by their full names from where they begin."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, av.AvroType] = {}
+        self.open: set[str] = set()
+
+    def parse(self, schema: Any, namespace: str, depth: int) -> av.AvroType:
+        if depth > av.MAX_DEPTH:
+            raise ValueError(f"types nested deeper than {av.MAX_DEPTH}")
+        if isinstance(schema, str):
+            return av.PRIMITIVES[schema] if schema in av.PRIMITIVES else self.reference(schema, namespace)
+        if isinstance(schema, list):
+            return av.UnionType([self.parse(branch, namespace, depth + 1) for branch in schema])
+        if not isinstance(schema, dict):
+            raise TypeError(f"{schema!r} is not a type")
+        kind = schema["type"]
+        if isinstance(kind, dict | list):
+            return self.parse(kind, namespace, depth + 1)
+        match kind:
+            case "array":
+                return av.ArrayType(self.parse(schema["items"], namespace, depth + 1))
+            case "map":
+                return av.MapOf(self.parse(schema["values"], namespace, depth + 1))
+            case "record" | "error" | "enum" | "fixed":
+                return self.define(schema, kind, namespace, depth)
+        return self.primitive(schema, kind) or self.parse(kind, namespace, depth + 1)
+
+    def primitive(self, schema: dict[str, Any], kind: str) -> av.AvroType | None:
+        """Return the logical type of a primitive, ``None`` where it has none that is known."""
+        logical = schema.get("logicalType")
+        if kind == "bytes" and logical == "decimal":
+            return av.decimal_value(schema, None)
+        return av.logical_leaf(kind, logical)
+
+    def reference(self, name: str, namespace: str) -> av.AvroType:
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        key = full if full in self.named else name
+        found = self.named[key]
+        if key in self.open:
+            assert isinstance(found, av.RecordType)
+            return av.Recursion(found)
+        return found
+
+    def define(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> av.AvroType:
+        """Return a named type; a record refers to itself by way of its exact bytes."""
+        name = schema["name"]
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is not a name")
+        namespace = name.rpartition(".")[0] if "." in name else schema.get("namespace", namespace) or ""
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if kind == "enum":
+            symbols = schema["symbols"]
+            if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
                 raise TypeError("a symbol that is not a string")
-        case _ if kind not in _PRIMITIVES:
-            raise ValueError(f"{kind!r} is not an Avro type")
+            self.named[full] = av.EnumType(name, tuple(symbols))
+        elif kind == "fixed":
+            size = schema["size"]
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise TypeError(f"{size!r} is not the size of a fixed type")
+            decimal = av.decimal_value(schema, size) if schema.get("logicalType") == "decimal" else None
+            self.named[full] = decimal or av.FixedType(name, size)
+        else:
+            record = av.RecordType(name)
+            self.named[full] = record
+            self.open.add(full)
+            names = [f["name"] for f in schema["fields"]]
+            if not all(isinstance(n, str) for n in names):
+                raise TypeError("a field whose name is not a string")
+            record.complete(names, [self.parse(f["type"], namespace, depth + 1) for f in schema["fields"]])
+            self.open.discard(full)
+        return self.named[full]
 
 
 def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
@@ -304,9 +162,7 @@ def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
     else:
         raise c.fail(f"version {version} of {name} is not 1, 2 or 3", pos=start - 4)
     try:
-        serializer = AvroSerializer(name, version, runtime_class, schema or "")
-        _check(serializer.schema, serializer.named, set())
-        return serializer
+        return AvroSerializer(name, version, runtime_class, schema or "")
     except RecursionError as e:
         raise c.fail("the Avro schema is nested too deeply", pos=start) from e
     except (ValueError, KeyError, TypeError, AttributeError) as e:

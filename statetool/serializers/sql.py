@@ -37,7 +37,6 @@ from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, w
 from statetool.types import BitmapType, DecimalType, Field, ListType, LogicalType, Scalar, StructType, TimestampType
 
 _I64_SIGN: Final = -(1 << 63)
-_DECIMAL_BYTES: Final = 16
 _MAX_PRECISION: Final = 38
 _MAX_FRACTION: Final = 9
 
@@ -59,10 +58,10 @@ class DecimalDataSerializer(Serializer):
         if self.precision <= COMPACT_DIGITS:
             unscaled = c.i8()
         else:
-            size = c.i4()
-            if not 0 < size <= _DECIMAL_BYTES:
-                raise c.fail(f"a decimal of {size} bytes", pos=start)
-            unscaled = int.from_bytes(c.take(size, "decimal"), "big", signed=True)
+            raw = c.bytes4("decimal")
+            if not raw:
+                raise c.fail("a decimal of no bytes", pos=start)
+            unscaled = int.from_bytes(raw, "big", signed=True)
         if abs(unscaled) >= 10**self.precision:
             raise c.fail(f"a decimal of more than {self.precision} digits", pos=start)
         return to_decimal(unscaled, self.scale)

@@ -13,7 +13,7 @@ from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.io.output import Output
-from statetool.kernels.program import Op, SqlTime
+from statetool.kernels.program import Clock, Op
 from statetool.serializers.base import Serializer
 from statetool.serializers.binary_format import whole_millis
 from statetool.serializers.collections import WrapperSerializer
@@ -108,7 +108,7 @@ class TimeSerializer(TypedSerializer):
         out.i4(whole_millis(value))
 
     def program(self) -> Op:
-        return SqlTime()
+        return Clock("millis")
 
 
 def typed(part: Serializer, sql: SqlType) -> Serializer:
