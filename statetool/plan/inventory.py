@@ -13,7 +13,7 @@ from typing import Literal
 
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError
 from statetool.formats.keyed.change_sets import ChangeSet, writes_alike
-from statetool.formats.keyed.databases import DatabaseFiles
+from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata

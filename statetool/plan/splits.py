@@ -11,7 +11,7 @@ from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.change_sets import ChangeSet
-from statetool.formats.keyed.databases import DatabaseFiles
+from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import write_keyed_header
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import ChangelogPart, KeyedPart, NativePart, OperatorInventory, key_group_sizes

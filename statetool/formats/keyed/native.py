@@ -22,10 +22,11 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.databases import DatabaseFiles
+from statetool.formats.keyed.database import open_database
+from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.rocksdb import Slice, open_database
+from statetool.formats.keyed.slices import Slice
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 

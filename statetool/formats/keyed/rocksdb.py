@@ -1,8 +1,7 @@
-"""RocksDB databases opened read-only on local disk, with ``rocksdict``.
+"""RocksDB databases opened read-only on local disk, with ``rocksdict``: those that our own reader does not take.
 
 The files of a snapshot are put into a folder under the names that the snapshot gives them: local ones as links, others as copies. Once the
-database is open the folder is removed; the open files stay readable. Few databases stay open in a process, so that the splits of one
-handle share one.
+database is open the folder is removed; the open files stay readable.
 
 Flink's merge operator joins the operands of lists by a comma (``StringAppendTESTOperator``), on every column family. The snapshot's
 OPTIONS file names it too, but also directories and limits of the machine that wrote it, so a file of our own is read instead.
@@ -15,25 +14,19 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-import threading
-from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError
-from statetool.formats.keyed.databases import DatabaseFiles
-from statetool.formats.keyed.entries import Int64s
+from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.slices import Slice
 from statetool.formats.stream import Stream
 from statetool.io import files as io_files
 
-_MOST_OPEN: Final = 4
 _COPY_BYTES: Final = 8 << 20
 # More files than this stay in their folder and are opened as they are needed.
 _MOST_DESCRIPTORS: Final = 256
@@ -53,45 +46,8 @@ _OPTIONS: Final = """[Version]
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """Adjacent entries of one column family, in order; int64[n] positions in ``data``.
-
-    Keys (with their key groups) and values lie back to back: a value starts where its key ends, the next key where it ends.
-    ``final``: no more entries follow.
-    """
-
-    data: npt.NDArray[np.uint8]
-    key: Int64s
-    key_end: Int64s
-    value_end: Int64s
-    final: bool = False
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def part(self, start: int, stop: int) -> Slice:
-        """Return the entries from ``start`` to before ``stop``."""
-        base, end = self.key[start], self.value_end[stop - 1]
-        some = slice(start, stop)
-        return Slice(
-            data=self.data[base:end],
-            key=self.key[some] - base,
-            key_end=self.key_end[some] - base,
-            value_end=self.value_end[some] - base,
-        )
-
-    def key_at(self, index: int) -> bytes:
-        """Return the key of one entry."""
-        return bytes(self.data[self.key[index] : self.key_end[index]])
-
-    def position_of(self, key: bytes) -> int:
-        """Return how many entries have keys before ``key``."""
-        return bisect_left(range(len(self)), key, key=self.key_at)
-
-
-class Database:
-    """An open database."""
+class RocksDatabase:
+    """A database that RocksDB has opened."""
 
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
@@ -125,21 +81,6 @@ class Database:
 
     def _errors(self) -> _RocksErrors:
         return _RocksErrors(self.name, self._places)
-
-    def check_states(self, states: Iterable[str]) -> None:
-        """Raise unless there is a column family for each state, and none besides.
-
-        Raises
-        ------
-        FormatError
-            With their names.
-        """
-        found, wanted = set(self.column_families) - {_DEFAULT}, set(states)
-        if found != wanted:
-            raise FormatError(
-                f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
-                f"{_listed(wanted - found)}"
-            ).at(file=self.name)
 
     def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
         """Yield the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
@@ -203,10 +144,6 @@ def _slice(flat: list[bytes], *, final: bool) -> Slice:
     return Slice(data=data, key=key, key_end=key_end, value_end=value_end, final=final)
 
 
-def _listed(names: set[str]) -> str:
-    return ", ".join(map(repr, sorted(names))) or "none"
-
-
 def _rocksdict() -> Any:
     try:
         import rocksdict
@@ -246,13 +183,11 @@ def fetch(files: DatabaseFiles, folder: Path) -> None:
     Raises
     ------
     FormatError
-        A name that is not a file name, or a file of another size than the metadata says.
+        A file is shorter than the metadata says.
     SnapshotNotFoundError
         A file is missing.
     """
     for name, stream in files.files:
-        if Path(name).name != name or name in (".", "..") or (folder / name).is_symlink() or (folder / name).exists():
-            raise FormatError(f"{name!r} is not the name of one file of a database").at(file=files.name)
         if name.startswith("OPTIONS-"):
             continue
         if stream.inline is not None:
@@ -293,44 +228,3 @@ def _copy(stream: Stream, target: Path) -> None:
     with stream.open() as source, target.open("wb") as out:
         for at in range(0, stream.size_bytes, _COPY_BYTES):
             out.write(source.read_at(at, min(_COPY_BYTES, stream.size_bytes - at)))
-
-
-# ---- databases that stay open -------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _OpenDatabases:
-    """The databases that were used last, by their files."""
-
-    found: OrderedDict[object, Database] = field(default_factory=OrderedDict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-_OPEN: Final = _OpenDatabases()
-
-
-def open_database(files: DatabaseFiles) -> Database:
-    """Open a database, or return it where it is still open in this process.
-
-    Raises
-    ------
-    FormatError, SnapshotNotFoundError, MissingDependencyError
-    """
-    identity = (files, tuple(_stamp(s) for _, s in files.files))
-    with _OPEN.lock:
-        database = _OPEN.found.pop(identity, None) or Database(files)
-        _OPEN.found[identity] = database
-        if len(_OPEN.found) > _MOST_OPEN:
-            _OPEN.found.popitem(last=False)
-        return database
-
-
-def _stamp(stream: Stream) -> tuple[int, int] | None:
-    """Return what changes when a local file is replaced."""
-    if stream.inline is not None or not io_files.is_local(stream.file):
-        return None
-    try:
-        found = os.stat(io_files.local_path(stream.file))
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino

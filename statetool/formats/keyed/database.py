@@ -1,0 +1,130 @@
+"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something out of the ordinary.
+
+Few stay open in a process, so that the splits of one handle share one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from statetool.errors import FormatError
+from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.keyed.rocksdb import RocksDatabase
+from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.tables import Tables
+from statetool.formats.stream import Stream
+from statetool.io import files as io_files
+
+_MOST_OPEN: Final = 4
+_DEFAULT: Final = "default"
+
+
+class Database:
+    """An open database."""
+
+    def __init__(self, files: DatabaseFiles) -> None:
+        self.name = files.name
+        self._files = files
+        self._tables: Tables | None = None
+        self._rocks: RocksDatabase | None = None
+        self._lock = threading.Lock()
+        _check_names(files)
+        try:
+            self._tables = Tables(files)
+        except UnusualError:
+            self._by_rocksdb()
+
+    def _by_rocksdb(self) -> RocksDatabase:
+        with self._lock:
+            if self._rocks is None:
+                self._rocks = RocksDatabase(self._files)
+            return self._rocks
+
+    def check_states(self, states: Iterable[str]) -> None:
+        """Raise unless there is a column family for each state, and none besides.
+
+        Raises
+        ------
+        FormatError
+            With their names.
+        """
+        families = self._by_rocksdb().column_families if self._tables is None else self._tables.families
+        found, wanted = set(families) - {_DEFAULT}, set(states)
+        if found != wanted:
+            raise FormatError(
+                f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
+                f"{_listed(wanted - found)}"
+            ).at(file=self.name)
+
+    def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+        """Return the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+
+        Raises
+        ------
+        FormatError
+            Damaged files.
+        """
+        if self._tables is not None:
+            try:
+                tables = self._tables.open_range(column_family, low, high)
+            except UnusualError:
+                pass
+            else:
+                return self._tables.slices(tables, low, high, limit)
+        return self._by_rocksdb().slices(column_family, low, high, limit)
+
+
+def _check_names(files: DatabaseFiles) -> None:
+    seen: set[str] = set()
+    for name, _ in files.files:
+        if name in seen or not name or "/" in name or "\\" in name or name in (".", ".."):
+            raise FormatError(f"{name!r} is not the name of one file of a database").at(file=files.name)
+        seen.add(name)
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "none"
+
+
+@dataclass(slots=True)
+class _OpenDatabases:
+    """The databases that were used last, by their files."""
+
+    found: OrderedDict[object, Database] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_OPEN: Final = _OpenDatabases()
+
+
+def open_database(files: DatabaseFiles) -> Database:
+    """Open a database, or return it where it is still open in this process.
+
+    Raises
+    ------
+    FormatError, SnapshotNotFoundError, MissingDependencyError
+    """
+    identity = (files, tuple(_stamp(s) for _, s in files.files))
+    with _OPEN.lock:
+        database = _OPEN.found.pop(identity, None) or Database(files)
+        _OPEN.found[identity] = database
+        if len(_OPEN.found) > _MOST_OPEN:
+            _OPEN.found.popitem(last=False)
+        return database
+
+
+def _stamp(stream: Stream) -> tuple[int, int] | None:
+    """Return what changes when a local file is replaced."""
+    if stream.inline is not None or not io_files.is_local(stream.file):
+        return None
+    try:
+        found = os.stat(io_files.local_path(stream.file))
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino

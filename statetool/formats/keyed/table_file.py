@@ -1,0 +1,347 @@
+"""RocksDB's block-based table files (``.sst``), format versions 0 to 5, by our own kernels.
+
+Blocks with a trailer each (u8 compression, u32 checksum), and a footer of 53 bytes: u8 kind of checksum, varint offset and size of
+the metaindex block and of the index block, padding, u32 format version, u64 magic number, little-endian. (Version 0, of Flink 1.13, has
+48 bytes with another magic number, and lacks kind of checksum and version.) The metaindex names the properties and what else there is; the
+index gives for each data block a key not before its last one.
+
+What only RocksDB itself should read (range deletions, compression dictionaries, ingested files, newer formats) is
+:class:`~statetool.formats.keyed.manifest.UnusualError`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.keyed.entries import Int64s
+from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.stream import OpenStream, Stream
+from statetool.io.cursor import Cursor
+from statetool.kernels.blocks import (
+    BAD_SHARED,
+    BLOCK_MESSAGES,
+    TRAILER_BYTES,
+    decode_blocks,
+    decode_index,
+    first_not_before,
+    measure_blocks,
+    read_varint,
+)
+from statetool.kernels.checksums import CRC32C, XXH3, first_bad_block
+from statetool.kernels.codes import OK
+
+Bytes = npt.NDArray[np.uint8]
+
+_FOOTER: Final = 53
+_MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
+_OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
+_NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
+# No compression makes more of a byte; a claim of more is damage.
+_MOST: Final = {_SNAPPY: 22, _ZLIB: 1040, _BZIP2: 50_000, _LZ4: 256, _LZ4HC: 256, _ZSTD: 100_000}
+# Other kinds had another way to say their size.
+_OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
+_BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
+_UNUSUAL_BLOCKS: Final = {b"rocksdb.range_del", b"rocksdb.compression_dict"}
+_UNUSUAL_PROPERTIES: Final = {b"rocksdb.external_sst_file.version", b"rocksdb.external_sst_file.global_seqno"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """Data blocks of a file: a key not before the last of each, and where they are (without trailers)."""
+
+    keys: Bytes
+    key: Int64s
+    key_end: Int64s
+    offset: Int64s
+    size: Int64s
+
+    def first_not_before(self, wanted: bytes, *, behind: bool = False) -> int:
+        """Return the first block that may hold ``wanted`` or later keys (with ``behind``: only later ones)."""
+        raw = np.frombuffer(wanted, dtype=np.uint8)
+        return int(first_not_before(self.keys, self.key, self.key_end, raw, int(behind)))
+
+    def last_key(self, index: int) -> bytes:
+        """Return the key of a block."""
+        return bytes(self.keys[self.key[index] : self.key_end[index]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Entries of one file in order: whole keys in ``keys``, values in ``data``; ``tag`` is sequence number * 256 + kind."""
+
+    keys: Bytes
+    key: Int64s
+    key_end: Int64s
+    tag: npt.NDArray[np.uint64]
+    data: Bytes
+    value: Int64s
+    value_end: Int64s
+
+    def between(self, low: bytes, high: bytes, *, behind_low: bool, with_high: bool) -> Run:
+        """Return the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it)."""
+        some = slice(
+            first_not_before(self.keys, self.key, self.key_end, np.frombuffer(low, dtype=np.uint8), int(behind_low)),
+            first_not_before(self.keys, self.key, self.key_end, np.frombuffer(high, dtype=np.uint8), int(with_high)),
+        )
+        return Run(
+            keys=self.keys, key=self.key[some], key_end=self.key_end[some], tag=self.tag[some], data=self.data,
+            value=self.value[some], value_end=self.value_end[some],
+        )  # fmt: skip
+
+
+class Table:
+    """One table file: footer, properties and index are read when it is made.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file and offset.
+    UnusualError
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        with stream.open() as f:
+            try:
+                self.checksum, metaindex, index = self._footer(f)
+                properties = self._properties(f, metaindex)
+                self.blocks = self._read_index(f, index, properties)
+            except FormatError as error:
+                raise error.at(file=stream.file) from None
+        raw = properties.get(b"rocksdb.raw.key.size", 0) + properties.get(b"rocksdb.raw.value.size", 0)
+        #: Bytes of keys and values for each byte of data blocks.
+        self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
+
+    def _footer(self, f: OpenStream) -> tuple[int, tuple[int, int], tuple[int, int]]:
+        size = self.stream.size_bytes
+        if size < _FOOTER:
+            raise FormatError(f"a table file of {size} bytes").at(offset=self.stream.start)
+        raw = bytes(f.read_at(size - _FOOTER, _FOOTER))
+        if raw[-8:] == _OLD_MAGIC:
+            raw = bytes([CRC32C]) + raw[5:45] + bytes(4) + _MAGIC
+        version = int.from_bytes(raw[41:45], "little")
+        if raw[45:] != _MAGIC or version > 5:
+            raise UnusualError(f"a table file of another kind or version: {raw[41:].hex()}")
+        if raw[0] not in (CRC32C, XXH3):
+            raise UnusualError(f"checksums of kind {raw[0]}")
+        c = Cursor(raw, 1, 41, base=self.stream.start + size - _FOOTER)
+        metaindex = _number(c), _number(c)
+        self.version = version
+        return raw[0], metaindex, (_number(c), _number(c))
+
+    def _block(self, f: OpenStream, offset: int, size: int) -> Bytes:
+        plain, starts, ends = self._plain(f, np.array([offset]), np.array([size]))
+        return frozen(plain[starts[0] : ends[0]])
+
+    def _properties(self, f: OpenStream, metaindex: tuple[int, int]) -> dict[bytes, int]:
+        """Return the properties that are numbers."""
+        blocks = {}
+        for name, value in _entries(self._block(f, *metaindex)):
+            blocks[name] = value
+        if unusual := blocks.keys() & _UNUSUAL_BLOCKS:
+            raise UnusualError(f"blocks {unusual}")
+        handle = blocks.get(b"rocksdb.properties")
+        if handle is None:
+            raise UnusualError("a table file without properties")
+        c = Cursor(handle)
+        found = {}
+        for name, value in _entries(self._block(f, _number(c), _number(c))):
+            if name in _UNUSUAL_PROPERTIES:
+                raise UnusualError(f"an ingested file: {name.decode()}")
+            if name == b"rocksdb.compression" and self.version < 2 and value not in _OLD_COMPRESSIONS:
+                raise UnusualError(f"compression {value.decode()} of an old version")
+            if name == b"rocksdb.block.based.table.index.type":
+                found[name] = int.from_bytes(value, "little")
+            elif 0 < len(value) <= 10 and value[-1] < 0x80 and all(b >= 0x80 for b in value[:-1]):
+                found[name] = _number(Cursor(value))
+        if found.get(b"rocksdb.num.range-deletions", 0):
+            raise UnusualError("range deletions")
+        return found
+
+    def _read_index(self, f: OpenStream, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
+        kind = properties.get(b"rocksdb.block.based.table.index.type", _BINARY_SEARCH)
+        tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
+        delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
+        if kind not in (_BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL):
+            raise UnusualError(f"an index of type {kind}")
+        found = self._index_block(f, *index, tagged=tagged, delta=delta)
+        if kind == _TWO_LEVEL:
+            places = zip(found.offset.tolist(), found.size.tolist(), strict=True)
+            parts = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
+            found = _joined(parts) if parts else found
+        if len(found.size) and int((found.offset + found.size).max()) + TRAILER_BYTES > self.stream.size_bytes:
+            raise FormatError("the index names a block beyond the end of the file").at(
+                offset=self.stream.start + index[0]
+            )
+        return found
+
+    def _index_block(self, f: OpenStream, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
+        plain = self._block(f, offset, size)
+        most = len(plain) // 3 + 1
+        key, key_end, where, length = (np.empty(most, dtype=np.int64) for _ in range(4))
+        room = 2 * len(plain) + 64
+        while True:
+            keys = np.empty(room, dtype=np.uint8)
+            code, n = decode_index(
+                plain, 0, len(plain), int(tagged), int(delta), keys, key, key_end, where, length
+            )  # fmt: skip
+            if code != BAD_SHARED or room > len(plain) * len(plain):
+                break
+            room *= 4
+        if code != OK:
+            raise FormatError(f"index block: {BLOCK_MESSAGES[int(code)]}").at(offset=self.stream.start + offset)
+        return Blocks(
+            keys=frozen(keys[: int(key_end[n - 1]) + 8 if n else 0].copy()), key=key[:n].copy(), key_end=key_end[:n].copy(),
+            offset=where[:n].copy(), size=length[:n].copy(),
+        )  # fmt: skip
+
+    def read(self, first: int, stop: int) -> Run:
+        """Read the entries of data blocks ``first`` to before ``stop``.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file and offset of the block.
+        """
+        offsets, sizes = self.blocks.offset[first:stop], self.blocks.size[first:stop]
+        with self.stream.open() as f:
+            try:
+                plain, starts, ends = self._plain(f, offsets, sizes)
+            except FormatError as error:
+                raise error.at(file=self.stream.file) from None
+        code, bad, n, size = measure_blocks(plain, starts, ends)
+        if code == OK:
+            keys = np.empty(size, dtype=np.uint8)
+            key, key_end, value, value_end = (np.empty(n, dtype=np.int64) for _ in range(4))
+            tag = np.empty(n, dtype=np.uint64)
+            code, bad = decode_blocks(plain, starts, ends, keys, key, key_end, tag, value, value_end)
+        if code != OK:
+            raise FormatError(BLOCK_MESSAGES[int(code)]).at(
+                file=self.stream.file, offset=self.stream.start + int(offsets[bad])
+            )
+        return Run(keys=frozen(keys), key=key, key_end=key_end, tag=tag, data=plain, value=value, value_end=value_end)
+
+    def _plain(self, f: OpenStream, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
+        """Read blocks, check them and uncompress them into one buffer: where each is in it."""
+        if not len(offsets):
+            none = np.empty(0, dtype=np.int64)
+            return frozen(np.empty(0, dtype=np.uint8)), none, none
+        base = int(offsets.min())
+        length = int((offsets + sizes).max()) + TRAILER_BYTES - base
+        raw = np.frombuffer(f.read_at(base, length), dtype=np.uint8)
+        starts = offsets - base
+        ends = starts + sizes
+        bad = first_bad_block(raw, starts, ends, self.checksum)
+        if bad >= 0:
+            raise FormatError("a block of a table file has a wrong checksum", hint="the file is damaged").at(
+                offset=self.stream.start + int(offsets[bad])
+            )
+        kinds = raw[ends]
+        if not kinds.any():
+            return raw, starts, ends
+        try:
+            return _uncompressed(raw, starts, ends, kinds)
+        except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
+            raise FormatError(f"a compressed block of a table file is damaged: {error}").at(
+                offset=self.stream.start + base
+            ) from error
+
+
+def frozen(array: Bytes) -> Bytes:
+    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
+    array.flags.writeable = False
+    return array
+
+
+def _uncompressed(raw: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes) -> tuple[Bytes, Int64s, Int64s]:
+    places = list(zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True))
+    sizes, bodies = [], []
+    for start, end, kind in places:
+        size, body = end - start, start
+        if kind != _NONE:
+            if kind not in _MOST:
+                raise UnsupportedError(f"blocks with RocksDB's compression {kind}")
+            claimed, behind = read_varint(raw, start, end)
+            if behind < 0 or claimed > (end - start) * _MOST[kind] + 64:
+                raise ValueError(f"{size} bytes claim to be {claimed}")
+            size = int(claimed)
+            if kind != _SNAPPY:  # which has the size inside
+                body = int(behind)
+        sizes.append(size)
+        bodies.append(body)
+    plain_ends = np.cumsum(np.array(sizes, dtype=np.int64))
+    plain_starts = plain_ends - np.array(sizes, dtype=np.int64)
+    plain = np.empty(int(plain_ends[-1]), dtype=np.uint8)
+    view, target = raw.data, plain.data
+    into = cramjam.snappy.decompress_raw_into
+    for (_, end, kind), body, size, at in zip(places, bodies, sizes, plain_starts.tolist(), strict=True):
+        out = target[at : at + size]
+        if kind == _SNAPPY:
+            done = into(view[body:end], out)
+        elif kind == _NONE:
+            out[:] = view[body:end]
+            done = size
+        else:
+            found = _decompress(kind, view[body:end], size)
+            done = len(found)
+            if done == size:
+                out[:] = found
+        if done != size:
+            raise ValueError(f"{done} bytes instead of {size}")
+    return frozen(plain), plain_starts, plain_ends
+
+
+def _decompress(kind: int, body: memoryview, size: int) -> Any:
+    if kind in (_LZ4, _LZ4HC):
+        return bytes(cramjam.lz4.decompress_block(body, output_len=size))
+    if kind == _ZSTD:
+        return bytes(cramjam.zstd.decompress(body, output_len=size))
+    if kind == _ZLIB:
+        return zlib.decompressobj(-14).decompress(body, size + 1)
+    return bz2.BZ2Decompressor().decompress(body, size + 1)
+
+
+def _entries(block: Bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys and values of a small block without tags."""
+    raw = bytes(block)
+    if len(raw) < 4:
+        raise FormatError("a meta block without its end")
+    end = len(raw) - 4 - 4 * int.from_bytes(raw[-4:], "little")
+    if end < 0:
+        raise FormatError("the restart points of a meta block do not fit")
+    c = Cursor(raw, 0, end)
+    before = b""
+    while c.left:
+        shared, fresh, size = _number(c), _number(c), _number(c)
+        if shared > len(before):
+            raise c.fail("a name in a meta block shares more than there is")
+        before = before[:shared] + c.take(fresh, "a name")
+        yield before, c.take(size, "a value")
+
+
+def _joined(parts: list[Blocks]) -> Blocks:
+    shift = np.cumsum([0, *(len(p.keys) for p in parts)])[:-1].tolist()
+    return Blocks(
+        keys=frozen(np.concatenate([p.keys for p in parts])),
+        key=np.concatenate([p.key + s for p, s in zip(parts, shift, strict=True)]),
+        key_end=np.concatenate([p.key_end + s for p, s in zip(parts, shift, strict=True)]),
+        offset=np.concatenate([p.offset for p in parts]),
+        size=np.concatenate([p.size for p in parts]),
+    )
+
+
+def _number(c: Cursor) -> int:
+    value, behind = read_varint(np.frombuffer(c.data, dtype=np.uint8), c.pos, c.end)
+    if behind < 0 or value < 0:
+        raise c.fail("a number that does not end")
+    c.pos = int(behind)
+    return int(value)

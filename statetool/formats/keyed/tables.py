@@ -1,0 +1,189 @@
+"""A RocksDB database read straight from its files, by range, without a copy and without RocksDB.
+
+The manifest tells which table files a column family has. Of each, the blocks that a range of keys needs are decoded; runs of several files are
+merged, and what newer entries replaced is left out. Windows are cut at the last keys of blocks, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from statetool.errors import FormatError
+from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.manifest import TableFile, UnusualError, read_manifest
+from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.table_file import Run, Table, frozen
+from statetool.kernels.blocks import BLOCK_MESSAGES, merge_runs, resolve
+from statetool.kernels.codes import OK
+
+_MOST_TABLES: Final = 64
+_CUTS: Final = 16
+
+
+class Tables:
+    """The table files of a database.
+
+    Raises
+    ------
+    FormatError
+        Damaged, or a file is missing.
+    UnusualError
+    """
+
+    def __init__(self, files: DatabaseFiles) -> None:
+        self.name = files.name
+        self._streams = dict(files.files)
+        if any(n.endswith((".log", ".blob")) and s.size_bytes for n, s in files.files):
+            raise UnusualError("log or blob files")
+        current = self._whole("CURRENT")
+        if not re.fullmatch(rb"MANIFEST-\d{6,20}\n?", current):
+            raise FormatError(f"CURRENT does not name a manifest: {current[:40]!r}").at(
+                file=self._streams["CURRENT"].file
+            )
+        manifest = self._named("CURRENT", current.decode().strip())
+        try:
+            self.families = read_manifest(self._whole(manifest))
+        except FormatError as error:
+            raise error.at(file=self._streams[manifest].file) from None
+        for family in self.families.values():
+            for file in family:
+                stream = self._streams[self._named(manifest, file.name)]
+                if stream.size_bytes != file.size_bytes:
+                    raise FormatError(
+                        f"{file.name} has {stream.size_bytes} bytes, {manifest} says {file.size_bytes}"
+                    ).at(file=stream.file)
+        self._tables: OrderedDict[str, Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def _named(self, by: str, name: str) -> str:
+        if name not in self._streams:
+            raise FormatError(f"{by} names {name}, which the handle does not have").at(file=self.name)
+        return name
+
+    def _whole(self, name: str) -> bytes:
+        if name not in self._streams:
+            raise FormatError(f"the database has no {name}").at(file=self.name)
+        with self._streams[name].open() as f:
+            return bytes(f.read_at(0, f.stream.size_bytes))
+
+    def _table(self, file: TableFile) -> Table:
+        with self._lock:
+            table = self._tables.pop(file.name, None) or Table(self._streams[file.name])
+            self._tables[file.name] = table
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+            return table
+
+    def open_range(self, column_family: str, low: bytes, high: bytes) -> list[tuple[TableFile, Table]]:
+        """Open the files that may have keys from ``low`` to before ``high``.
+
+        Raises
+        ------
+        FormatError, UnusualError
+        """
+        return [(f, self._table(f)) for f in self.families[column_family] if f.smallest < high and f.largest >= low]
+
+    def slices(self, tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+        """Yield the entries of files with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+
+        Raises
+        ------
+        FormatError
+            Damaged.
+        """
+        start, behind = low, False
+        for bound in [*_bounds(tables, low, high, limit), None]:
+            stop = high if bound is None else bound
+            runs = []
+            for file, table in tables:
+                if file.largest < start or file.smallest > stop:
+                    continue
+                blocks = table.blocks
+                first = blocks.first_not_before(start, behind=behind)
+                # Behind the last block that starts before the bound: the first one that ends behind it.
+                last = min(blocks.first_not_before(stop, behind=bound is not None) + 1, len(blocks.size))
+                if first < last:
+                    run = table.read(first, last).between(start, stop, behind_low=behind, with_high=bound is not None)
+                    if len(run.key):
+                        runs.append((run, table))
+            if runs:
+                found = _resolved(runs, final=bound is None)
+                if len(found):
+                    yield found
+            start, behind = stop, True
+
+
+def _bounds(tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
+    """Return keys at which the range is cut into windows of about ``limit`` bytes."""
+    ends: list[tuple[bytes, float]] = []
+    for _, table in tables:
+        blocks = table.blocks
+        first, last = blocks.first_not_before(low), blocks.first_not_before(high)
+        sizes = np.cumsum(blocks.size[first:last]) * table.expansion
+        if not len(sizes):
+            continue
+        # A key for each few blocks is enough to cut at.
+        step = max(1, int(limit * len(sizes) / (_CUTS * sizes[-1])))
+        some = np.arange(step - 1, len(sizes), step)
+        added = np.diff(sizes[some], prepend=0.0).tolist()
+        ends += [(blocks.last_key(first + i), size) for i, size in zip(some.tolist(), added, strict=True)]
+    ends.sort()
+    found: list[bytes] = []
+    size = 0.0
+    for key, more in ends:
+        size += more
+        if size >= limit and (not found or key > found[-1]):
+            found.append(key)
+            size = 0
+    return found
+
+
+def _resolved(runs: list[tuple[Run, Table]], *, final: bool) -> Slice:
+    """Merge the runs of several files and leave out what was replaced."""
+    keys = frozen(_joined([r.keys for r, _ in runs]))
+    data = frozen(_joined([r.data for r, _ in runs]))
+    key, key_end = (_shifted(runs, name, "keys") for name in ("key", "key_end"))
+    value, value_end = (_shifted(runs, name, "data") for name in ("value", "value_end"))
+    tag = _joined([r.tag for r, _ in runs])
+    edges = np.cumsum([0, *(len(r.key) for r, _ in runs)]).tolist()
+    orders = [np.arange(a, b) for a, b in pairwise(edges)]
+    while len(orders) > 1:
+        pairs = []
+        for left, right in zip(orders[::2], orders[1::2], strict=False):
+            out = np.empty(len(left) + len(right), dtype=np.int64)
+            merge_runs(keys, key, key_end, tag, left, right, out)
+            pairs.append(out)
+        orders = pairs + orders[len(orders) // 2 * 2 :]
+    n = len(key)
+    room = int((key_end - key).sum() + (value_end - value).sum()) + n
+    written = np.empty(room, dtype=np.uint8)
+    out_key, out_key_end, out_value_end = (np.empty(n, dtype=np.int64) for _ in range(3))
+    code, n, size = resolve(
+        keys, key, key_end, tag, data, value, value_end, orders[0], written, out_key, out_key_end, out_value_end
+    )
+    if code != OK:
+        _, table = runs[int(np.searchsorted(edges, orders[0][n], side="right")) - 1]
+        raise FormatError(BLOCK_MESSAGES[int(code)]).at(file=table.stream.file)
+    return Slice(
+        data=written[:size], key=out_key[:n], key_end=out_key_end[:n], value_end=out_value_end[:n], final=final
+    )
+
+
+def _joined(parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _shifted(runs: list[tuple[Run, Table]], name: str, buffer: str) -> Any:
+    shift = 0
+    parts = []
+    for run, _ in runs:
+        parts.append(getattr(run, name) + shift if shift else getattr(run, name))
+        shift += len(getattr(run, buffer))
+    return _joined(parts)
