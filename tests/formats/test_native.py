@@ -289,7 +289,7 @@ def test_flinks_own_databases(corpus: Path, name: str) -> None:
         for operator in statetool.load(str(metadata))._inventory.operators.values():
             for part in operator.native_parts[:1]:
                 n += compare(part.files, limit=200)
-    assert n > 800
+    assert n > 400
 
 
 # ---- Flink's own --------------------------------------------------------------------------------
