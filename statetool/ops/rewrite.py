@@ -156,7 +156,7 @@ def rewrite_snapshot(
     work = {i: _Work.plan(by_id[i], r) for i, r in rewrites.items()}
     with Publication(target) as publication:
         staging = publication.staging
-        carrier = Carrier(inventory.resolve)
+        carrier = Carrier(inventory.resolve, publication.target)
         rest = [work[o.operator_id].rest(o) if o.operator_id in work else o for o in kept]
         carrier.copy(rest, lambda streams: runner.copy_all(streams, staging))
         staged = list(carrier.staged.values())

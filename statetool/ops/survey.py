@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
-from statetool.formats.metadata import SnapshotMetadata, parse_metadata
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import (
     ByteStreamHandle,
     ChangelogHandle,
@@ -170,11 +170,16 @@ def _read(found: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) ->
 def handles_of(metadata: SnapshotMetadata) -> Iterator[Handle]:
     """Yield every handle of a snapshot."""
     for operator in metadata.operators:
-        yield operator.coordinator
-        for s in operator.subtasks:
-            yield from (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed)
-            yield from s.input_channels
-            yield from s.output_channels
+        yield from operator_handles(operator)
+
+
+def operator_handles(operator: OperatorState) -> Iterator[Handle]:
+    """Yield every handle of an operator."""
+    yield operator.coordinator
+    for s in operator.subtasks:
+        yield from (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed)
+        yield from s.input_channels
+        yield from s.output_channels
 
 
 def file_streams(handle: Handle) -> Iterator[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]:
