@@ -324,7 +324,7 @@ def _carried(
         return list(operators)
     if wanted.reference:
         return [_referenced(o, wanted.base) for o in operators]
-    carrier = Carrier(wanted.base.resolve)
+    carrier = Carrier(wanted.base.resolve, staging.target)
     carrier.copy(operators, lambda streams: runner.copy_all(streams, staging))
     staged += carrier.staged.values()
     return [carrier.carried(o) for o in operators]
