@@ -408,11 +408,22 @@ def _named(**names: int | str) -> _Encoder:
 
 
 def _stream_element(value: Any, s: Any, style: Style) -> Any:
-    inner, timestamp, tag = value
-    if tag == 2:
-        return ["wm", timestamp]
-    element = _child_or_none(inner, s.children()[0][1], style)
-    return ["rec", timestamp, element] if style == "serializer" else {"value": element, "timestamp": timestamp}
+    inner, timestamp, element, marker = value
+    if element == "record":
+        found = _child_or_none(inner, s.children()[0][1], style)
+        return ["rec", timestamp, found] if style == "serializer" else {"value": found, "timestamp": timestamp}
+    operator_id, subtask, idle, backlog = marker or ("", None, None, None)
+    match element:
+        case "watermark":
+            return ["wm", timestamp]
+        case "latency_marker":
+            halves = [int.from_bytes(bytes.fromhex(operator_id)[i : i + 8], "big", signed=True) for i in (0, 8)]
+            return ["lat", timestamp, *halves, subtask]
+        case "watermark_status":
+            return ["status", -1 if idle else 0]
+        case "record_attributes":
+            return ["attr", backlog]
+    return ["iwm", subtask, timestamp]
 
 
 def _transactions(value: Any, s: Any, style: Style) -> Any:

@@ -20,7 +20,17 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
-from statetool.kernels.codes import BAD_BRANCH, BAD_PADDING, NOT_SKIPPABLE, RANGE, SUBCLASS, TRUNCATED, UNUSED_BITS
+from statetool.kernels.codes import (
+    BAD_BRANCH,
+    BAD_FLAG,
+    BAD_PADDING,
+    BAD_TAG,
+    NOT_SKIPPABLE,
+    RANGE,
+    SUBCLASS,
+    TRUNCATED,
+    UNUSED_BITS,
+)
 from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -88,7 +98,7 @@ class _Decoder(BinaryData):
             case ir.Text(nullable):
                 return self.text(nullable, pos, end)
             case ir.Constant(size, byte):
-                return self.nothing(size, byte, pos, end)
+                return self.nothing(size, byte, logical, pos, end)
             case ir.Struct(names, parts):
                 return self.struct(names, parts, _struct(logical), pos, end)
             case ir.Flagged(value, null_flag, padding):
@@ -137,6 +147,10 @@ class _Decoder(BinaryData):
                 return self.bytes_decimal(size, logical, pos, end)
             case ir.Blocks(key, value):
                 return self.blocks(key, value, logical, pos, end)
+            case ir.MaskedList(element):
+                return self.masked_list(element, logical, pos, end)
+            case ir.StreamElement():
+                return self.stream_element(op, _struct(logical), pos, end)
             case ir.Union():
                 return self.union(op, logical, pos, end)
             case ir.Framed(value):
@@ -286,6 +300,63 @@ class _Decoder(BinaryData):
         else:
             check(skip.element_positions(self.data, prog, other, body, end, counts, starts, seconds, ends, after), pos)
         return counts, starts, seconds, ends, after
+
+    def masked_list(self, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        assert isinstance(logical, ListType)
+        prog = skip.compile_skip(element)
+        if prog is None:
+            raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
+        counts, body, after = (np.empty_like(pos) for _ in range(3))
+        check(skip.mask_counts(self.data, pos, end, counts, body), pos)
+        total = self.bounded(int(counts.sum()), pos)
+        starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+        valid = np.empty(total, dtype=np.uint8)
+        check(skip.masked_positions(self.data, prog, pos + 4, body, end, counts, starts, ends, valid, after), pos)
+        array, _ = self.part("element", element, logical.element, starts, ends, valid == 1)
+        return self.list_of(array, counts, logical, pos), after
+
+    # ---- stream elements ----------------------------------------------------------------------
+
+    def stream_element(self, op: ir.StreamElement, logical: StructType, pos: Positions, end: Positions) -> Column:
+        raw, body = self.load(1, pos, end)
+        tag = raw & 0xFF
+        refuse(tag >= len(op.names), BAD_TAG, pos)
+
+        def numbers(size: int, wanted: Mask, at: Positions) -> tuple[Positions, Positions]:
+            """Load numbers where ``wanted``; 0 elsewhere, which take no bytes."""
+            some = np.flatnonzero(wanted)
+            out, after = np.zeros_like(at), at.copy()
+            out[some], after[some] = self.load(size, at[some], end[some])
+            return out, after
+
+        latency, status, attributes, internal = (tag == k for k in (3, 4, 5, 6))
+        at = body
+        subpartition, at = numbers(4, internal, at)
+        timed = (tag == 0) | (tag == 2) | latency | internal
+        timestamp, at = numbers(8, timed, at)
+        ids, at = at, at + 16 * latency
+        refuse(at > end, TRUNCATED, pos)
+        subtask, at = numbers(4, latency, at)
+        idle, at = numbers(4, status, at)
+        refuse(status & (idle != 0) & (idle != -1), BAD_TAG, pos)
+        backlog, at = numbers(1, attributes, at)
+        refuse(attributes & (backlog != 0) & (backlog != 1), BAD_FLAG, pos)
+        value, after = self.part("value", op.value, logical.fields[0].type, at, end, tag <= 1)
+        names = pa.array(op.names, type=pa.string()).take(pa.array(tag))
+        hexes = [
+            self.data[i : i + 16].tobytes().hex() if there else None
+            for i, there in zip(ids.tolist(), latency.tolist(), strict=True)
+        ]
+        marker = [
+            pa.array(hexes, type=pa.string()),
+            pa.array((subtask + subpartition).astype(np.int32), mask=~(latency | internal)),
+            pa.array(idle != 0, mask=~status),
+            pa.array(backlog != 0, mask=~attributes),
+        ]
+        fourth = logical.fields[3].type
+        markers = _null_where(self.assemble(_struct(fourth), marker, len(pos)), tag <= 2)
+        parts = [_null_where(value, tag > 1), pa.array(timestamp, mask=~timed), names, markers]
+        return self.assemble(logical, parts, len(pos)), after
 
     def bounded(self, total: int, pos: Positions) -> int:
         """Return a number of elements that there is memory for."""

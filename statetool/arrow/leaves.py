@@ -99,9 +99,9 @@ class Leaves:
         check(decode_fixed.check_bytes(self.data, pos, end, size, byte, code, after), pos)
         return after
 
-    def nothing(self, size: int, byte: int, pos: Positions, end: Positions) -> Column:
-        """Decode values that are always null."""
-        return pa.nulls(len(pos)), self.constant(size, byte, BAD_CONSTANT, pos, end)
+    def nothing(self, size: int, byte: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
+        """Decode values that are always null, of a type that other versions have values of."""
+        return pa.nulls(len(pos), arrow_type(logical, self.options)), self.constant(size, byte, BAD_CONSTANT, pos, end)
 
     def fixed(self, kind: str, pos: Positions, end: Positions) -> Column:
         if kind == "bool":

@@ -269,6 +269,24 @@ class Union(Op):
 
 
 @dataclass(frozen=True, slots=True)
+class StreamElement(Op):
+    """``StreamElementSerializer``: u8 tag, then a record or one of the markers; ``names`` by tag.
+
+    Decodes to a struct of value, timestamp, name and what markers hold.
+    """
+
+    value: Op
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedList(Op):
+    """``LinkedListSerializer``: i32 n, a bit mask of nulls, then the elements that are not null."""
+
+    element: Op
+
+
+@dataclass(frozen=True, slots=True)
 class Rest(Op):
     """Everything up to the end of the frame, as bytes: a type whose own end cannot be found."""
 
@@ -305,9 +323,9 @@ def children(op: Op) -> tuple[Op, ...]:
     match op:
         case Struct(_, parts) | Masked(_, parts, _) | Pojo(_, parts):
             return parts
-        case Flagged(value=value) | Ttl(value):
+        case Flagged(value=value) | Ttl(value) | StreamElement(value):
             return (value,)
-        case Repeated(element):
+        case Repeated(element) | MaskedList(element):
             return (element,)
         case Pairs(key, value):
             return (key, value)

@@ -56,7 +56,7 @@ def least_size(op: ir.Op) -> int:
     match op:
         case ir.BigInt() | ir.BigDec() | ir.Counted() | ir.Repeated() | ir.Pairs():
             return 4
-        case ir.BinaryData() | ir.Framed() | ir.SqlDecimal() | ir.BytesDecimal():
+        case ir.MaskedList() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal() | ir.BytesDecimal():
             return 4
         case ir.Union(branches):
             return 4 + min(map(least_size, branches), default=0)

@@ -18,9 +18,11 @@ from statetool.kernels.codes import (
     BAD_COUNT,
     BAD_FLAG,
     BAD_SEPARATOR,
+    BAD_TAG,
     OK,
     SUBCLASS,
     TRUNCATED,
+    UNUSED_BITS,
 )
 from statetool.kernels.decode_fixed import read_i4
 from statetool.kernels.decode_text import is_ascii, read_varint
@@ -42,7 +44,10 @@ from statetool.kernels.sizes import FIXED_SIZES, MAX_EMPTY_ELEMENTS, fixed_size,
     _EITHER,
     _BLOCKS,
     _UNION,
-) = range(14)
+    _STREAM,
+    _MASKED_LIST,
+) = range(16)
+_MARKER_SIZES: Final = np.array([8, 0, 8, 28, 4, 1, 12], dtype=np.int64)
 
 Program = npt.NDArray[np.int64]
 
@@ -96,6 +101,10 @@ def _emit(op: ir.Op, words: list[int]) -> int:
         case ir.Blocks():
             parts = ir.children(op)
             _emit_parts(_BLOCKS, [len(parts), sum(map(least_size, parts))], parts, words)
+        case ir.StreamElement(value):
+            _emit_parts(_STREAM, [], (value,), words)
+        case ir.MaskedList(element):
+            _emit_parts(_MASKED_LIST, [], (element,), words)
         case ir.Union(branches):
             _emit_parts(_UNION, [len(branches)], branches, words)
         case _:
@@ -245,6 +254,28 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         if n < 0 or n >= prog[pc + 1]:
             return np.int64(_CUT if n == _CUT else -BAD_BRANCH)
         return skip_one(data, prog, prog[pc + 2 + n], p + 4, end)
+    if op == _STREAM:
+        if p >= end or data[p] > 6:
+            return np.int64(_CUT if p >= end else -BAD_TAG)
+        tag = data[p]
+        p += 1 + _MARKER_SIZES[tag]
+        if p > end:
+            return np.int64(_CUT)
+        return skip_one(data, prog, prog[pc + 1], p, end) if tag <= 1 else p
+    if op == _MASKED_LIST:
+        n = _count(data, p, end)
+        if n < 0:
+            return n
+        mask = p + 4
+        p = mask + (n + 7) // 8
+        if p > end:
+            return np.int64(_CUT)
+        for k in range(n):
+            if (data[mask + (k >> 3)] >> (7 - (k & 7))) & 1 == 0:
+                p = skip_one(data, prog, prog[pc + 1], p, end)
+                if p < 0:
+                    return p
+        return p
     if op == _BLOCKS:
         at_least = prog[pc + 2]
         total = np.int64(0)
@@ -334,6 +365,41 @@ def element_positions(data, prog, other, pos, end, counts, out, out_other, out_e
                 p = skip_one(data, other, np.int64(0), p, end[i])
             if p < 0:
                 return -p, i
+            o += 1
+        after[i] = p
+    return np.int64(OK), 0
+
+
+@jit
+def mask_counts(data, pos, end, counts, after):  # type: ignore[no-untyped-def]
+    """Read i32 counts that bit masks follow, one bit each; ``after`` is behind the masks."""
+    for i in range(pos.shape[0]):
+        n = _count(data, pos[i], end[i])
+        if n < 0:
+            return -n, i
+        counts[i] = n
+        after[i] = pos[i] + 4 + (n + 7) // 8
+        if after[i] > end[i]:
+            return np.int64(BAD_COUNT), i
+        if n & 7 and data[after[i] - 1] & (0xFF >> (n & 7)):
+            return np.int64(UNUSED_BITS), i
+    return np.int64(OK), 0
+
+
+@jit
+def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, after):  # type: ignore[no-untyped-def]
+    """Find the elements behind bit masks (at ``masks``) of nulls; nulls take no bytes and are not ``valid`` uint8[elements]."""
+    o = 0
+    for i in range(pos.shape[0]):
+        p = pos[i]
+        for k in range(counts[i]):
+            out[o] = p
+            out_end[o] = end[i]
+            valid[o] = 1 - ((data[masks[i] + (k >> 3)] >> np.uint8(7 - (k & 7))) & np.uint8(1))
+            if valid[o]:
+                p = skip_one(data, prog, np.int64(0), p, end[i])
+                if p < 0:
+                    return -p, i
             o += 1
         after[i] = p
     return np.int64(OK), 0
@@ -439,6 +505,8 @@ __all__ = [
     "joined_counts",
     "joined_positions",
     "least_size",
+    "mask_counts",
+    "masked_positions",
     "read_counts",
     "skip_many",
     "skip_one",

@@ -20,10 +20,14 @@ from statetool.kernels.program import (
     Counted,
     Fixed,
     Flipped,
+    MaskedList,
     Op,
+    PerRecord,
+    Repeated,
     SqlDecimal,
     SqlTimestamp,
     Struct,
+    whole,
 )
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
@@ -193,6 +197,12 @@ class LinkedListSerializer(CompositeSerializer):
             for item in value:
                 if item is not None or not self.outer:
                     self.nested[0].encode(out, item)
+
+    def program(self) -> Op:
+        if self.framed_only:
+            return PerRecord(self.decode)
+        element = self.nested[0].program()
+        return whole(MaskedList(element) if self.outer else Repeated(element), self.decode)
 
 
 class SortedMapSerializer(MapSerializer):

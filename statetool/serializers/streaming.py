@@ -10,48 +10,114 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from statetool.errors import EncodeError, UnsupportedError
+from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Fixed, Flagged, Op, Repeated, Struct, whole
+from statetool.kernels.program import (
+    Fixed,
+    Flagged,
+    Op,
+    PerRecord,
+    Repeated,
+    StreamElement,
+    Struct,
+    whole,
+)
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.basic import read_string, write_string
-from statetool.serializers.composite import CompositeSerializer, composite, inside
+from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
 _I32, _I64, _TEXT, _BOOL = Scalar("int32"), Scalar("int64"), Scalar("string"), Scalar("bool")
 
 
+ELEMENTS: Final = (
+    "record", "record", "watermark", "latency_marker", "watermark_status", "record_attributes", "internal_watermark",
+)  # fmt: skip
+MARKER: Final = StructType.of(operator_id=_TEXT, subtask=_I32, idle=_BOOL, backlog=_BOOL)
+_OPERATOR_ID_BYTES: Final = 16
+_ACTIVE, _IDLE = 0, -1
+
+
 class StreamElementSerializer(CompositeSerializer):
-    """Struct of ``tag``, ``value`` and ``timestamp``; tag 0 record with timestamp, 1 record, 2 watermark."""
+    """Struct of ``value`` and ``timestamp`` (millis), ``element`` (what it is), and ``marker`` with the rest of what is no record.
+
+    u8 tag: 0 record: i64 timestamp, value; 1 record: value; 2 watermark: i64; 3 latency marker: i64 time, 16 bytes operator id,
+    i32 subtask; 4 status: i32, 0 active, -1 idle; 5 (2.x) attributes: bool backlog; 6 (2.x) internal watermark: i32 subpartition
+    (as ``subtask``), i64.
+    """
 
     steps = ("value",)
 
     @property
     def logical(self) -> LogicalType:
-        return StructType.of(value=self.nested[0].logical, timestamp=_I64, tag=Scalar("int8"))
+        return StructType.of(value=self.nested[0].logical, timestamp=_I64, element=_TEXT, marker=MARKER)
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
         tag = c.u1()
-        if tag == 0:
-            timestamp = c.i8()
-            return self.nested[0].decode(c), timestamp, 0
-        if tag == 1:
-            return self.nested[0].decode(c), None, 1
-        if tag == 2:
-            return None, c.i8(), 2
-        raise UnsupportedError(
-            f"stream element of tag {tag} (latency marker, status or attributes)", hint="read the state as bytes"
-        ).at(offset=c.offset - 1)
+        if tag >= len(ELEMENTS):
+            raise c.fail(f"{tag} is not the tag of a stream element", pos=c.pos - 1)
+        value: Any = None
+        timestamp: int | None = None
+        marker: tuple[Any, ...] | None = None
+        match tag:
+            case 0:
+                timestamp = c.i8()
+            case 2:
+                timestamp = c.i8()
+            case 3:
+                timestamp = c.i8()
+                marker = (c.take(_OPERATOR_ID_BYTES, "operator id").hex(), c.i4(), None, None)
+            case 4:
+                status = c.i4()
+                if status not in (_ACTIVE, _IDLE):
+                    raise c.fail(f"{status} is neither active (0) nor idle (-1)", pos=c.pos - 4)
+                marker = (None, None, status == _IDLE, None)
+            case 5:
+                marker = (None, None, None, c.bool())
+            case 6:
+                marker = (None, c.i4(), None, None)
+                timestamp = c.i8()
+        if tag <= 1:
+            with inside("value"):
+                value = self.nested[0].decode(c)
+        return value, timestamp, ELEMENTS[tag], marker
 
     def encode(self, out: Output, value: Any) -> None:
-        inner, timestamp, tag = value
+        inner, timestamp, element, marker = sequence(value, "stream element", 4)
+        if element not in ELEMENTS:
+            raise EncodeError(f"{element!r} is not a stream element ({', '.join(ELEMENTS[1:])})")
+        tag = ELEMENTS.index(element) if element != "record" or timestamp is not None else 1
+        operator_id, subtask, idle, backlog = sequence(marker or (None,) * 4, "marker", 4)
         out.u1(tag)
-        if tag in (0, 2):
-            out.i8(timestamp)
-        if tag in (0, 1):
-            self.nested[0].encode(out, inner)
+        try:
+            match tag:
+                case 0:
+                    out.i8(timestamp)
+                case 2:
+                    out.i8(timestamp)
+                case 3:
+                    raw = bytes.fromhex(operator_id)
+                    if len(raw) != _OPERATOR_ID_BYTES:
+                        raise EncodeError(f"{operator_id!r} is not an operator id")
+                    out.i8(timestamp)
+                    out += raw
+                    out.i4(subtask)
+                case 4:
+                    out.i4(_IDLE if idle else _ACTIVE)
+                case 5:
+                    out.bool(backlog)
+                case 6:
+                    out.i4(subtask)
+                    out.i8(timestamp)
+        except (TypeError, ValueError) as e:
+            raise EncodeError(f"{value!r} lacks something of a {element}") from e
+        if tag <= 1:
+            with inside("value"):
+                self.nested[0].encode(out, inner)
+
+    def program(self) -> Op:
+        return PerRecord(self.decode) if self.framed_only else StreamElement(self.nested[0].program(), ELEMENTS)
 
 
 class BufferEntrySerializer(CompositeSerializer):
@@ -65,8 +131,9 @@ class BufferEntrySerializer(CompositeSerializer):
         return c.bool(), self.nested[0].decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        out.bool(value[0])
-        self.nested[0].encode(out, value[1])
+        joined, element = sequence(value, "buffer entry", 2)
+        out.bool(joined)
+        self.nested[0].encode(out, element)
 
     def program(self) -> Op:
         return Struct(("has_been_joined", "element"), (Fixed("bool"), self.nested[0].program()))
@@ -120,148 +187,6 @@ class TransactionsSerializer(CompositeSerializer):
         out.bool(context is not None)
         if context is not None:
             self.nested[1].encode(out, context)
-
-
-class PartsSerializer(CompositeSerializer):
-    """Own columns and those of nested serializers; the base of the small CEP structs."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.steps = tuple(f"part{i}" for i in range(len(self.nested)))
-
-
-class NodeIdSerializer(PartsSerializer):
-    """CEP ``NodeId``: u8 0 null; 1 event id, string page."""
-
-    nullable = True
-
-    @property
-    def logical(self) -> LogicalType:
-        return StructType.of(event_id=self.nested[0].logical, page=_TEXT)
-
-    def decode(self, c: Cursor) -> tuple[Any, ...] | None:
-        return (self.nested[0].decode(c), read_string(c)) if c.bool() else None
-
-    def encode(self, out: Output, value: Any) -> None:
-        out.bool(value is not None)
-        if value is not None:
-            self.nested[0].encode(out, value[0])
-            write_string(out, value[1])
-
-
-class EdgeSerializer(PartsSerializer):
-    """CEP ``SharedBufferEdge``: node id, Dewey number."""
-
-    arity = 2
-
-    @property
-    def logical(self) -> LogicalType:
-        return StructType.of(target=self.nested[0].logical, version=self.nested[1].logical)
-
-    def decode(self, c: Cursor) -> tuple[Any, ...]:
-        return self.nested[0].decode(c), self.nested[1].decode(c)
-
-    def encode(self, out: Output, value: Any) -> None:
-        self.nested[0].encode(out, value[0])
-        self.nested[1].encode(out, value[1])
-
-
-class LockableSerializer(PartsSerializer):
-    """CEP ``Lockable``: i32 reference count, element."""
-
-    @property
-    def logical(self) -> LogicalType:
-        return StructType.of(ref_count=_I32, element=self.nested[0].logical)
-
-    def decode(self, c: Cursor) -> tuple[Any, ...]:
-        return c.i4(), self.nested[0].decode(c)
-
-    def encode(self, out: Output, value: Any) -> None:
-        out.i4(value[0])
-        self.nested[0].encode(out, value[1])
-
-    def program(self) -> Op:
-        return Struct(("ref_count", "element"), (Fixed("i32"), self.nested[0].program()))
-
-
-class NodeSerializer(PartsSerializer):
-    """CEP ``SharedBufferNode``: list of lockable edges (before Flink 1.13: of edges, written by a list serializer)."""
-
-    @property
-    def logical(self) -> LogicalType:
-        if self._old:
-            return StructType.of(edges=self.nested[0].logical)
-        return StructType.of(edges=ListType(StructType.of(ref_count=_I32, element=self.nested[0].logical)))
-
-    @property
-    def _old(self) -> bool:
-        return isinstance(self.nested[0].logical, ListType)
-
-    def decode(self, c: Cursor) -> tuple[Any, ...]:
-        if self._old:
-            return (self.nested[0].decode(c),)
-        return ([(c.i4(), self.nested[0].decode(c)) for _ in range(c.count("edges", at_least=4))],)
-
-    def encode(self, out: Output, value: Any) -> None:
-        if self._old:
-            self.nested[0].encode(out, value[0])
-            return
-        out.i4(len(value[0]))
-        for count, edge in value[0]:
-            out.i4(count)
-            self.nested[0].encode(out, edge)
-
-
-class NfaStateSerializer(PartsSerializer):
-    """CEP ``NFAState``: partial, then completed matches. Nested: Dewey number, node id, event id."""
-
-    arity = 3
-
-    @staticmethod
-    def read_outer(c: Cursor, outer_version: int) -> bool:
-        return c.bool() if outer_version >= 2 else False
-
-    def write_outer(self, out: Output) -> None:
-        if self.outer_version >= 2:
-            out.bool(self.outer)
-
-    @property
-    def logical(self) -> LogicalType:
-        dewey, node, event = (s.logical for s in self.nested)
-        match = [
-            Field("state", _TEXT),
-            Field("previous", node),
-            Field("version", dewey),
-            Field("start_ms", _I64),
-            Field("previous_ms", _I64),
-            Field("start_event", event),
-        ]
-        matches = ListType(StructType(tuple(match)))
-        return StructType.of(partial=matches, completed=matches)
-
-    def decode(self, c: Cursor) -> tuple[Any, ...]:
-        return tuple([self._match(c) for _ in range(c.count("matches", at_least=12))] for _ in range(2))
-
-    def _match(self, c: Cursor) -> tuple[Any, ...]:
-        dewey, node, event = self.nested
-        state, previous, version, start = read_string(c), node.decode(c), dewey.decode(c), c.i8()
-        previous_ms = c.i8() if self.outer else None
-        return state, previous, version, start, previous_ms, event.decode(c) if c.bool() else None
-
-    def encode(self, out: Output, value: Any) -> None:
-        dewey, node, event = self.nested
-        for matches in value:
-            out.i4(len(matches))
-            for state, previous, version, start, previous_ms, start_event in matches:
-                write_string(out, state)
-                node.encode(out, previous)
-                dewey.encode(out, version)
-                out.i8(start)
-                if self.outer:
-                    out.i8(previous_ms)
-                out.bool(start_event is not None)
-                if start_event is not None:
-                    event.encode(out, start_event)
 
 
 class TraversableSerializer(CompositeSerializer):
@@ -328,16 +253,6 @@ def _fixed(name: str, names: tuple[str, ...], kinds: str, *, length: int | None 
         name=name, logical=logical, length=size if length is None else length, size=size, op=op, decode=decode,
         encode=encode,
     )  # fmt: skip
-
-
-def _decode_dewey(c: Cursor) -> list[int]:
-    return [c.i4() for _ in range(c.count("digits", at_least=4))]
-
-
-def _encode_dewey(out: Output, value: Any) -> None:
-    out.i4(len(value))
-    for digit in value:
-        out.i4(digit)
 
 
 def _decode_transaction(c: Cursor) -> tuple[Any, ...]:
@@ -410,11 +325,6 @@ def _encode_string_values(out: Output, value: Any) -> None:
 _VALUE_ARRAYS: Final = ("ByteValue", "ShortValue", "IntValue", "LongValue", "FloatValue", "DoubleValue", "CharValue")
 
 TYPES: Final = (
-    _fixed("EventId", ("id", "timestamp"), "iq"),
-    SimpleType(
-        name="DeweyNumber", logical=ListType(_I32), length=-1, op=Repeated(Fixed("i32")),
-        decode=_decode_dewey, encode=_encode_dewey,
-    ),
     SimpleType(
         name="TransactionState", length=-1, decode=_decode_transaction, encode=_encode_transaction,
         logical=StructType.of(transactional_id=_TEXT, producer_id=_I64, epoch=Scalar("int16")),
@@ -443,8 +353,6 @@ TYPES: Final = (
 
 _SIMPLE: Final = simple_readers(TYPES)
 _OUTER: Final = {
-    "EventId": "EventId$",
-    "DeweyNumber": "DeweyNumber$",
     "TransactionState": "FlinkKafkaProducer$",
     "ContextState": "FlinkKafkaProducer$",
     "NextTransactionalIdHint": "FlinkKafkaProducer$",
@@ -467,13 +375,6 @@ SNAPSHOTS: Final = {
     "TwoPhaseCommitSinkFunction$StateSerializerConfigSnapshot": composite(
         TransactionsSerializer, outer_versions=(1, 2, 3, 4)
     ),
-    "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": composite(NodeIdSerializer),
-    "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": composite(EdgeSerializer),
-    "LockableTypeSerializerSnapshot": composite(LockableSerializer),
-    "Lockable$LockableTypeSerializerSnapshot": composite(LockableSerializer),
-    "SharedBufferNodeSerializerSnapshotV2": composite(NodeSerializer),
-    "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": composite(NodeSerializer),
-    "NFAStateSerializerSnapshot": composite(NfaStateSerializer, outer_versions=(1, 2)),
     "TraversableSerializerSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
     "TraversableSerializerConfigSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
 }

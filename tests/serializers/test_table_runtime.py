@@ -38,3 +38,11 @@ class TestOthers(SerializerContract):
         "linked-list", "linked-list-nomask", "sorted-map", "window-key", "meta-sqn-info", "row-sqn-info", "sqn-node", "sorted-long",
         "list-of-rowdata",
     )  # fmt: skip
+
+
+class TestStreamAndJoins(SerializerContract):
+    names = ("stream-element", "union", "buffer-entry")
+
+
+class TestComplexEvents(SerializerContract):
+    names = ("cep-dewey", "cep-edge", "cep-event-id", "cep-lockable", "cep-nfa-state", "cep-node", "cep-node-id")
