@@ -17,6 +17,7 @@ from statetool.writer import (
     bootstrap_broadcast_state,
     bootstrap_keyed_state,
     bootstrap_list_state,
+    bootstrap_state,
     bootstrap_union_state,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "bootstrap_broadcast_state",
     "bootstrap_keyed_state",
     "bootstrap_list_state",
+    "bootstrap_state",
     "bootstrap_union_state",
     "chain",
     "change_uids",

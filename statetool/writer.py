@@ -80,6 +80,51 @@ def bootstrap_keyed_state(
     )
 
 
+def bootstrap_state(
+    name: str,
+    data: Any,
+    *,
+    type: StateType | None = None,
+    like: Operator | None = None,
+    key: str | Sequence[str] = "key",
+    key_type: str | Serializer | None = None,
+    namespace: str | None = None,
+    namespace_type: str | Serializer | None = None,
+    key_group: str | None = None,
+    last_access_ms: int | None = None,
+) -> KeyedBootstrap:
+    """Make one keyed state of a table in the long form that ``op.state(name)`` and ``op.windows(name)`` have.
+
+    Columns are the key, the namespace where there is one, ``value``, and for maps ``map_key``, for lists ``list_index``: each row is
+    one value, one entry of a map or one element of a list, so that neither has to fit into a row.
+
+    Parameters
+    ----------
+    type
+        What :func:`statetool.value`, :func:`statetool.list_of` ... declare; by default it follows from the columns.
+    like
+        Operator of a savepoint whose serializers of this state are taken exactly.
+    namespace
+        Column with the namespace.
+
+    Others as for :func:`bootstrap_keyed_state`.
+    """
+    from statetool.arrow.bootstrap import KeyedBootstrap
+
+    return KeyedBootstrap(
+        data=data,
+        key=(key,) if isinstance(key, str) else tuple(key),
+        key_type=key_type,
+        states={name: type},
+        namespace=namespace,
+        namespace_type=namespace_type,
+        like=None if like is None else like.inventory,
+        key_group=key_group,
+        last_access_ms=last_access_ms,
+        long=True,
+    )
+
+
 def bootstrap_list_state(
     name: str,
     data: Any,

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from statetool.arrow.infer import complete_state, infer_namespace, infer_state, infer_type
 from statetool.arrow.types import COMPANION
+from statetool.arrow.values import StateShape
 from statetool.errors import OptionError, StatetoolError, UnknownNameError
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.formats.operator_state import OperatorHeader, write_operator_header
@@ -22,7 +23,7 @@ from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import write_proxied
 from statetool.write import flink_types as flink
-from statetool.write.declare import StateType, element_meta, keyed_meta, timer_meta
+from statetool.write.declare import Kind, StateType, element_meta, keyed_meta, timer_meta
 from statetool.write.recipe import PRESENCE, ElementRecipe, KeyedRecipe, StateColumn, StreamRecipe, TimerColumns
 from statetool.write.streams import INLINE_BYTES
 
@@ -38,13 +39,14 @@ class KeyedBootstrap:
     data: Any
     key: tuple[str, ...]
     key_type: str | Serializer | None = None
-    states: Mapping[str, StateType] | Sequence[str] | None = None
+    states: Mapping[str, StateType | None] | Sequence[str] | None = None
     namespace: str | None = None
     namespace_type: str | Serializer | None = None
     timers: Any = None
     like: OperatorInventory | None = None
     key_group: str | None = None
     last_access_ms: int | None = None
+    long: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +165,9 @@ def _plan_keyed(
         KeyedHeader(version=CURRENT_VERSION, compressed=False, key=key, states=tuple(metas.values()), size_bytes=0)
     )
     ids = {name: i for i, name in enumerate(metas)}
+    joined = {ids[m.name] for p in planned if p.bootstrap.long for m, _ in p.metas if _is_list(m)}
     plan.keyed = StreamRecipe(
+        joined=frozenset(joined),
         operator=plan.uid,
         header=header,
         keyed=True,
@@ -181,6 +185,7 @@ def _plan_keyed(
             namespace=p.bootstrap.namespace,
             key_group=p.bootstrap.key_group,
             presence=PRESENCE + i,
+            long=p.bootstrap.long,
             states=tuple(
                 StateColumn(state_id=ids[m.name], column=column, last_access_ms=_last_access(p.bootstrap, m.name))
                 for m, column in p.metas
@@ -190,6 +195,10 @@ def _plan_keyed(
             plan.keyed_tables.append((p.bootstrap.data, recipe))
         if p.timers:
             plan.keyed_tables.append((p.bootstrap.timers, _timer_recipe(recipe, p, ids)))
+
+
+def _is_list(meta: StateMeta) -> bool:
+    return meta.kind == "list" and not StateShape(meta).framed_bytes
 
 
 def _timer_recipe(recipe: KeyedRecipe, planned: _Planned, ids: Mapping[str, int]) -> KeyedRecipe:
@@ -209,9 +218,8 @@ def _timer_recipe(recipe: KeyedRecipe, planned: _Planned, ids: Mapping[str, int]
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
-    if isinstance(bootstrap.states, Mapping):
-        return bootstrap.states[name].last_access_ms
-    return bootstrap.last_access_ms
+    declared = bootstrap.states.get(name) if isinstance(bootstrap.states, Mapping) else None
+    return bootstrap.last_access_ms if declared is None else declared.last_access_ms
 
 
 def _key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
@@ -264,6 +272,8 @@ def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[str]:
 def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMeta, str]]:
     schema = table.schema
     declared = bootstrap.states
+    if bootstrap.long:
+        return _declared_long(bootstrap, schema)
     if declared is None:
         declared = {n: infer_state(schema.field(n).type) for n in _state_columns(bootstrap, schema)}
     if not isinstance(declared, Mapping):
@@ -284,6 +294,25 @@ def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[Stat
     return found
 
 
+def _declared_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMeta, str]]:
+    """Return the only state of a table in the long form; what is not declared follows from its columns."""
+    assert isinstance(bootstrap.states, Mapping)
+    ((name, one),) = bootstrap.states.items()
+    _need(schema, ("value",), "the table")
+    column = schema.field("value").type
+    if one is None:
+        kind: Kind = "map" if "map_key" in schema.names else "list" if "list_index" in schema.names else "value"
+        one = StateType(kind=kind)
+    if one.element is None:
+        one = replace(one, element=infer_type(column))
+        if one.kind == "map":
+            _need(schema, ("map_key",), "the table")
+            one = replace(one, user_key=infer_type(schema.field("map_key").type))
+    needed = {"map": ("map_key",), "list": ("list_index",)}.get(one.kind, ())
+    _need(schema, needed, "the table")
+    return [(keyed_meta(name, one, _namespace(bootstrap, schema)), "value")]
+
+
 def _namespace(bootstrap: KeyedBootstrap, schema: pa.Schema) -> Serializer:
     if bootstrap.namespace_type is not None:
         return flink.parse_type(bootstrap.namespace_type)
@@ -296,14 +325,21 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
     like = bootstrap.like
     assert like is not None
     known = {name: meta for name, (_, meta) in like.keyed_states.items() if meta.kind != "timers"}
-    if isinstance(bootstrap.states, Mapping):
+    if isinstance(bootstrap.states, Mapping) and not bootstrap.long:
         raise OptionError("both like= and declared states", hint="with like=, states= is a list of names")
-    names = list(bootstrap.states) if bootstrap.states is not None else _state_columns(bootstrap, table.schema)
+    if bootstrap.states is not None:
+        names = list(bootstrap.states)
+    else:
+        names = _state_columns(bootstrap, table.schema)
     for name in names:
         if name not in known:
             raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
-    _need(table.schema, names, "the table")
     found = [known[n] for n in names]
+    if bootstrap.long:
+        needed = {"map": ("map_key",), "list": ("list_index",)}.get(found[0].kind, ())
+        _need(table.schema, ("value", *(needed if found[0].kind == "map" or _is_list(found[0]) else ())), "the table")
+        return [(found[0], "value")]
+    _need(table.schema, names, "the table")
     spaces = {snapshot_bytes(m.namespace) for m in found if m.namespace is not None}
     if len(spaces) > 1:
         raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")

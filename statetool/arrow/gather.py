@@ -21,6 +21,7 @@ from statetool.write.streams import (
     Records,
     StreamOutput,
     WrittenStream,
+    joined_elements,
     keyed_handle,
     operator_handle,
 )
@@ -80,7 +81,7 @@ def write_subtask(recipe: StreamRecipe, staging: Staging, subtask: int, records:
                 keyed = KeyedStreamWriter(
                     out, recipe.header, recipe.key_groups(subtask), len(parse_keyed_header(recipe.header).states)
                 )
-                for some in records:
+                for some in joined_elements(records, recipe.joined) if recipe.joined else records:
                     keyed.add(some)
                 offsets = keyed.finish()
             else:

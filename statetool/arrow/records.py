@@ -120,7 +120,7 @@ class _Rows:
             try:
                 written = self.state(state, meta)
                 yield written
-                if meta.kind != "map" and not anchored:
+                if meta.kind != "map" and not anchored and not self.recipe.long:
                     # So that a key that comes twice is seen, rows without an entry leave a record of their key.
                     anchored = True
                     rest = np.setdiff1d(np.arange(self.n), self.with_entry)
@@ -152,8 +152,7 @@ class _Rows:
     def state(self, state: StateColumn, meta: StateMeta) -> pa.RecordBatch:
         shape = _shape(self.recipe.header, state.state_id)
         if self.recipe.long:
-            keys, values = self.batch.column("map_key"), self.batch.column("value")
-            return self.map_entries(state, shape, meta, np.arange(self.n), keys, values)
+            return self.long_form(state, shape, meta)
         column = column_of(self.batch, state.column, shape.logical)
         rows = np.flatnonzero(is_valid(column))
         some = column if len(rows) == len(column) else column.filter(pa.array(is_valid(column)))
@@ -168,6 +167,20 @@ class _Rows:
             kept = np.flatnonzero(counts)
             return self.entries(meta, state, rows[kept], pack(Joined(encoded, counts[kept])))
         encoded = self._encoded(shape.element, some, state.column, access=state.last_access_ms, rows=rows)
+        return self.entries(meta, state, rows, encoded)
+
+    def long_form(self, state: StateColumn, shape: StateShape, meta: StateMeta) -> pa.RecordBatch:
+        """Encode rows that are one entry each, as ``op.state(name)`` shows them."""
+        rows = np.arange(self.n)
+        values = column_of(self.batch, state.column, shape.element.logical)
+        if shape.kind == "map":
+            assert shape.user_key is not None
+            keys = column_of(self.batch, "map_key", shape.user_key.logical)
+            return self.map_entries(state, shape, meta, rows, keys, values)
+        encoded = self._encoded(shape.element, values, state.column, access=state.last_access_ms)
+        if shape.kind == "list" and not shape.framed_bytes:
+            index = np.asarray(self.batch.column("list_index").cast(pa.int64()), dtype=np.int64)
+            encoded = pack(Chain((Integers(index, 8), as_piece(encoded)), self.n))
         return self.entries(meta, state, rows, encoded)
 
     def map_entries(

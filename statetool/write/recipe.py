@@ -53,7 +53,8 @@ class KeyedRecipe:
     presence
         Id of the records that stand for rows, so that a key that comes twice is seen.
     long
-        Whether each row is one map entry (columns ``map_key``, ``value``) of the only state.
+        Whether each row is one entry of the only state: ``value``, and of a map its ``map_key``, of a list its
+        ``list_index``.
     """
 
     operator: str
@@ -100,7 +101,8 @@ class ElementRecipe:
 class StreamRecipe:
     """How the records of one subtask become a stream.
 
-    ``carried_whole`` are broadcast states whose only record is all of their bytes.
+    ``carried_whole`` are broadcast states whose only record is all of their bytes. ``joined`` are list states whose records
+    are elements, each behind the 8 bytes of its index.
     """
 
     operator: str
@@ -110,6 +112,7 @@ class StreamRecipe:
     parallelism: int
     inline_bytes: int
     carried_whole: frozenset[int] = frozenset()
+    joined: frozenset[int] = frozenset()
 
     def key_groups(self, subtask: int) -> range:
         """Return the key groups of a subtask."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -129,6 +130,10 @@ class Records:
     def __len__(self) -> int:
         return len(self.state)
 
+    def key_of(self, i: int) -> bytes:
+        """Return the composite key of one entry."""
+        return self.key_data[self.key[i] : self.key_end[i]].tobytes()
+
     def take(self, index: npt.NDArray[np.intp]) -> Records:
         """Return some of the entries."""
         return Records(
@@ -146,6 +151,87 @@ class _Held:
     state: int
     key: bytes
     value: bytes
+
+
+def joined_elements(parts: Iterable[Records], states: frozenset[int]) -> Iterator[Records]:
+    """Join the elements of list states that come one by one, sorted by key and by their index (8 bytes in front of each).
+
+    Records of other states pass through. Memory holds one list at a time.
+
+    Raises
+    ------
+    DuplicateEntryError
+        Two elements have one key and index.
+    """
+    held: Records | None = None
+    for records in parts:
+        whole = records if held is None else merged_records(held, records)
+        held = None
+        lists = np.isin(whole.state, list(states))
+        if lists[-1]:
+            # The last list may go on in the next records.
+            first = len(whole) - 1
+            while first > 0 and _same_key(whole, first - 1, len(whole) - 1):
+                first -= 1
+            held = whole.take(np.arange(first, len(whole)))
+            whole = whole.take(np.arange(first))
+        if len(whole):
+            yield _joined(whole, states)
+    if held is not None:
+        yield _joined(held, states)
+
+
+def _same_key(r: Records, a: int, b: int) -> bool:
+    return bool(
+        r.state[a] == r.state[b]
+        and r.group[a] == r.group[b]
+        and r.key_data[r.key[a] : r.key_end[a]].tobytes() == r.key_data[r.key[b] : r.key_end[b]].tobytes()
+    )
+
+
+def _joined(records: Records, states: frozenset[int]) -> Records:
+    values: list[bytes] = []
+    first: list[int] = []
+    indexes: list[bytes] = []
+    for i in range(len(records)):
+        value = records.value_data[records.value[i] : records.value_end[i]].tobytes()
+        if int(records.state[i]) not in states:
+            indexes = []
+        elif indexes and _same_key(records, i - 1, i):
+            if value[:8] == indexes[-1]:
+                raise DuplicateEntryError(int(records.state[i]), records.key_of(i))
+            indexes.append(value[:8])
+            values[-1] += b"," + value[8:]
+            continue
+        else:
+            indexes = [value[:8]]
+            value = value[8:]
+        first.append(i)
+        values.append(value)
+    kept = records.take(np.array(first, dtype=np.intp))
+    ends = np.cumsum([len(v) for v in values])
+    return replace(
+        kept,
+        value_data=np.frombuffer(b"".join(values), dtype=np.uint8),
+        value=np.concatenate([[0], ends[:-1]]).astype(np.int64),
+        value_end=ends.astype(np.int64),
+    )
+
+
+def merged_records(a: Records, b: Records) -> Records:
+    """Return the entries of ``a`` and then those of ``b``."""
+    keys, values = len(a.key_data), len(a.value_data)
+    return Records(
+        key_data=np.concatenate([a.key_data, b.key_data]),
+        key=np.concatenate([a.key, b.key + keys]),
+        key_end=np.concatenate([a.key_end, b.key_end + keys]),
+        value_data=np.concatenate([a.value_data, b.value_data]),
+        value=np.concatenate([a.value, b.value + values]),
+        value_end=np.concatenate([a.value_end, b.value_end + values]),
+        state=np.concatenate([a.state, b.state]),
+        group=np.concatenate([a.group, b.group]),
+        present=np.concatenate([a.present, b.present]),
+    )
 
 
 class KeyedStreamWriter:
@@ -199,7 +285,7 @@ class KeyedStreamWriter:
         self._held = _Held(
             int(group[last]),
             int(state[last]),
-            records.key_data[records.key[last] : records.key_end[last]].tobytes(),
+            records.key_of(last),
             records.value_data[records.value[last] : records.value_end[last]].tobytes(),
         )
         self._begin(self._held, begins=bool(begins[last]))
@@ -250,20 +336,18 @@ class KeyedStreamWriter:
         first = (
             int(records.group[0]),
             int(records.state[0]),
-            records.key_data[records.key[0] : records.key_end[0]].tobytes(),
+            records.key_of(0),
         )
         if first == self._previous:
             raise DuplicateEntryError(first[1], first[2])
         at = equal_to_next(records.key_data, records.key, records.key_end, records.state, records.group)
         if at >= 0:
-            raise DuplicateEntryError(
-                int(records.state[at]), records.key_data[records.key[at] : records.key_end[at]].tobytes()
-            )
+            raise DuplicateEntryError(int(records.state[at]), records.key_of(at))
         last = len(records) - 1
         self._previous = (
             int(records.group[last]),
             int(records.state[last]),
-            records.key_data[records.key[last] : records.key_end[last]].tobytes(),
+            records.key_of(last),
         )
 
     def finish(self) -> tuple[int, ...]:
@@ -328,7 +412,7 @@ class OperatorStreamWriter:
             self._waiting[state] = _spooled(), [0]
         file, count = self._waiting[state]
         for i in range(len(records)):
-            key = records.key_data[records.key[i] : records.key_end[i]].tobytes()
+            key = records.key_of(i)
             if (state, key) == self._previous:
                 raise DuplicateEntryError(state, key)
             self._previous = (state, key)
