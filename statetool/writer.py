@@ -131,10 +131,14 @@ def bootstrap_list_state(
     *,
     type: str | Serializer | None = None,
     value: str = "value",
+    subtask: str | None = None,
     like: Operator | None = None,
 ) -> ElementBootstrap:
-    """Make a list state of the operator (split among its subtasks) of the column ``value`` of a table."""
-    return _elements(name, "list", data, type, None, value, "key", like)
+    """Make a list state of the operator (split among its subtasks) of the column ``value`` of a table.
+
+    The column ``subtask``, where there is one, says which subtask each element belongs to.
+    """
+    return _elements(name, "list", data, type, None, value, "key", like, subtask)
 
 
 def bootstrap_union_state(
@@ -143,10 +147,14 @@ def bootstrap_union_state(
     *,
     type: str | Serializer | None = None,
     value: str = "value",
+    subtask: str | None = None,
     like: Operator | None = None,
 ) -> ElementBootstrap:
-    """Make a union list state (every subtask gets all elements) of the column ``value`` of a table."""
-    return _elements(name, "union", data, type, None, value, "key", like)
+    """Make a union list state (every subtask gets all elements) of the column ``value`` of a table.
+
+    The column ``subtask``, where there is one, says which subtask each element belongs to.
+    """
+    return _elements(name, "union", data, type, None, value, "key", like, subtask)
 
 
 def bootstrap_broadcast_state(
@@ -164,7 +172,15 @@ def bootstrap_broadcast_state(
 
 
 def _elements(
-    name: str, kind: str, data: Any, type: Any, key_type: Any, value: str, key: str, like: Operator | None
+    name: str,
+    kind: str,
+    data: Any,
+    type: Any,
+    key_type: Any,
+    value: str,
+    key: str,
+    like: Operator | None,
+    subtask: str | None = None,
 ) -> ElementBootstrap:
     from statetool.arrow.bootstrap import ElementBootstrap
 
@@ -177,6 +193,7 @@ def _elements(
         like=None if like is None else like.inventory,
         value=value,
         key=key,
+        subtask=subtask,
     )
 
 

@@ -49,7 +49,10 @@ def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:
         "broadcast": statetool.bootstrap_broadcast_state,
     }
     for name, meta in op.inventory.operator_states.items():
-        yield writers[meta.kind](name, read(name), like=op)
+        if meta.kind == "broadcast":
+            yield writers[meta.kind](name, read(name), like=op)
+        else:
+            yield writers[meta.kind](name, read(name, subtask=True), subtask="subtask", like=op)
 
 
 def readable_states(op: statetool.Operator) -> list[str]:

@@ -61,6 +61,7 @@ class ElementBootstrap:
     like: OperatorInventory | None = None
     value: str = "value"
     key: str = "key"
+    subtask: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,13 +430,15 @@ def _plan_elements(
             state_id=ids[bootstrap.name],
             value=bootstrap.value,
             key=bootstrap.key,
+            subtask=bootstrap.subtask,
         )
         plan.element_tables.append((bootstrap.data, recipe))
 
 
 def _element_meta(bootstrap: ElementBootstrap, table: Table) -> StateMeta:
     broadcast = bootstrap.kind == "broadcast"
-    _need(table.schema, (bootstrap.value, *((bootstrap.key,) if broadcast else ())), "the table")
+    others = (bootstrap.key,) if broadcast else () if bootstrap.subtask is None else (bootstrap.subtask,)
+    _need(table.schema, (bootstrap.value, *others), "the table")
     if bootstrap.like is not None:
         meta = bootstrap.like.operator_states.get(bootstrap.name)
         if meta is None:

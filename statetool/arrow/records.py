@@ -316,9 +316,7 @@ def element_records(recipe: ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa
         serializer = element_serializer(meta)
         values = encode_column(serializer, column_of(batch, recipe.value, serializer.logical))
         if meta.kind != "broadcast":
-            subtasks = np.array(
-                [zlib.crc32(values.value(i)) % recipe.parallelism for i in range(len(values))], dtype=np.int64
-            )
+            subtasks = _subtasks(recipe, batch, values)
             yield _elements(recipe, subtasks, _no_bytes(len(values)), values)
             return
         key = meta.serializers["KEY_SERIALIZER"]
@@ -327,6 +325,16 @@ def element_records(recipe: ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa
             yield _elements(recipe, np.full(len(values), subtask, dtype=np.int64), keys, values)
     except StatetoolError as error:
         raise error.at(operator=recipe.operator, state=meta.name) from error.__cause__
+
+
+def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> Int64s:
+    if recipe.subtask is None:
+        crcs = (zlib.crc32(values.value(i)) for i in range(len(values)))
+        return np.fromiter(crcs, dtype=np.int64, count=len(values)) % recipe.parallelism
+    given = np.asarray(batch.column(recipe.subtask).cast(pa.int64()).fill_null(-1), dtype=np.int64)
+    if ((given < 0) | (given >= recipe.parallelism)).any():
+        raise EncodeError(f"column {recipe.subtask!r} is not a subtask below the parallelism {recipe.parallelism}")
+    return given
 
 
 def _elements(recipe: ElementRecipe, subtasks: Int64s, keys: Encoded, values: Encoded) -> pa.RecordBatch:

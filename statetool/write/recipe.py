@@ -82,7 +82,8 @@ class KeyedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRecipe:
-    """One table that becomes an operator state: its column ``value``, and ``key`` for broadcast state."""
+    """One table that becomes an operator state: its column ``value``, ``key`` for broadcast state, ``subtask`` where it says
+    which subtask an element belongs to."""
 
     operator: str
     header: bytes
@@ -90,6 +91,7 @@ class ElementRecipe:
     state_id: int
     value: str = "value"
     key: str = "key"
+    subtask: str | None = None
 
     @property
     def operator_header(self) -> OperatorHeader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -51,7 +52,8 @@ class WrittenStream:
         if self.file is not None:
             return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
         assert self.inline is not None
-        return ByteStreamHandle(name="statetool", data=self.inline)
+        # Flink takes two handles of one name for the same when it deals operator state out again.
+        return ByteStreamHandle(name=str(uuid.uuid4()), data=self.inline)
 
 
 class StreamOutput:
