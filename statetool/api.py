@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from statetool.errors import OptionError, UnknownNameError
+from statetool.plan.declarations import Declarations, declared_classes, read_declarations
 from statetool.plan.inventory import Inventory, OperatorInventory, StateInfo, suggest
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def load(
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
     key_types: Mapping[str, Operator] | None = None,
+    declarations: Declarations = (),
+    kryo: Literal[2, 5] | None = None,
 ) -> Savepoint:
     """Open a savepoint or checkpoint.
 
@@ -49,6 +53,11 @@ def load(
     key_types
         ``{operator: an operator whose keys are of the same type}``, of this job's savepoints or of another's. Only needed for a
         change log on top of nothing, which does not say the type of its keys, where it is not one of the common ones.
+    declarations
+        What the snapshot does not say of its classes: :class:`ClassDeclaration` objects, or Avro schema files
+        (or folders of them, ``*.avsc``). Those made by :func:`declare` come first.
+    kryo
+        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), where the version of the metadata does not tell.
 
     Raises
     ------
@@ -58,7 +67,8 @@ def load(
         Its metadata is damaged.
     """
     keys = {name: other._operator.key_serializer() for name, other in (key_types or {}).items()}
-    inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys)
+    types = TypeContext(kryo=kryo, classes=(*declared_classes(), *read_declarations(declarations)))
+    inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys, types=types)
     savepoint = Savepoint(inventory, spark)
     if spark is not None:
         from statetool.spark.session import has_data_sources, register

@@ -26,6 +26,8 @@ from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
 from tests.expected import json_text, to_json
+from tests.expected_kryo import without_kryo
+from tests.kryo_classes import CLASSES
 from tests.plain import row_value
 from tests.sql_check import SqlChecker
 
@@ -39,7 +41,7 @@ class Case:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.info = json.loads((folder / "case.json").read_text())
-        self.expected = json.loads((folder / "expected.json").read_text())
+        self.expected = json.loads((folder / "expected.json").read_text(), object_hook=without_kryo)
 
     @property
     def kind(self) -> str:
@@ -56,7 +58,7 @@ class Checker:
     def __init__(self, case: Case, spark: Any) -> None:
         self.case = case
         self.spark = spark
-        self.savepoint = statetool.load(str(case.metadata), spark=spark)
+        self.savepoint = statetool.load(str(case.metadata), spark=spark, declarations=CLASSES)
         self.rows = 0
         self.raw = 0
         self.problems: list[str] = []

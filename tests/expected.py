@@ -30,6 +30,7 @@ from statetool.types import (
     TimestampType,
     TtlType,
 )
+from tests.expected_kryo import kryo_json, object_of
 from tests.expected_sql import bitmap_list, row_json, slot_json, variant_text
 
 Style = Literal["savepoint", "serializer"]
@@ -513,7 +514,14 @@ def _external(value: Any, s: Any, style: Style) -> Any:
     return found
 
 
+def _kryo(value: Any, s: Any, style: Style) -> Any:
+    if value is None or s.framed_only:
+        return _by_type(value, s.logical, style)
+    return kryo_json(object_of(s, value), style, _by_type)
+
+
 _BY_CLASS: Final[dict[str, _Encoder]] = {
+    "KryoSerializer": _kryo,
     "BufferEntrySerializer": _named(joined=0, element="1:element"),
     "LockableSerializer": _named(refs=0, element="1:part0"),
     "WindowKeySerializer": _named(window=0, key="1:key"),

@@ -64,7 +64,9 @@ from statetool.plan.splits import (
     plan_operator_state,
     plan_raw_timers,
 )
+from statetool.serializers.context import reading_with
 from statetool.types import LogicalType, Scalar
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 TIMERS_PREFIX: Final = "_timer_state/"
@@ -126,6 +128,7 @@ def scan_table(
         max_parallelism=operator.state.max_parallelism,
         key_group_column=key_group,
         subtask_column=subtask,
+        types=operator.types,
     )
     if memory_bytes is not None:
         spec = replace(spec, memory_bytes=memory_bytes)
@@ -306,6 +309,17 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     FormatError
         Damaged bytes; with file, offset, operator, state and key group.
     """
+    batches = _read(split)
+    while True:
+        # Set for each step alone: between them the caller's context is in force.
+        with reading_with(split.spec.types):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+def _read(split: Split) -> Iterator[pa.RecordBatch]:
     try:
         if isinstance(split, OperatorSplit):
             for n, columns in operator_rows(split):
@@ -329,7 +343,7 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
 
 def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
-    header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start)
+    header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start, spec.types)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     layout = StreamLayout(
         prefix=prefix_size(spec.max_parallelism),
@@ -345,7 +359,7 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 def _read_native(split: NativeSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
     with split.stream.open() as f:
-        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start)
+        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     prefix = prefix_size(spec.max_parallelism)
     whole_keys = spec.table == "keyed_state"
@@ -359,7 +373,7 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
     if split.managed is not None:
         stream, size = split.managed
         with stream.open() as managed:
-            key = _parse_header(bytes(managed.read_at(0, size)), stream.start).key
+            key = _parse_header(bytes(managed.read_at(0, size)), stream.start, spec.types).key
     with split.stream.open() as f:
         first = min(split.key_groups, key=lambda g: g.size_bytes)
         base = split.stream.start + first.offset
@@ -478,8 +492,9 @@ def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
 
 
 @lru_cache(maxsize=64)
-def _parse_header(raw: bytes, base: int) -> KeyedHeader:
-    return read_keyed_header(Cursor(raw, base=base), end=len(raw))
+def _parse_header(raw: bytes, base: int, types: TypeContext) -> KeyedHeader:
+    with reading_with(types):
+        return read_keyed_header(Cursor(raw, base=base), end=len(raw))
 
 
 __all__ = ["Split", "TableScan", "read_split", "scan_table"]

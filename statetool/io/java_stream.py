@@ -68,9 +68,20 @@ def read_java_stream(c: Cursor) -> Any:
     FormatError
         Not a Java stream, truncated or damaged.
     """
-    if c.u2() != _MAGIC or c.u2() != 5:
-        raise c.fail("expected a Java serialization stream (AC ED 00 05)", pos=max(c.pos - 4, 0))
-    return _Parser(c).content(0)
+    return JavaStream(c).read()
+
+
+class JavaStream:
+    """A stream of several objects, which share its classes and handles; its head is read at once."""
+
+    def __init__(self, c: Cursor) -> None:
+        if c.u2() != _MAGIC or c.u2() != 5:
+            raise c.fail("expected a Java serialization stream (AC ED 00 05)", pos=max(c.pos - 4, 0))
+        self._parser = _Parser(c)
+
+    def read(self) -> Any:
+        """Read the next object, as :func:`read_java_stream` does."""
+        return self._parser.content(0)
 
 
 class _Parser:

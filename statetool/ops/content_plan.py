@@ -57,6 +57,7 @@ class ContentPlanner:
             states=states,
             options=_EXACT,
             max_parallelism=self.operator.state.max_parallelism,
+            types=self.operator.types,
         )
 
     def keyed(self) -> Iterator[ContentTask]:

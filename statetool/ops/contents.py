@@ -39,6 +39,7 @@ from statetool.io.cursor import Cursor
 from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct, key_groups_of
 from statetool.ops.problems import Problem, Severity, problem_of
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
+from statetool.serializers.context import reading_with
 
 _BATCH_BYTES: Final = 8 << 20
 _LARGE_BYTES: Final = 64 << 20
@@ -68,6 +69,11 @@ class ContentResult:
 
 def check_contents(task: ContentTask) -> ContentResult:
     """Check one split."""
+    with reading_with(task.split.spec.types):
+        return _check(task)
+
+
+def _check(task: ContentTask) -> ContentResult:
     split = task.split
     if isinstance(split, OperatorSplit):
         return _check_elements(task, split)

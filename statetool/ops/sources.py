@@ -20,6 +20,8 @@ from statetool.io.cursor import Cursor
 from statetool.ops.headers import JoinedHeader, join_headers
 from statetool.plan.inventory import OperatorInventory
 from statetool.plan.splits import KeyedSplit, NativeSplit, TableSpec, plan_keyed, plan_native
+from statetool.serializers.context import reading_with
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 SourceSplit: TypeAlias = KeyedSplit | NativeSplit
@@ -44,6 +46,7 @@ def keyed_splits(operator: OperatorInventory) -> list[SourceSplit]:
         states=(),
         options=ReadOptions(),
         max_parallelism=operator.state.max_parallelism,
+        types=operator.types,
     )
     planned: list[SourceSplit] = [
         *plan_keyed(operator, spec, groups=None),
@@ -76,7 +79,7 @@ def joined_header(operator: OperatorInventory, *, without: Collection[str] = ())
     try:
         for stream, end in places:
             raw = _header_bytes(stream, end)
-            headers.setdefault(raw, _parse(raw, stream.start))
+            headers.setdefault(raw, _parse(raw, stream.start, operator.types))
         return join_headers(list(headers.items()), without=without) if headers else None
     except StatetoolError as error:
         raise error.at(operator=operator.label) from None
@@ -92,7 +95,7 @@ def split_header(split: SourceSplit) -> tuple[bytes, KeyedHeader]:
     """
     end = split.header_bytes if isinstance(split, KeyedSplit) else split.stream.size_bytes
     raw = _header_bytes(split.stream, end)
-    return raw, _parse(raw, split.stream.start)
+    return raw, _parse(raw, split.stream.start, split.spec.types)
 
 
 def _header_bytes(stream: Stream, end: int) -> bytes:
@@ -101,9 +104,10 @@ def _header_bytes(stream: Stream, end: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _parse(raw: bytes, base: int) -> KeyedHeader:
+def _parse(raw: bytes, base: int, types: TypeContext) -> KeyedHeader:
     """Parse a header, once for all splits of its stream."""
-    return read_keyed_header(Cursor(raw, base=base), end=len(raw))
+    with reading_with(types):
+        return read_keyed_header(Cursor(raw, base=base), end=len(raw))
 
 
 def read_split_entries(split: SourceSplit, header: KeyedHeader, batch_bytes: int = BATCH_BYTES) -> Iterator[EntryBatch]:

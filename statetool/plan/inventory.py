@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -35,8 +35,10 @@ from statetool.io.cursor import Cursor
 from statetool.plan.changelog import change_sets, found_key_type, header_of, states_of, told_key_type
 from statetool.plan.locate import Locator, find_metadata
 from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import TtlSerializer
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +158,22 @@ def uses_ttl(serializer: Serializer) -> bool:
 class OperatorInventory:
     """One operator of a snapshot."""
 
-    def __init__(self, state: OperatorState, uid: str, locator: Locator, given_key: Serializer | None = None) -> None:
+    def __init__(
+        self,
+        state: OperatorState,
+        uid: str,
+        locator: Locator,
+        given_key: Serializer | None = None,
+        types: TypeContext = NOTHING_DECLARED,
+    ) -> None:
         self.state = state
         self.uid = uid
         self._locator = locator
         self._given_key = given_key
         #: Why the keys of a change log cannot be read; known once its headers are.
         self.key_error: UnknownSerializerError | None = None
+        #: What is known of its types from outside of the snapshot.
+        self.types = types
 
     @property
     def label(self) -> str:
@@ -365,7 +376,7 @@ class OperatorInventory:
 
     def _read_keyed(self, stream: Stream, end: int) -> KeyedHeader:
         try:
-            with stream.open() as f:
+            with stream.open() as f, reading_with(self.types):
                 return read_keyed_header(Cursor(f.read_at(0, end), base=stream.start), end=end)
         except StatetoolError as error:
             raise error.at(file=stream.file, operator=self.label) from None
@@ -379,9 +390,10 @@ class OperatorInventory:
             # Headers before Flink 1.5 are followed by a count, compressed data by the head of its stream:
             # neither belongs to the header, so its end is only known otherwise.
             exact = int.from_bytes(data[:4], "big") in (3, 4, 5) or bytes(data[:5]) == b"\0\0\0\6\0"
-            return read_operator_header(
-                Cursor(data, base=part.stream.start), end=len(data) if exact and first == len(data) else None
-            )
+            with reading_with(self.types):
+                return read_operator_header(
+                    Cursor(data, base=part.stream.start), end=len(data) if exact and first == len(data) else None
+                )
         except StatetoolError as error:
             raise error.at(file=part.stream.file, operator=self.label) from None
 
@@ -543,7 +555,8 @@ def _slots(s: SubtaskState) -> tuple[Handle, ...]:
 
 def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
     if serializer.framed_only:
-        yield serializer.type_name
+        missing = "" if serializer.children() else serializer.what_is_missing
+        yield f"{serializer.type_name}: {missing}" if missing else serializer.type_name
     for _, child in serializer.children():
         yield from _opaque_reasons(child)
 
@@ -595,12 +608,17 @@ class Inventory:
         rebase: tuple[tuple[str, str], ...] = (),
         uids: tuple[str, ...] = (),
         key_types: Mapping[str, Serializer] | None = None,
+        types: TypeContext | None = None,
     ) -> None:
         self.path = path
         self.rebase = rebase
         self.metadata_file = find_metadata(path)
         self.metadata: SnapshotMetadata = parse_metadata(files.read_whole(self.metadata_file), file=self.metadata_file)
         self.given_uids = uids
+        self.types = types or NOTHING_DECLARED
+        if self.types.kryo is None:
+            # Names and uids are in the metadata since Flink 2.0, which is also when Kryo 5 came.
+            self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
         self._key_types = dict(key_types or {})
         self.operators = self._name_operators(uids)
@@ -622,7 +640,7 @@ class Inventory:
         for state in self.metadata.operators:
             uid = state.uid or by_id.get(state.operator_id, "")
             key = self._key_types.get(uid or state.operator_id)
-            inventory = OperatorInventory(state, uid, self._locator, key)
+            inventory = OperatorInventory(state, uid, self._locator, key, self.types)
             if inventory.label in found:
                 raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
             found[inventory.label] = inventory
@@ -636,7 +654,13 @@ class Inventory:
         """Return the inventory with names for operators that the snapshot knows by id only."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not one string")
-        return Inventory(self.path, rebase=self.rebase, uids=(*self.given_uids, *uids), key_types=self._key_types)
+        return Inventory(
+            self.path,
+            rebase=self.rebase,
+            uids=(*self.given_uids, *uids),
+            key_types=self._key_types,
+            types=self.types,
+        )
 
     def operator(self, name: str) -> OperatorInventory:
         """Return an operator by uid or by its 32 hex digits.

@@ -15,6 +15,7 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import write_keyed_header
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import ChangelogPart, KeyedPart, NativePart, OperatorInventory, key_group_sizes
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.options import ReadOptions
 
 TARGET_BYTES: Final = 64 << 20
@@ -28,7 +29,8 @@ class TableSpec:
     """What a read wants; the same for all of its splits.
 
     ``states`` are the names of the states involved (for timers those of the timer states). ``keys`` are encoded keys to
-    keep. ``schema`` is the table's Arrow schema (IPC bytes), which what is read from every stream must agree with.
+    keep. ``schema`` is the table's Arrow schema (IPC bytes), which what is read from every stream must agree with. ``types``
+    are what the user declared: a task reads serializers as the driver did.
     """
 
     operator: str
@@ -41,6 +43,7 @@ class TableSpec:
     key_group_column: bool = False
     subtask_column: bool = False
     memory_bytes: int = MEMORY_BYTES
+    types: TypeContext = NOTHING_DECLARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -134,6 +134,11 @@ class Serializer(ABC):
         return False
 
     @property
+    def what_is_missing(self) -> str:
+        """What the user can do so that values that stay bytes are decoded, empty where nothing helps."""
+        return next((m for _, child in self.children() if (m := child.what_is_missing)), "")
+
+    @property
     def type_name(self) -> str:
         """Short name for messages and ``op.states``: ``Map<String, Long>``, ``POJO com.acme.Order``."""
         name = type(self).__name__.removesuffix("Serializer")

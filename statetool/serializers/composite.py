@@ -112,7 +112,8 @@ def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:
     if part.framed_only and not last:
         raise UnknownSerializerError(
             f"the end of a value of {part.type_name} cannot be found, and more follows it",
-            hint="values of this type can be read only where they end a frame; on_error='keep_raw' keeps the bytes",
+            hint=part.what_is_missing
+            or "values of this type can be read only where they end a frame; on_error='keep_raw' keeps the bytes",
         ).at(offset=c.offset)
 
 

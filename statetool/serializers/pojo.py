@@ -16,10 +16,13 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import check_last, inside, sequence
+from statetool.serializers.context import current_context
+from statetool.serializers.java_types import declared_serializer
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
 from statetool.types import Field, LogicalType, Scalar, StructType
+from statetool.types.declared import skeleton
 
 _CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
@@ -98,7 +101,8 @@ class PojoSerializer(Serializer):
             part_of = self._others.get(cls)
             if part_of is None:
                 raise UndescribedClassError(
-                    f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe"
+                    f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe",
+                    hint=f'{skeleton(cls)}, and extends=["{self.pojo_class}"]',
                 ).at(offset=c.base + start)
             return self._sub_row(cls, part_of, c)
         if flags == _TAGGED:
@@ -223,12 +227,21 @@ def _read_pojo(c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     fields, registered, others = (_parts(m, c) for m in maps)
+    others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
     return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
+
+
+def _declared_subclasses(pojo_class: str, known: set[str]) -> tuple[tuple[str, Serializer], ...]:
+    """Return the subclasses that the user declared and the snapshot does not describe."""
+    context = current_context()
+    below = [d for d in context.subclasses(pojo_class) if d.name not in known]
+    return tuple((d.name, declared_serializer(d, context)) for d in below)
 
 
 def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     fields, registered, others = (_read_legacy_map(c) for _ in range(3))
+    others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
     return PojoSerializer(name, version, pojo_class, (), fields, registered, others)
 
 

@@ -16,6 +16,7 @@ from statetool.serializers import (
     cep,
     collections,
     enums,
+    kryo,
     legacy,
     options,
     pojo,
@@ -61,6 +62,7 @@ FAMILIES: Final = {
     "external": sql_external.SNAPSHOTS,
     "avro": avro.SNAPSHOTS,
     "user": user.SNAPSHOTS,
+    "kryo": kryo.SNAPSHOTS,
     "legacy": {"ParameterlessTypeSerializerConfig": legacy.parameterless(SIMPLE_TYPES)},
 }
 

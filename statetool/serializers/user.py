@@ -1,7 +1,7 @@
-"""Types whose format lies in user code: ``Value``, ``Writable``, Kryo and Java serialization.
+"""Types whose format lies in user code: ``Value``, ``Writable`` and Java serialization.
 
 ``Value``, ``CopyableValue``, ``Writable``: snapshot version 2 is utf type class; values are what the class's ``write``
-emits, known for ``org.apache.flink.types`` only. Kryo version 2: utf type class and three optional maps.
+emits, known for ``org.apache.flink.types`` only.
 ``JavaSerializer``: each value is one Java stream, kept as its exact bytes.
 """
 
@@ -16,7 +16,6 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES
-from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader
 from statetool.types import LogicalType, Scalar
@@ -93,19 +92,6 @@ class KnownValueSerializer(UserTypeSerializer):
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
 
 
-class KryoSerializer(UserTypeSerializer):
-    """``KryoSerializer``; the registrations are kept as read."""
-
-    def __init__(self, name: str, version: int, type_class: str, maps: tuple[tuple[OptionalEntry, ...], ...]) -> None:
-        super().__init__(name, version, type_class, "Kryo")
-        self.maps = maps
-
-    def write_payload(self, out: Output) -> None:
-        out.utf(self.type_class)
-        for entries in self.maps:
-            write_optional_map(out, entries)
-
-
 def _generic(how: str, versions: tuple[int, ...]) -> Reader:
     def read(c: Cursor, name: str, version: int) -> Serializer:
         if version not in versions:
@@ -116,27 +102,6 @@ def _generic(how: str, versions: tuple[int, ...]) -> Reader:
         return UserTypeSerializer(name, version, type_class, how)
 
     return Reader(read, read)
-
-
-def _read_kryo(c: Cursor, name: str, version: int) -> Serializer:
-    if version != 2:
-        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
-    return KryoSerializer(name, version, c.utf(), tuple(read_optional_map(c) for _ in range(3)))
-
-
-def _read_legacy_kryo(c: Cursor, name: str, version: int) -> Serializer:
-    type_class = c.utf()
-    for _ in range(c.count("registrations", at_least=8)):
-        c.utf()
-        c.utf()
-        kind = c.i4()
-        if kind == 1:
-            c.utf()
-        elif kind == 2:
-            read_java_stream(c)
-        elif kind != 0:
-            raise c.fail(f"kind {kind} of a Kryo registration is not 0, 1 or 2", pos=c.pos - 4)
-    return KryoSerializer(name, version, type_class, ())
 
 
 def _decode_java(c: Cursor) -> bytes:
@@ -160,7 +125,5 @@ SNAPSHOTS: Final = {
     "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _generic("Value", (1, 2)),
     "WritableSerializer$WritableSerializerSnapshot": _generic("Writable", (1, 2)),
     "WritableSerializer$WritableSerializerConfigSnapshot": _generic("Writable", (1, 2)),
-    "KryoSerializerSnapshot": Reader(_read_kryo),
-    "KryoSerializer$KryoSerializerConfigSnapshot": Reader(_read_kryo, _read_legacy_kryo),
     **simple_readers((JAVA,)),
 }

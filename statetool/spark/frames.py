@@ -20,6 +20,7 @@ from statetool.plan.inventory import Inventory, OperatorInventory
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources, register
+from statetool.types.declared import to_json
 from statetool.types.options import ReadOptions
 
 _READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
@@ -44,7 +45,9 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
         reader = reader.option("uids", json.dumps(list(inventory.given_uids)))
     if inventory.rebase:
         reader = reader.option("rebase", json.dumps(dict(inventory.rebase)))
-    return reader.load(inventory.path)
+    if inventory.types.classes:
+        reader = reader.option("declarations", json.dumps([to_json(c) for c in inventory.types.classes]))
+    return reader.option("kryo", str(inventory.types.kryo)).load(inventory.path)
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:

@@ -16,6 +16,9 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``split_bytes``, ``memory_bytes``          sizes of tasks
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
 ``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
+``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
+                                           snapshot does not describe
+``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
 =========================================  ==================================================================================
 
 ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does not
@@ -36,11 +39,13 @@ from pyspark.sql.types import StructType
 from statetool.arrow.metadata import metadata_schema, metadata_table
 from statetool.arrow.scan import Split, TableScan, scan_table
 from statetool.errors import OptionError
+from statetool.plan.declarations import read_declarations
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
 from statetool.serializers.base import Serializer
 from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
+from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -49,7 +54,7 @@ if TYPE_CHECKING:
 _FLAGS: Final = ("key_group", "subtask")
 _NUMBERS: Final = ("ttl_ms", "now_ms", "split_bytes", "memory_bytes")
 _WORDS: Final = ("ttl", "nanos", "decimals", "on_error")
-_PLACES: Final = ("path", "rebase", "uids")
+_PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo")
 _TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
 _STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS)
 _METADATA_OPTIONS: Final = (*_PLACES, "table")
@@ -109,7 +114,19 @@ class _Options:
         moved = _json("rebase", self.get("rebase") or "{}")
         if not isinstance(moved, dict):
             raise OptionError("rebase is not a JSON object of old and new prefixes")
-        return Inventory(path, rebase=tuple(moved.items()), uids=tuple(self.names("uids") or ()))
+        return Inventory(
+            path, rebase=tuple(moved.items()), uids=tuple(self.names("uids") or ()), types=self.type_context
+        )
+
+    @property
+    def type_context(self) -> TypeContext:
+        """What the user declares: files of Avro schemas by ``declarations``, the version of Kryo by ``kryo``."""
+        kryo = self.get("kryo")
+        if kryo not in (None, "2", "5"):
+            raise OptionError(f"kryo={kryo!r} is neither 2 (Flink 1.x) nor 5 (Flink 2.x)")
+        text = self.get("declarations") or ""
+        given = _json("declarations", text) if text.lstrip().startswith("[") else self.names("declarations") or ()
+        return TypeContext(kryo=None if kryo is None else 2 if kryo == "2" else 5, classes=read_declarations(given))
 
     @property
     def operator(self) -> OperatorInventory:

@@ -110,7 +110,8 @@ def taken(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
     elif serializer.framed_only:
         raise UnknownSerializerError(
             f"the end of a value of {serializer.type_name} cannot be found in the layout of the heap backend",
-            hint="take a canonical savepoint of the job, in which every value has a frame of its own",
+            hint=serializer.what_is_missing
+            or "take a canonical savepoint of the job, in which every value has a frame of its own",
         ).at(offset=c.offset)
     else:
         serializer.skip(c)

@@ -1,0 +1,120 @@
+"""Declarations by the user: made in Python, or read from Avro schema files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from statetool.errors import OptionError
+from statetool.io import files
+from statetool.types.avro_java import classes_of_schema
+from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of, from_json
+
+Declaration: TypeAlias = ClassDeclaration | str | os.PathLike[str] | Mapping[str, Any]
+Declarations: TypeAlias = Declaration | Iterable[Declaration]
+Schema: TypeAlias = Mapping[str, Any] | Sequence[str] | str
+_AVRO_TYPES = ("record", "error", "enum")
+_declared: dict[str, ClassDeclaration] = {}
+
+
+def declare(
+    name: str,
+    schema: Schema,
+    *,
+    extends: Sequence[str] = (),
+    final: bool = False,
+    record: bool = False,
+    generic: bool = False,
+    parameters: Sequence[str] = (),
+) -> ClassDeclaration:
+    """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
+
+    Parameters
+    ----------
+    name
+        The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
+    schema
+        Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
+        neither static nor transient, with those of superclasses. Their order does not matter, Kryo sorts them by name. A box
+        (``Integer``) is not its primitive (``int``). Of an enum, the list of its constants in the order of the source.
+        Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
+    extends
+        Superclasses and interfaces by which fields of other classes refer to it.
+    final, record
+        Whether the class is ``final`` or a Java record: Kryo leaves out the names of final classes.
+    generic
+        Whether Flink does not take it for a POJO, so that it is written by Kryo as a field of one too.
+    parameters
+        Names of its type parameters, if fields use them.
+
+    Returns
+    -------
+    ClassDeclaration
+        Also what ``statetool.load(..., declarations=[...])`` takes, for one savepoint alone.
+
+    Raises
+    ------
+    OptionError
+        A type that is not one.
+    """
+    if isinstance(schema, str):
+        schema = _json(schema, f"the schema of {name}")
+    if isinstance(schema, Mapping) and schema.get("type") in _AVRO_TYPES:
+        found = classes_of_schema(schema, name=name)
+    elif isinstance(schema, Mapping):
+        found = (
+            class_of_fields(
+                name, schema, extends=extends, final=final, record=record, generic=generic, parameters=parameters
+            ),
+        )
+    else:
+        found = (enum_of(name, schema, extends=extends),)
+    _declared.update({c.name: c for c in found})
+    return _declared[name]
+
+
+def declared_classes() -> tuple[ClassDeclaration, ...]:
+    """Return what :func:`declare` has been told so far."""
+    return tuple(_declared.values())
+
+
+def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
+    """Return declarations: given ones, Avro schemas, those of Avro schema files (``.avsc``), and of all such files in a folder.
+
+    Raises
+    ------
+    OptionError
+        Not a schema of a class; names the file.
+    """
+    if isinstance(given, ClassDeclaration | str | os.PathLike | Mapping):
+        given = (given,)
+    found: list[ClassDeclaration] = []
+    for one in given:
+        if isinstance(one, ClassDeclaration):
+            found.append(one)
+            continue
+        if isinstance(one, Mapping):
+            found += (from_json(one),) if "class" in one else classes_of_schema(one)
+            continue
+        for path in _schema_files(os.fspath(one)):
+            text = files.read_whole(path).decode("utf-8", "replace")
+            try:
+                found += classes_of_schema(_json(text, path))
+            except OptionError as error:
+                raise error.at(file=path) from None
+    return tuple(found)
+
+
+def _schema_files(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(os.path.join(path, n) for n in os.listdir(path) if n.endswith(".avsc"))
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise OptionError(f"{what} is not JSON: {e}") from e

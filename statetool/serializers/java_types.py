@@ -1,0 +1,151 @@
+"""Serializer snapshots of Java types, as Flink's type extraction chooses them for the fields of a POJO.
+
+Needed for classes that a snapshot does not describe, such as subclasses of a POJO that the job had not met when it registered
+the state (heap backend). Boxes, text, big numbers, ``java.sql`` dates and ``Instant`` have serializers of their own; declared
+classes are POJOs, or Kryo's if they are declared so; in Flink 2.x ``List``, ``Map`` and ``Set`` with their type arguments are
+nullable ones of Flink; all else is Kryo's. Follows ``TypeExtractor``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
+from statetool.serializers.optional_map import OptionalEntry, write_optional_map
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, read_snapshot
+from statetool.types.declared import ClassDeclaration, TypeContext
+from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
+
+_BASE: Final = "org.apache.flink.api.common.typeutils.base."
+_RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
+_AVRO_ARRAY: Final = "org.apache.avro.generic.GenericData$Array"
+_NAMES: Final = {
+    **dict(
+        zip(PRIMITIVES.values(), ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double"), strict=True)
+    ),
+    "java.lang.String": "String",
+    "java.lang.Void": "Void",
+    "java.math.BigInteger": "BigInt",
+    "java.math.BigDecimal": "BigDec",
+    "java.util.Date": "Date",
+    "java.sql.Date": "SqlDate",
+    "java.sql.Time": "SqlTime",
+    "java.sql.Timestamp": "SqlTimestamp",
+    "java.time.Instant": "Instant",
+}
+
+
+def declared_serializer(declared: ClassDeclaration, context: TypeContext) -> Serializer:
+    """Return the serializer that Flink gives to values of a declared class."""
+    out = Output()
+    _class(out, declared, context, ())
+    with reading_with(context):
+        return read_snapshot(Cursor(bytes(out)))
+
+
+def _simple(out: Output, name: str, package: str = _BASE) -> None:
+    out.utf(f"{package}{name}Serializer${name}SerializerSnapshot")
+    out.i4(3)
+
+
+def _composite(out: Output, name: str, outer_version: int, outer: bytes, parts: int) -> None:
+    """Append a composite snapshot up to its parts, which must follow."""
+    out.utf(name)
+    out.i4(3)
+    out.i4(COMPOSITE_MAGIC)
+    out.i4(outer_version)
+    out += outer
+    out.i4(NESTED_MAGIC)
+    out.i4(1)
+    out.i4(parts)
+
+
+def _nullable(out: Output) -> None:
+    _composite(out, _RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, bytes(4), 1)
+
+
+def _type(out: Output, kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+    name = PRIMITIVES.get(kind.name, kind.name)
+    declared = context.find(name)
+    if name in _NAMES:
+        _simple(out, _NAMES[name])
+    elif kind.is_array:
+        _array(out, kind.args[0], context, above)
+    elif declared is not None and name not in above and not declared.generic:
+        _class(out, declared, context, above)
+    elif context.kryo == 5 and name in ("java.util.List", "java.util.Set", "java.util.Map") and kind.args:
+        _collection(out, kind, context, above)
+    else:
+        _kryo(out, kind.binary_name)
+
+
+def _array(out: Output, element: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+    if element.name in PRIMITIVES:
+        _simple(out, f"{_NAMES[PRIMITIVES[element.name]]}PrimitiveArray", _BASE + "array.")
+    elif element.name == "java.lang.String":
+        _simple(out, "StringArray", _BASE + "array.")
+    elif element == OBJECT:
+        _kryo(out, JavaType("[]", (element,)).binary_name)
+    else:
+        component = Output()
+        component.utf(element.binary_name)
+        _composite(out, _BASE + "GenericArraySerializerSnapshot", 1, bytes(component), 1)
+        _type(out, element, context, above)
+
+
+def _collection(out: Output, kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+    _nullable(out)
+    short = kind.name.rpartition(".")[2]
+    _composite(out, f"{_BASE}{short}SerializerSnapshot", 1, b"", len(kind.args))
+    for i, arg in enumerate(kind.args):
+        # NullableListTypeInfo and NullableMapTypeInfo wrap elements and keys, no others.
+        if i == 0 and short != "Set":
+            _nullable(out)
+        _type(out, arg, context, above)
+
+
+def _class(out: Output, declared: ClassDeclaration, context: TypeContext, above: tuple[str, ...]) -> None:
+    if declared.kind == "enum":
+        out.utf(_BASE + "EnumSerializer$EnumSerializerSnapshot")
+        out.i4(3)
+        out.utf(declared.name)
+        out.i4(len(declared.constants))
+        for constant in declared.constants:
+            out.utf(constant)
+        return
+    if declared.kind != "record" or declared.generic:
+        _kryo(out, declared.name)
+        return
+    out.utf(_RUNTIME + "PojoSerializerSnapshot")
+    out.i4(2)
+    out.utf(declared.name)
+    fields = []
+    for name, kind in sorted(declared.fields):
+        part = Output()
+        _type(part, kind, context, (*above, declared.name))
+        key = Output()
+        key.utf(declared.name)
+        key.utf(name)
+        fields.append(OptionalEntry(name=name, key=bytes(key), value=bytes(part), value_at=0))
+    write_optional_map(out, tuple(fields))
+    write_optional_map(out, ())
+    write_optional_map(out, ())
+
+
+def _kryo(out: Output, name: str) -> None:
+    out.utf(_RUNTIME + "kryo.KryoSerializerSnapshot")
+    out.i4(2)
+    out.utf(name)
+    entries = []
+    for cls in (BOXES.get(name, name), _AVRO_ARRAY):
+        key, value = Output(), Output()
+        key.utf(cls)
+        value.utf(cls)
+        value.i4(0)
+        entries.append(OptionalEntry(name=cls, key=bytes(key), value=bytes(value), value_at=0))
+    write_optional_map(out, tuple(entries))
+    write_optional_map(out, ())
+    write_optional_map(out, ())

@@ -1,0 +1,352 @@
+"""Bodies of collections, maps, arrays and holders.
+
+==================  =======================================  ==================================================
+class               Kryo 2.24                                Kryo 5
+==================  =======================================  ==================================================
+collection          varint n, elements                       flag and varint n + 1, elements (see below)
+``TreeSet``         comparator, varint n, elements           flag and n + 1, comparator, elements
+map                 varint n, pairs                          varint n + 1, [comparator,] pairs
+``TreeMap``         comparator, varint n, pairs              varint n + 1, comparator, pairs
+array               varint n + 1, elements                   same
+``Arrays.asList``   varint n, component class, elements      as a collection
+==================  =======================================  ==================================================
+
+Elements are values with their class; where the declared element type is final, objects without. In Kryo 5 the flag then says
+that some may be null; else it says that all have one class, which is written once, with a bool for nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import EncodeError
+from statetool.serializers.kryo import model, wire
+from statetool.serializers.kryo.model import Headed, Obj
+from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+
+if TYPE_CHECKING:
+    from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """How a class with elements is read and written."""
+
+    read: Callable[[GraphReader, str, Args], Any]
+    write: Callable[[GraphWriter, Obj, Args], None]
+
+
+def _count(g: GraphReader, n: int, start: int) -> int:
+    if n < 0 or n > g.c.left:
+        raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
+    return n
+
+
+def _items(value: Any) -> list[Any]:
+    items = value.items if isinstance(value, Headed) else value
+    if not isinstance(items, list):
+        raise EncodeError(f"{value!r} has no elements")
+    return items
+
+
+def _header(value: Any) -> Obj | None:
+    header = value.header if isinstance(value, Headed) else None
+    return header if isinstance(header, Obj) else None
+
+
+# ---- collections ------------------------------------------------------------------------------------------------
+
+
+def _read_collection(g: GraphReader, name: str, args: Args) -> Any:
+    return _elements(g, args, headed=name in model.SORTED, nullable=name not in model.IMMUTABLE)
+
+
+def _elements(g: GraphReader, args: Args, *, headed: bool, nullable: bool) -> Any:
+    element = args[0] if args else None
+    if g.gen == 2:
+        header = g.value() if headed else None
+        start = g.c.pos
+        n = _count(g, g.c.varint(), start)
+        if element is not None and g.registry.is_final(element):
+            items = [g.object(element.binary_name, nullable=True) for _ in range(n)]
+        else:
+            items = [g.value() for _ in range(n)]
+        return Headed(header, items) if headed else items
+    items, header = _elements_5(g, element, headed=headed, nullable=nullable)
+    return Headed(header, items) if headed else items
+
+
+def _elements_5(
+    g: GraphReader, element: JavaType | None, *, headed: bool, nullable: bool
+) -> tuple[list[Obj | None], Obj | None]:
+    start = g.c.pos
+    final = element is not None and g.registry.is_final(element)
+    flag, n = (False, g.c.varint()) if final and not nullable else wire.read_flagged(g.c)
+    if n == 0:
+        raise g.c.fail("a null collection behind its class", pos=start)
+    n -= 1
+    header = g.value() if headed else None
+    args = element.args if element is not None else ()
+    if n == 0:
+        return [], header
+    if final:
+        assert element is not None
+        _count(g, n, start)
+        return [g.object(element.binary_name, args, nullable=flag) for _ in range(n)], header
+    if not flag:
+        _count(g, n, start)
+        return [g.value(args) for _ in range(n)], header
+    name = g.class_name()
+    if name is None:
+        # All elements are null and take no bytes.
+        if n > 1 << 24:
+            raise g.c.fail(f"a collection of {n} nulls", pos=start)
+        return [None] * n, header
+    nulls = g.c.bool() if nullable else False
+    if n > max(g.c.left, 1 << 20):
+        raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
+    return [g.object(name, args, nullable=nulls) for _ in range(n)], header
+
+
+def _write_collection(g: GraphWriter, obj: Obj, args: Args) -> None:
+    headed = obj.cls in model.SORTED
+    items, header = _items(obj.value), _header(obj.value)
+    if g.gen == 2:
+        if headed:
+            g.value(header)
+        g.out.varint(len(items))
+        _write_elements(g, items, args, final_only=True)
+        return
+    _write_elements_5(g, items, args, (header,) if headed else (), nullable=obj.cls not in model.IMMUTABLE)
+
+
+def _write_elements(g: GraphWriter, items: list[Any], args: Args, *, final_only: bool) -> None:
+    final = bool(args) and g.registry.is_final(args[0])
+    for item in items:
+        if final and final_only:
+            g.object(item, nullable=True)
+        else:
+            g.value(item)
+
+
+def _write_elements_5(
+    g: GraphWriter, items: list[Any], args: Args, header: tuple[Obj | None, ...], *, nullable: bool
+) -> None:
+    element = args[0] if args else None
+    if not items:
+        g.out.append(1)
+        for h in header:
+            g.value(h)
+        return
+    inner = element.args if element is not None else ()
+    nulls = any(i is None for i in items)
+    if nulls and not nullable:
+        raise EncodeError("a null in an immutable collection")
+    if element is not None and g.registry.is_final(element):
+        if nullable:
+            wire.write_flagged(g.out, nulls, len(items) + 1)
+        else:
+            g.out.varint(len(items) + 1)
+        for h in header:
+            g.value(h)
+        for item in items:
+            g.object(item, inner, nullable=nulls)
+        return
+    classes = {i.cls for i in items if i is not None}
+    wire.write_flagged(g.out, len(classes) < 2, len(items) + 1)
+    for h in header:
+        g.value(h)
+    if len(classes) > 1:
+        for item in items:
+            g.value(item, inner)
+        return
+    g.class_name(next(iter(classes), None))
+    if not classes:
+        return
+    if nullable:
+        g.out.bool(nulls)
+    for item in items:
+        g.object(item, inner, nullable=nulls)
+
+
+# ---- maps -------------------------------------------------------------------------------------------------------
+
+
+def _map_has_comparator(name: str, gen: int) -> bool:
+    return name == model.SORTED_MAP or (name == model.SKIP_LIST_MAP and gen == 5)
+
+
+def _read_map(g: GraphReader, name: str, args: Args) -> Any:
+    headed = _map_has_comparator(name, g.gen)
+    start = g.c.pos
+    header = g.value() if headed and g.gen == 2 else None
+    n = g.c.varint()
+    if g.gen == 5:
+        if n == 0:
+            raise g.c.fail("a null map behind its class", pos=start)
+        n -= 1
+        header = g.value() if headed else None
+    _count(g, n, start)
+    kinds: tuple[JavaType | None, ...] = args if len(args) == 2 else (None, None)
+    items = [tuple(_read_part(g, kind) for kind in kinds) for _ in range(n)]
+    return Headed(header, items) if headed else items
+
+
+def _read_part(g: GraphReader, kind: JavaType | None) -> Obj | None:
+    if kind is None:
+        return g.value()
+    args = kind.args if g.gen == 5 else ()
+    if g.registry.is_final(kind):
+        return g.object(kind.binary_name, args, nullable=True)
+    return g.value(args)
+
+
+def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
+    headed = _map_has_comparator(obj.cls, g.gen)
+    items, header = _items(obj.value), _header(obj.value)
+    if g.gen == 5:
+        g.out.varint(len(items) + 1)
+        if headed:
+            g.value(header)
+    else:
+        if headed:
+            g.value(header)
+        g.out.varint(len(items))
+    kinds: tuple[JavaType | None, ...] = args if len(args) == 2 else (None, None)
+    for pair in items:
+        for part, kind in zip(pair, kinds, strict=True):
+            inner = kind.args if kind is not None and g.gen == 5 else ()
+            if kind is not None and g.registry.is_final(kind):
+                g.object(part, inner, nullable=True)
+            else:
+                g.value(part, inner)
+
+
+# ---- arrays -----------------------------------------------------------------------------------------------------
+
+
+def _read_array(g: GraphReader, name: str, args: Args) -> Any:
+    element = from_binary_name(name).args[0]
+    start = g.c.pos
+    n = g.c.varint()
+    if n == 0:
+        raise g.c.fail("a null array behind its class", pos=start)
+    _count(g, n - 1, start)
+    if element.name == "byte":
+        return g.c.take(n - 1, "byte array")
+    if _bare_elements(g, element):
+        if element.name in PRIMITIVES:
+            return [g.field(element) for _ in range(n - 1)]
+        return [g.object(element.binary_name, nullable=True) for _ in range(n - 1)]
+    return [g.value() for _ in range(n - 1)]
+
+
+def _bare_elements(g: GraphReader | GraphWriter, element: JavaType) -> bool:
+    """Tell whether elements have no class: every array class is final, whatever its elements are."""
+    return element.is_array or g.registry.is_final(element)
+
+
+def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
+    element = from_binary_name(obj.cls).args[0]
+    g.out.varint(len(obj.value) + 1)
+    if element.name == "byte":
+        g.out += obj.value
+        return
+    for item in obj.value:
+        if element.name in PRIMITIVES:
+            g.field(element, item)
+        elif _bare_elements(g, element):
+            g.object(item, nullable=True)
+        else:
+            g.value(item)
+
+
+# ---- others -----------------------------------------------------------------------------------------------------
+
+
+def _read_as_list(g: GraphReader, name: str, args: Args) -> Any:
+    if g.gen == 5:
+        return _elements(g, args, headed=False, nullable=True)
+    start = g.c.pos
+    n = _count(g, g.c.varint(), start)
+    component = g.class_name() or "java.lang.Object"
+    return Headed(component, [g.value() for _ in range(n)])
+
+
+def _write_as_list(g: GraphWriter, obj: Obj, args: Args) -> None:
+    items = _items(obj.value)
+    if g.gen == 5:
+        _write_elements_5(g, items, args, (), nullable=True)
+        return
+    g.out.varint(len(items))
+    component = obj.value.header if isinstance(obj.value, Headed) else None
+    g.class_name(component if isinstance(component, str) else "java.lang.Object")
+    for item in items:
+        g.value(item)
+
+
+def _read_enum_set(g: GraphReader, name: str, args: Args) -> Any:
+    start = g.c.pos
+    enum = g.class_name()
+    declared = g.registry.declared(enum or "")
+    if enum is None or declared is None or declared.kind != "enum":
+        raise g.registry.unknown(enum or "null").at(offset=g.c.base + start)
+    return Headed(enum, [Obj(enum, _constant(g, declared.constants)) for _ in range(_count(g, g.c.varint(), start))])
+
+
+def _constant(g: GraphReader, constants: tuple[str, ...]) -> str:
+    ordinal = g.c.varint() - 1
+    if not 0 <= ordinal < len(constants):
+        raise g.c.fail(f"constant {ordinal} of an enum declared with {len(constants)}", pos=g.c.pos - 1)
+    return constants[ordinal]
+
+
+def _write_enum_set(g: GraphWriter, obj: Obj, args: Args) -> None:
+    enum = obj.value.header if isinstance(obj.value, Headed) else None
+    declared = g.registry.declared(enum) if isinstance(enum, str) else None
+    if declared is None:
+        raise EncodeError(f"{obj.value!r} does not say which enum it is a set of")
+    g.class_name(declared.name)
+    g.out.varint(len(obj.value.items))
+    for item in obj.value.items:
+        g.out.varint(declared.constants.index(item.value) + 1)
+
+
+def _fixed_size(n: int) -> Container:
+    """``Collections.emptyList`` and ``singletonList``: their elements alone."""
+
+    def write(g: GraphWriter, obj: Obj, args: Args) -> None:
+        if len(obj.value) != n:
+            raise EncodeError(f"{len(obj.value)} elements of a {obj.cls}")
+        for item in obj.value:
+            g.value(item)
+
+    return Container(lambda g, name, args: [g.value() for _ in range(n)], write)
+
+
+def _write_pair(g: GraphWriter, obj: Obj, args: Args) -> None:
+    ((key, value),) = obj.value
+    g.value(key)
+    g.value(value)
+
+
+COLLECTION: Final = Container(_read_collection, _write_collection)
+MAP: Final = Container(_read_map, _write_map)
+_ARRAY: Final = Container(_read_array, _write_array)
+_TABLE: Final[dict[str, Container]] = {
+    **dict.fromkeys(model.COLLECTIONS | model.IMMUTABLE | model.SORTED, COLLECTION),
+    **dict.fromkeys(model.MAPS | {model.SORTED_MAP, model.SKIP_LIST_MAP}, MAP),
+    **dict.fromkeys(model.EMPTY | {model.EMPTY_MAP}, _fixed_size(0)),
+    **dict.fromkeys(model.SINGLETONS, _fixed_size(1)),
+    model.SINGLETON_MAP: Container(lambda g, name, args: [(g.value(), g.value())], _write_pair),
+    model.AS_LIST: Container(_read_as_list, _write_as_list),
+    **dict.fromkeys(model.ENUM_SETS, Container(_read_enum_set, _write_enum_set)),
+    **dict.fromkeys(model.HOLDERS, Container(lambda g, name, args: g.value(), lambda g, obj, args: g.value(obj.value))),
+}
+
+
+def find(name: str) -> Container | None:
+    """Return how a class with elements is read and written."""
+    return _ARRAY if name.startswith("[") else _TABLE.get(name)

@@ -1,0 +1,334 @@
+"""A Kryo object graph: classes, references, and the bodies of classes with parts.
+
+value = class, object. Class: varint 0 null; 1 by name: varint name id, and where it is new in this value the name; k >= 2 id k - 2.
+Object: of a class with references, varint 0 null, 1 new, k >= 2 the (k - 2)-th object of this value; boxes (and enums in Kryo 5)
+have none, and where null is possible one byte 0 or 1. Follows ``Kryo``, ``DefaultClassResolver``, ``MapReferenceResolver``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError, StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaObject, JavaStream
+from statetool.io.output import Output
+from statetool.serializers.composite import inside
+from statetool.serializers.kryo import containers, wire
+from statetool.serializers.kryo.model import Obj, boxed, is_box
+from statetool.serializers.kryo.registry import Registry
+from statetool.types.declared import ClassDeclaration
+from statetool.types.java import PRIMITIVES, JavaType
+
+_MAX_DEPTH: Final = 120
+_JAVA_HEAD: Final = b"\xac\xed\x00\x05"
+Args = tuple[JavaType, ...]
+
+
+class GraphReader:
+    """Reads one value; classes and references start afresh for each."""
+
+    c: Cursor
+    gen: wire.Generation
+
+    def __init__(self, c: Cursor, registry: Registry, *, skipping: bool = False) -> None:
+        self.c = c
+        self.gen = registry.gen
+        self.registry = registry
+        self.skipping = skipping
+        self._names: list[str] = []
+        self._objects: list[Obj | None] = []
+        self._streams: dict[str, JavaStream] = {}
+        self._depth = 0
+
+    def class_name(self) -> str | None:
+        """Read a class; ``None`` for null."""
+        start = self.c.pos
+        k = self.c.varint()
+        if k == 0:
+            return None
+        if k >= 2:
+            name = self.registry.name_of(k - 2)
+            if name is None:
+                raise self.c.fail(f"Kryo class id {k - 2}, which nothing is registered for", pos=start)
+            return name
+        name_id = self.c.varint()
+        if name_id > len(self._names):
+            raise self.c.fail(f"the name of class {name_id} comes before that of class {len(self._names)}", pos=start)
+        if name_id == len(self._names):
+            self._names.append(wire.read_string(self.c) or "")
+        return self._names[name_id]
+
+    def value(self, args: Args = ()) -> Obj | None:
+        """Read a class and its object."""
+        name = self.class_name()
+        return None if name is None else self.object(name, args)
+
+    def object(self, name: str, args: Args = (), *, nullable: bool = False) -> Obj | None:
+        """Read an object of a known class; ``nullable`` where null has a mark of its own."""
+        start = self.c.pos
+        if not self._has_reference(name):
+            if nullable and not self._present(start):
+                return None
+            return Obj(name, self._body(name, args))
+        k = self.c.varint()
+        if k == 0:
+            if not nullable:
+                raise self.c.fail(f"a null {name} where there can be none", pos=start)
+            return None
+        if k >= 2:
+            return self._back(k - 2, start)
+        at = len(self._objects)
+        self._objects.append(None)
+        found = Obj(name, None)
+        if self.skipping:
+            self._objects[at] = found
+        found.value = self._body(name, args)
+        self._objects[at] = found
+        return found
+
+    def _present(self, start: int) -> bool:
+        mark = self.c.varint()
+        if mark > 1:
+            raise self.c.fail(f"{mark} where 0 (null) or 1 must be", pos=start)
+        return mark == 1
+
+    def _back(self, index: int, start: int) -> Obj:
+        if index >= len(self._objects):
+            raise self.c.fail(f"a reference to object {index} of {len(self._objects)}", pos=start)
+        found = self._objects[index]
+        if found is None:
+            raise self.c.fail(
+                "an object that contains itself, which no table can show",
+                pos=start,
+                hint="leave the state out with states=[...], or keep its bytes with on_error='keep_raw'",
+            )
+        return found
+
+    def _has_reference(self, name: str) -> bool:
+        if is_box(name):
+            return False
+        declared = self.registry.declared(name)
+        return self.gen == 2 or declared is None or declared.kind != "enum"
+
+    def final(self, name: str) -> Any:
+        """Read an object of a final class that cannot be null, and return its value."""
+        found = self.object(name)
+        assert found is not None
+        return found.value
+
+    def field(self, declared: JavaType) -> Obj | None:
+        """Read the value of a field (or component) of a declared type."""
+        if declared.name in PRIMITIVES:
+            return Obj(declared.name, self._body(boxed(declared.name), ()))
+        if self.registry.is_final(declared):
+            return self.object(declared.binary_name, declared.args, nullable=True)
+        return self.value(declared.args)
+
+    def java(self, name: str) -> Any:
+        """Read an object in Java serialization; later ones of a class go on in the stream of the first."""
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = JavaStream(self.c)
+        return stream.read()
+
+    def _body(self, name: str, args: Args) -> Any:
+        if self._depth > _MAX_DEPTH:
+            raise self.c.fail(f"Kryo objects nested deeper than {_MAX_DEPTH}")
+        self._depth += 1
+        try:
+            return self._read_body(name, args)
+        finally:
+            self._depth -= 1
+
+    def _read_body(self, name: str, args: Args) -> Any:
+        registry = self.registry
+        body = registry.body(name)
+        if body is not None:
+            return body.read(self)
+        if registry.custom(name) is not None:
+            raise registry.unknown(name).at(offset=self.c.offset)
+        if registry.by_java(name):
+            return self._java_bytes(name, name)
+        container = containers.find(name)
+        if container is not None:
+            return container.read(self, name, args)
+        declared = registry.declared(name)
+        if declared is None:
+            return self._undeclared(name)
+        match declared.kind:
+            case "record":
+                return self._record(declared, args)
+            case "enum":
+                return self._constant(declared)
+            case "collection":
+                return containers.COLLECTION.read(self, name, declared.element_types)
+            case "map":
+                return containers.MAP.read(self, name, declared.element_types)
+        raise registry.unknown(name).at(offset=self.c.offset)
+
+    def _record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
+        found = {}
+        for name, kind in fields_of(declared, args, self.gen):
+            with inside(name):
+                found[name] = self.field(kind)
+        return found
+
+    def _constant(self, declared: ClassDeclaration) -> str:
+        start = self.c.pos
+        ordinal = self.c.varint() - 1
+        if not 0 <= ordinal < len(declared.constants):
+            raise self.c.fail(
+                f"constant {ordinal} of {declared.name}, declared with {len(declared.constants)}", pos=start
+            )
+        return declared.constants[ordinal]
+
+    def _undeclared(self, name: str) -> bytes:
+        """Read what Java serialization wrote (every ``Throwable``): its stream names the class, which proves it."""
+        start = self.c.pos
+        head = bytes(self.c.data[start : min(start + 4, self.c.end)])
+        if head == _JAVA_HEAD or "java.lang.Throwable" in self._streams:
+            try:
+                return self._java_bytes(name, "java.lang.Throwable")
+            except StatetoolError:
+                self.c.pos = start
+        raise self.registry.unknown(name).at(offset=self.c.offset)
+
+    def _java_bytes(self, name: str, stream: str) -> bytes:
+        start = self.c.pos
+        found = self.java(stream)
+        if not isinstance(found, JavaObject) or found.cls.name != name:
+            raise self.c.fail(f"not a {name} in a Java stream", pos=start)
+        return bytes(self.c.data[start : self.c.pos])
+
+
+class GraphWriter:
+    """Writes one value; every object is new, so none refers back to another one."""
+
+    out: Output
+    gen: wire.Generation
+
+    def __init__(self, out: Output, registry: Registry) -> None:
+        self.out = out
+        self.gen = registry.gen
+        self.registry = registry
+        self._names: dict[str, int] = {}
+
+    def class_name(self, name: str | None) -> None:
+        """Append a class."""
+        if name is None:
+            self.out.append(0)
+            return
+        known = self.registry.id_of(boxed(name))
+        if known is not None:
+            self.out.varint(known + 2)
+            return
+        self.out.append(1)
+        if name in self._names:
+            self.out.varint(self._names[name])
+            return
+        self.out.varint(len(self._names))
+        self._names[name] = len(self._names)
+        wire.write_class_name(self.out, name, self.gen)
+
+    def value(self, obj: Obj | None, args: Args = ()) -> None:
+        """Append a class and its object."""
+        self.class_name(None if obj is None else obj.cls)
+        if obj is not None:
+            self.object(obj, args)
+
+    def object(self, obj: Obj | None, args: Args = (), *, nullable: bool = False) -> None:
+        """Append an object whose class is known."""
+        if obj is None:
+            if not nullable:
+                raise EncodeError("a null where there can be none")
+            self.out.append(0)
+            return
+        declared = self.registry.declared(obj.cls)
+        bare = is_box(obj.cls) or (self.gen == 5 and declared is not None and declared.kind == "enum")
+        if nullable or not bare:
+            self.out.append(1)
+        self._body(obj, args)
+
+    def field(self, declared: JavaType, obj: Obj | None) -> None:
+        """Append the value of a field of a declared type."""
+        if declared.name in PRIMITIVES:
+            if obj is None:
+                raise EncodeError(f"a null for a field of type {declared}")
+            self._body(Obj(boxed(declared.name), obj.value), ())
+        elif self.registry.is_final(declared):
+            if obj is not None and obj.cls != declared.binary_name:
+                raise EncodeError(f"a {obj.cls} for a field of type {declared}")
+            self.object(obj, declared.args, nullable=True)
+        else:
+            self.value(obj, declared.args)
+
+    def _body(self, obj: Obj, args: Args) -> None:
+        registry = self.registry
+        body = registry.body(obj.cls)
+        if body is not None:
+            try:
+                body.write(self, obj.value)
+            except (TypeError, AttributeError, ValueError, OverflowError) as e:
+                if isinstance(e, StatetoolError):
+                    raise
+                raise EncodeError(f"{obj.value!r} is not a {obj.cls}: {e}") from e
+            return
+        if registry.custom(obj.cls) is not None:
+            raise registry.unknown(obj.cls)
+        container = containers.find(obj.cls)
+        declared = registry.declared(obj.cls)
+        in_java = (declared is None and container is None) or registry.by_java(obj.cls)
+        if in_java and isinstance(obj.value, bytes):
+            if not obj.value.startswith(_JAVA_HEAD):
+                raise EncodeError(f"the {obj.cls} is not a Java stream of its own")
+            self.out += obj.value
+        elif container is not None:
+            container.write(self, obj, args)
+        elif declared is None:
+            raise registry.unknown(obj.cls)
+        elif declared.kind == "record":
+            self._record(declared, obj, args)
+        elif declared.kind == "enum":
+            if obj.value not in declared.constants:
+                raise EncodeError(f"{obj.value!r} is not a constant of {obj.cls}")
+            self.out.varint(declared.constants.index(obj.value) + 1)
+        elif declared.kind == "collection":
+            containers.COLLECTION.write(self, obj, declared.element_types)
+        elif declared.kind == "map":
+            containers.MAP.write(self, obj, declared.element_types)
+        else:
+            raise registry.unknown(obj.cls)
+
+    def _record(self, declared: ClassDeclaration, obj: Obj, args: Args) -> None:
+        kinds = fields_of(declared, args, self.gen)
+        if not isinstance(obj.value, dict) or obj.value.keys() != {n for n, _ in kinds}:
+            raise EncodeError(f"{obj.value!r} does not have exactly the fields of {obj.cls}")
+        for name, kind in kinds:
+            with inside(name):
+                self.field(kind, obj.value[name])
+
+
+def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> list[tuple[str, JavaType]]:
+    """Return a class's fields in Kryo's order, with the types that count on the wire.
+
+    Kryo knows type arguments from the field that holds the object: all the way down in Kryo 5 (not in records), only those of
+    the field itself in Kryo 2.24.
+    """
+    known = dict(zip(declared.parameters, args, strict=False))
+    fields = []
+    for name, kind in sorted(declared.fields):
+        kind = resolved(kind, known)
+        if declared.record and gen == 5 and not kind.is_array:
+            kind = JavaType(kind.name)
+        elif gen == 2 and not kind.is_array:
+            kind = JavaType(kind.name, tuple(a if a.is_array else JavaType(a.name) for a in kind.args))
+        fields.append((name, kind))
+    return fields
+
+
+def resolved(kind: JavaType, known: dict[str, JavaType]) -> JavaType:
+    """Put type arguments in the place of type parameters; one that is not known is an Object."""
+    if kind.name in known and not kind.args:
+        return known[kind.name]
+    return JavaType(kind.name, tuple(resolved(a, known) for a in kind.args)) if kind.args else kind

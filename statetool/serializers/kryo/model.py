@@ -1,0 +1,115 @@
+"""Objects of a Kryo graph as data, and which body each JDK class has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statetool.types.java import BOXES, PRIMITIVES
+
+
+@dataclass(slots=True)
+class Obj:
+    """A Java object: ``cls`` is ``Class.getName()`` (or a primitive), ``value`` depends on its kind.
+
+    Scalars have their plain value (:mod:`statetool.types.logical`); collections and arrays a list of ``Obj | None``; maps a list
+    of pairs; sorted ones and ``Arrays.asList`` a :class:`Headed`; records a dict by field name; enums their constant.
+    """
+
+    cls: str
+    value: Any
+
+
+@dataclass(slots=True)
+class Headed:
+    """Elements behind a header: the comparator (null: natural order), or the component class of ``Arrays.asList``."""
+
+    header: Obj | str | None
+    items: list[Any]
+
+
+def _util(*names: str, package: str = "java.util.") -> frozenset[str]:
+    return frozenset(package + n for n in names)
+
+
+_CONCURRENT: Final = "java.util.concurrent."
+#: Classes written by ``CollectionSerializer``.
+COLLECTIONS: Final = (
+    _util("ArrayList", "LinkedList", "Vector", "Stack", "HashSet", "LinkedHashSet", "ArrayDeque")
+    | _util("CopyOnWriteArrayList", "CopyOnWriteArraySet", "ConcurrentLinkedQueue", package=_CONCURRENT)
+    | _util("ConcurrentLinkedDeque", "LinkedBlockingQueue", "LinkedBlockingDeque", package=_CONCURRENT)
+    | _util("ConcurrentSkipListSet", "PriorityBlockingQueue", package=_CONCURRENT)
+    | _util(
+        "UnmodifiableCollection", "UnmodifiableList", "UnmodifiableRandomAccessList", package="java.util.Collections$"
+    )
+    | _util("UnmodifiableSet", "UnmodifiableSortedSet", "CopiesList", "SetFromMap", package="java.util.Collections$")
+    | _util("SynchronizedCollection", "SynchronizedList", package="java.util.Collections$")
+    | _util(
+        "SynchronizedRandomAccessList", "SynchronizedSet", "SynchronizedSortedSet", package="java.util.Collections$"
+    )
+    | _util(
+        "CheckedCollection", "CheckedList", "CheckedRandomAccessList", "CheckedSet", package="java.util.Collections$"
+    )
+    | _util("ArrayList$SubList", "AbstractList$SubList", "SubList", "RandomAccessSubList", "HashMap$KeySet")
+    | _util(
+        "HashMap$Values", "LinkedHashMap$LinkedKeySet", "LinkedHashMap$LinkedValues", "TreeMap$KeySet", "TreeMap$Values"
+    )
+    | _util("ConcurrentHashMap$KeySetView", "ConcurrentHashMap$ValuesView", package=_CONCURRENT)
+    | frozenset(("org.apache.avro.generic.GenericData$Array",))
+)
+#: ``List.of``, ``Set.of``: as above, but Kryo 5 says nothing of nulls.
+IMMUTABLE: Final = _util("ListN", "List12", "SubList", "SetN", "Set12", package="java.util.ImmutableCollections$")
+#: Collections that write their comparator.
+SORTED: Final = _util("TreeSet", "PriorityQueue")
+#: Classes written by ``MapSerializer``.
+MAPS: Final = (
+    _util("HashMap", "LinkedHashMap", "Hashtable", "Properties", "WeakHashMap", "IdentityHashMap", "EnumMap")
+    | _util("ConcurrentHashMap", package=_CONCURRENT)
+    | _util("UnmodifiableMap", "SynchronizedMap", "CheckedMap", package="java.util.Collections$")
+    | _util(
+        "UnmodifiableSortedMap", "UnmodifiableNavigableMap", "SynchronizedSortedMap", package="java.util.Collections$"
+    )
+    | _util("MapN", "Map1", package="java.util.ImmutableCollections$")
+)
+#: Maps that write their comparator; the second one in Kryo 5 only.
+SORTED_MAP: Final = "java.util.TreeMap"
+SKIP_LIST_MAP: Final = "java.util.concurrent.ConcurrentSkipListMap"
+EMPTY: Final = _util("EmptyList", "EmptySet", package="java.util.Collections$")
+EMPTY_MAP: Final = "java.util.Collections$EmptyMap"
+SINGLETONS: Final = _util("SingletonList", "SingletonSet", package="java.util.Collections$")
+SINGLETON_MAP: Final = "java.util.Collections$SingletonMap"
+AS_LIST: Final = "java.util.Arrays$ArrayList"
+ENUM_SETS: Final = _util("RegularEnumSet", "JumboEnumSet")
+#: One value with its class, or null.
+HOLDERS: Final = frozenset(("java.util.Optional", "java.util.concurrent.atomic.AtomicReference"))
+
+#: All collections (lists in JSON), and all maps.
+LIST_LIKE: Final = COLLECTIONS | IMMUTABLE | SORTED | EMPTY | SINGLETONS | ENUM_SETS | {AS_LIST}
+MAP_LIKE: Final = MAPS | {SORTED_MAP, SKIP_LIST_MAP, EMPTY_MAP, SINGLETON_MAP}
+#: What is made where only an interface is declared.
+IMPLEMENTATIONS: Final = {
+    **dict.fromkeys(
+        ("java.util.List", "java.util.Collection", "java.lang.Iterable", "java.util.AbstractList"),
+        "java.util.ArrayList",
+    ),
+    **dict.fromkeys(("java.util.Set", "java.util.AbstractSet"), "java.util.HashSet"),
+    **dict.fromkeys(("java.util.SortedSet", "java.util.NavigableSet"), "java.util.TreeSet"),
+    **dict.fromkeys(("java.util.Queue", "java.util.Deque"), "java.util.ArrayDeque"),
+    **dict.fromkeys(("java.util.Map", "java.util.AbstractMap"), "java.util.HashMap"),
+    **dict.fromkeys(("java.util.SortedMap", "java.util.NavigableMap"), "java.util.TreeMap"),
+}
+#: Types that say nothing about the class of their values.
+OPEN_TYPES: Final = frozenset(
+    f"java.{n}"
+    for n in ("lang.Object", "io.Serializable", "lang.Comparable", "lang.Number", "lang.CharSequence", "lang.Throwable")
+) | frozenset(("java.util.Map$Entry", "java.lang.Cloneable", "java.util.Comparator"))
+
+
+def boxed(name: str) -> str:
+    """Return the box of a primitive, or the name itself."""
+    return PRIMITIVES.get(name, name)
+
+
+def is_box(name: str) -> bool:
+    """Tell a box: boxes have no place among the references of a graph."""
+    return name in BOXES

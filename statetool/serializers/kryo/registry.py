@@ -1,0 +1,233 @@
+"""Class ids and what is known of each class: Flink's own registrations, the snapshot's, the user's declarations.
+
+Ids 0 to 8 are the primitives (9 ``void`` in Kryo 2.24), 10 to 72 Scala's classes where flink-scala is present (1.x), 73 to 84
+Flink's JDK classes, and from 85 on the snapshot's registrations in their order. A class that already has an id takes no other
+one, unless it is registered with a serializer of its own. Follows ``FlinkChillPackageRegistrar``, ``KryoUtils``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.errors import UnknownSerializerError
+from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
+from statetool.serializers.kryo.scalars import SCALARS, Body
+from statetool.serializers.kryo.times import TIMES
+from statetool.serializers.kryo.wire import Generation
+from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, skeleton
+from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+
+_PRIMITIVE_IDS: Final = (
+    "java.lang.Integer",
+    "java.lang.String",
+    "java.lang.Float",
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Short",
+    "java.lang.Long",
+    "java.lang.Double",
+)
+_FIRST_FLINK_ID: Final = 73
+_FLINK_IDS: Final = (
+    "java.util.Arrays$ArrayList",
+    "java.util.BitSet",
+    "java.util.PriorityQueue",
+    "java.util.regex.Pattern",
+    "java.sql.Date",
+    "java.sql.Time",
+    "java.sql.Timestamp",
+    "java.net.URI",
+    "java.net.InetSocketAddress",
+    "java.util.UUID",
+    "java.util.Locale",
+    "java.text.SimpleDateFormat",
+)
+#: Classes of flink-scala in Flink 1.x (its ``FlinkScalaKryoInstantiator``), from id 10 on.
+_FIRST_SCALA_ID: Final = 10
+_SCALA_IDS: Final[tuple[str, ...]] = ()
+_JAVA_SERIALIZERS: Final = (
+    "org.apache.flink.api.java.typeutils.runtime.kryo.JavaSerializer",
+    "com.esotericsoftware.kryo.serializers.JavaSerializer",
+)
+_PLAIN_SERIALIZERS: Final = (
+    "com.esotericsoftware.kryo.serializers.FieldSerializer",
+    "com.esotericsoftware.kryo.serializers.CollectionSerializer",
+    "com.esotericsoftware.kryo.serializers.MapSerializer",
+    "org.apache.flink.formats.avro.utils.AvroKryoSerializerUtils",
+    "Serializers$SpecificInstanceCollectionSerializerForArrayList",
+)
+_ALL_BODIES: Final = {**SCALARS, **TIMES}
+_FINAL: Final = frozenset(
+    n
+    for n in _ALL_BODIES
+    if n
+    not in (
+        "java.math.BigInteger", "java.math.BigDecimal", "java.util.BitSet", "java.net.InetSocketAddress", "java.util.TimeZone",
+        "java.util.SimpleTimeZone", "sun.util.calendar.ZoneInfo", "java.util.Date", "java.sql.Date", "java.sql.Time",
+        "java.sql.Timestamp", "java.util.GregorianCalendar", "java.util.concurrent.atomic.AtomicInteger",
+        "java.util.concurrent.atomic.AtomicLong", "java.util.concurrent.atomic.AtomicBoolean",
+    )
+) | {"java.util.Optional"}  # fmt: skip
+
+
+def _builtin() -> dict[str, ClassDeclaration]:
+    """Classes of the JDK and of Flink that Kryo writes by their fields."""
+    tuples = "org.apache.flink.api.java.tuple.Tuple"
+    found = [
+        class_of_fields(f"{tuples}{n}", {f"f{i}": f"T{i}" for i in range(n)}, parameters=[f"T{i}" for i in range(n)])
+        for n in range(26)
+    ]
+    values = {"Boolean": "boolean", "Byte": "byte", "Short": "short", "Int": "int", "Long": "long", "Float": "float"}
+    found += [
+        class_of_fields(f"org.apache.flink.types.{name}Value", {"value": primitive})
+        for name, primitive in {**values, "Double": "double", "Char": "char"}.items()
+    ]
+    found += [
+        enum_of("org.apache.flink.types.RowKind", ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")),
+        enum_of(
+            "java.util.concurrent.TimeUnit",
+            ["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
+        ),
+        enum_of("java.time.DayOfWeek", ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]),
+        enum_of(
+            "java.time.Month",
+            [
+                "JANUARY",
+                "FEBRUARY",
+                "MARCH",
+                "APRIL",
+                "MAY",
+                "JUNE",
+                "JULY",
+                "AUGUST",
+                "SEPTEMBER",
+                "OCTOBER",
+                "NOVEMBER",
+                "DECEMBER",
+            ],
+        ),
+        class_of_fields(
+            "org.apache.flink.types.Row",
+            {
+                "fieldByName": "Map<String, Object>",
+                "fieldByPosition": "Object[]",
+                "kind": "org.apache.flink.types.RowKind",
+                "positionByName": "LinkedHashMap<String, Integer>",
+            },
+            final=True,
+        ),
+        class_of_fields("java.util.AbstractMap$SimpleEntry", {"key": "K", "value": "V"}, parameters=("K", "V")),
+        class_of_fields(
+            "java.util.AbstractMap$SimpleImmutableEntry", {"key": "K", "value": "V"}, parameters=("K", "V")
+        ),
+        class_of_fields("java.lang.String$CaseInsensitiveComparator", {}),
+        class_of_fields("java.util.Collections$ReverseComparator", {}),
+        class_of_fields("java.util.Collections$ReverseComparator2", {"cmp": "java.util.Comparator"}),
+    ]
+    return {c.name: c for c in found}
+
+
+_BUILTIN: Final = _builtin()
+
+
+class Registry:
+    """What a Kryo serializer knows of classes.
+
+    Parameters
+    ----------
+    registrations
+        Names of the snapshot's registrations in their order, with the class of the serializer where one was given.
+    """
+
+    def __init__(
+        self, gen: Generation, context: TypeContext, registrations: tuple[tuple[str, str | None], ...]
+    ) -> None:
+        self.gen = gen
+        self.context = context
+        self._by_id: dict[int, str] = dict(enumerate(_PRIMITIVE_IDS))
+        if gen == 2:
+            self._by_id[9] = "java.lang.Void"
+        if context.chill:
+            if gen == 2:
+                self._by_id.update(enumerate(_SCALA_IDS, _FIRST_SCALA_ID))
+            self._by_id.update(enumerate(_FLINK_IDS, _FIRST_FLINK_ID))
+        self._ids = {name: i for i, name in self._by_id.items()}
+        self._serializers: dict[str, str] = {}
+        next_id = _FIRST_FLINK_ID + len(_FLINK_IDS) if context.chill else len(self._by_id)
+        for name, serializer in registrations:
+            name = PRIMITIVES.get(name, name)
+            if name in self._ids and serializer is None:
+                continue
+            self._by_id[next_id] = name
+            self._ids[name] = next_id
+            next_id += 1
+            if serializer is not None:
+                self._serializers[name] = serializer
+        self._declared: dict[str, ClassDeclaration] = {**_BUILTIN, **{c.name: c for c in context.classes}}
+
+    def name_of(self, class_id: int) -> str | None:
+        """Return the class of an id."""
+        return self._by_id.get(class_id)
+
+    def id_of(self, name: str) -> int | None:
+        """Return the id of a class, ``None`` where it is written by name."""
+        return self._ids.get(name)
+
+    def body(self, name: str) -> Body | None:
+        """Return the body of a class that is one value."""
+        return None if name in self._serializers else _ALL_BODIES.get(name)
+
+    def declared(self, name: str) -> ClassDeclaration | None:
+        """Return the declaration of a class."""
+        return self._declared.get(name)
+
+    def known(self, name: str) -> bool:
+        """Tell whether values of a class can be read."""
+        if name.startswith("["):
+            return True
+        return name in _ALL_BODIES or name in LIST_LIKE or name in MAP_LIKE or name in self._declared
+
+    def custom(self, name: str) -> str | None:
+        """Return the serializer class that the job registered for a class, if statetool does not know what it writes."""
+        serializer = self._serializers.get(name)
+        if serializer is None or serializer.endswith(_PLAIN_SERIALIZERS) or serializer in _JAVA_SERIALIZERS:
+            return None
+        if name in COLLECTIONS or self._declares_how(name):
+            return None
+        return serializer
+
+    def _declares_how(self, name: str) -> bool:
+        found = self._declared.get(name)
+        return found is not None and found.kind in ("java", "protobuf", "thrift")
+
+    def by_java(self, name: str) -> bool:
+        """Tell whether a class is written by Java serialization."""
+        found = self._declared.get(name)
+        if found is not None and found.kind == "java":
+            return True
+        return self._serializers.get(name) in _JAVA_SERIALIZERS or name == "java.text.SimpleDateFormat"
+
+    def is_final(self, declared: JavaType) -> bool:
+        """Tell whether Kryo leaves out the class of values of a declared type."""
+        while declared.is_array:
+            declared = declared.args[0]
+        if declared.name in PRIMITIVES or declared.name in _FINAL:
+            return True
+        found = self._declared.get(declared.name)
+        return found is not None and found.final
+
+    def unknown(self, name: str) -> UnknownSerializerError:
+        """Make the error for a class that nobody has declared."""
+        custom = self._serializers.get(name)
+        if custom is not None and self.custom(name) is not None:
+            return UnknownSerializerError(
+                f"values of {name} are written by {custom}, whose format lies in user code",
+                hint="on_error='keep_raw' keeps the bytes where a value has a frame of its own",
+            )
+        return UnknownSerializerError(f"the fields of Kryo class {name} are not known", hint=skeleton(name))
+
+
+def element_of(array_class: str) -> JavaType:
+    """Return the type of an array's elements."""
+    return from_binary_name(array_class).args[0]

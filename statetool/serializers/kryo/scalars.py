@@ -1,0 +1,350 @@
+"""Bodies of JDK classes that are one value: numbers, text, dates. In Kryo 2.24 those of ``java.time`` are their fields.
+
+``Scalar`` holds the logical type and a reader and a writer for each generation; they get the graph for the objects inside.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.java_stream import JavaObject
+from statetool.serializers.basic import from_decimal, to_decimal
+from statetool.serializers.kryo import wire
+from statetool.types import (
+    BigDecimalType,
+    BigIntegerType,
+    ListType,
+    LogicalType,
+    Scalar,
+    StructType,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from statetool.serializers.kryo.graph import GraphReader, GraphWriter
+
+Read = Callable[["GraphReader"], Any]
+Write = Callable[["GraphWriter", Any], None]
+STRING: Final = Scalar("string")
+INT32: Final = Scalar("int32")
+INT64: Final = Scalar("int64")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """How a class's value is read and written after its reference."""
+
+    logical: LogicalType
+    read: Read
+    write: Write
+
+
+# numbers
+
+
+def fixed(kind: str, logical: LogicalType) -> Body:
+    return Body(
+        logical,
+        lambda g: wire.read_fixed(g.c, g.gen, kind),
+        lambda g, v: wire.write_fixed(g.out, g.gen, kind, v),
+    )
+
+
+def _read_boolean(g: GraphReader) -> bool:
+    return g.c.bool()
+
+
+def _write_char(g: GraphWriter, value: Any) -> None:
+    units = str(value).encode("utf-16-be", "surrogatepass")
+    if len(units) != 2:
+        raise EncodeError(f"{value!r} is not one char")
+    wire.write_fixed(g.out, g.gen, "H", int.from_bytes(units, "big"))
+
+
+def _checked(bits: int, write: Callable[[Any, int], None]) -> Write:
+    def checked(g: GraphWriter, value: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise EncodeError(f"{value!r} is not an integer of {bits} bits")
+        write(g.out, value)
+
+    return checked
+
+
+INT: Final = Body(INT32, lambda g: wire.read_signed(g.c), _checked(32, wire.write_signed))
+LONG: Final = Body(INT64, lambda g: wire.read_signed_long(g.c), _checked(64, wire.write_signed_long))
+BYTE: Final = Body(Scalar("int8"), lambda g: g.c.i1(), lambda g, v: g.out.i1(v))
+BOOLEAN: Final = Body(Scalar("bool"), _read_boolean, lambda g, v: g.out.bool(v))
+
+
+def _read_big_integer(g: GraphReader) -> int:
+    n = wire.read_varint(g.c)
+    if n < 2:
+        raise g.c.fail("a BigInteger without bytes", pos=g.c.pos - 1)
+    return int.from_bytes(g.c.take(n - 1, "BigInteger"), "big", signed=True)
+
+
+def _write_big_integer(g: GraphWriter, value: Any) -> None:
+    raw = int(value).to_bytes((value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True)
+    g.out.varint(len(raw) + 1)
+    g.out += raw
+
+
+def _read_big_decimal(g: GraphReader) -> Decimal:
+    return to_decimal(_read_big_integer(g), wire.read_signed(g.c))
+
+
+def _write_big_decimal(g: GraphWriter, value: Any) -> None:
+    unscaled, scale = from_decimal(value)
+    _write_big_integer(g, unscaled)
+    wire.write_signed(g.out, scale)
+
+
+# text
+
+
+def need_string(g: GraphReader) -> str:
+    """Read a string that cannot be null."""
+    start = g.c.pos
+    text = wire.read_string(g.c)
+    if text is None:
+        raise g.c.fail("a null where a string must be", pos=start)
+    return text
+
+
+def put_string(g: GraphWriter, value: Any) -> None:
+    """Append a string."""
+    if not isinstance(value, str):
+        raise EncodeError(f"{value!r} is not text")
+    wire.write_string(g.out, value, g.gen)
+
+
+TEXT: Final = Body(STRING, need_string, put_string)
+
+
+def _write_characters(g: GraphWriter, value: Any) -> None:
+    wire.write_string(g.out, value, g.gen, ascii_form=g.gen == 5)
+
+
+def _read_uuid(g: GraphReader) -> str:
+    if g.gen == 5:
+        most, least = (int(wire.read_fixed(g.c, 5, "q")) for _ in range(2))
+    else:
+        most, least = (wire.read_signed_long(g.c) for _ in range(2))
+    return str(uuid.UUID(int=(most & (1 << 64) - 1) << 64 | least & (1 << 64) - 1))
+
+
+def _write_uuid(g: GraphWriter, value: Any) -> None:
+    try:
+        raw = uuid.UUID(value).bytes
+    except (ValueError, AttributeError, TypeError) as e:
+        raise EncodeError(f"{value!r} is not a UUID") from e
+    for part in (raw[:8], raw[8:]):
+        half = int.from_bytes(part, "big", signed=True)
+        if g.gen == 5:
+            wire.write_fixed(g.out, 5, "q", half)
+        else:
+            wire.write_signed_long(g.out, half)
+
+
+def _read_bits(g: GraphReader) -> list[int]:
+    words = g.c.varint()
+    if words * 8 > g.c.left:
+        raise g.c.fail(f"a BitSet of {words} words does not fit the {g.c.left} bytes left")
+    order = "little" if g.gen == 5 else "big"
+    found = []
+    for w in range(words):
+        word = int.from_bytes(g.c.take(8), order)  # type: ignore[arg-type]
+        found += [64 * w + i for i in range(64) if word >> i & 1]
+    return found
+
+
+def _write_bits(g: GraphWriter, value: Any) -> None:
+    words = [0] * ((max(value) // 64 + 1) if value else 0)
+    for bit in value:
+        words[bit // 64] |= 1 << bit % 64
+    g.out.varint(len(words))
+    for word in words:
+        g.out += word.to_bytes(8, "little" if g.gen == 5 else "big")
+
+
+def _read_pattern(g: GraphReader) -> tuple[str, int]:
+    # chill's serializer, which Flink 1.x uses, leaves the flags out.
+    return need_string(g), wire.read_positive(g.c) if g.gen == 5 else 0
+
+
+def _write_pattern(g: GraphWriter, value: Any) -> None:
+    pattern, flags = value
+    put_string(g, pattern)
+    if g.gen == 5:
+        wire.write_positive(g.out, flags)
+    elif flags:
+        raise EncodeError("the flags of a Pattern cannot be written for Flink 1.x, which keeps the pattern alone")
+
+
+def _read_address(g: GraphReader) -> tuple[str, int]:
+    return need_string(g), wire.read_positive(g.c)
+
+
+def _write_address(g: GraphWriter, value: Any) -> None:
+    put_string(g, value[0])
+    wire.write_positive(g.out, value[1])
+
+
+def _read_locale(g: GraphReader) -> str:
+    if g.gen == 5:
+        parts = [need_string(g) for _ in range(3)]
+    else:
+        found = g.java("java.util.Locale")
+        if not isinstance(found, JavaObject):
+            raise g.c.fail("not a Locale in a Java stream")
+        parts = [str(found.fields.get(n, "")) for n in ("language", "country", "variant")]
+        if found.fields.get("script") or found.fields.get("extensions"):
+            raise g.c.fail("a Locale with a script or extensions, which its text would not tell")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return "_".join(parts)
+
+
+_LOCALE_HEAD: Final = bytes.fromhex(
+    "aced0005737200106a6176612e7574696c2e4c6f63616c657ef811609c30f9ec03000649000868617368636f64654c0007636f756e747279740012"
+    "4c6a6176612f6c616e672f537472696e673b4c000a657874656e73696f6e7371007e00014c00086c616e677561676571007e00014c000673637269"
+    "707471007e00014c000776617269616e7471007e00017870ffffffff"
+)
+
+
+def _write_locale(g: GraphWriter, value: Any) -> None:
+    language, country, variant = (*str(value).split("_", 2), "", "")[:3]
+    if g.gen == 5:
+        for part in (language, country, variant):
+            put_string(g, part)
+        return
+    g.out += _LOCALE_HEAD
+    seen: list[str] = []
+    for part in (country, "", language, "", variant):
+        if part in seen:
+            g.out += b"\x71"
+            g.out.i4(0x7E0003 + seen.index(part))
+        else:
+            g.out += b"\x74"
+            g.out.utf(part)
+            seen.append(part)
+    g.out += b"\x78"
+
+
+def _read_class(g: GraphReader) -> str:
+    name = g.class_name()
+    if name is None:
+        raise g.c.fail("a null Class")
+    if g.gen == 2 or name in PRIMITIVE_BOXES:
+        return name if g.c.bool() else PRIMITIVE_BOXES.get(name, name)
+    return name
+
+
+PRIMITIVE_BOXES: Final = {
+    "int": "java.lang.Integer",
+    "long": "java.lang.Long",
+    "short": "java.lang.Short",
+    "byte": "java.lang.Byte",
+    "char": "java.lang.Character",
+    "boolean": "java.lang.Boolean",
+    "float": "java.lang.Float",
+    "double": "java.lang.Double",
+    "void": "java.lang.Void",
+}
+
+
+def _write_class(g: GraphWriter, value: Any) -> None:
+    g.class_name(value)
+    if g.gen == 2 or value in PRIMITIVE_BOXES or value in PRIMITIVE_BOXES.values():
+        g.out.bool(value in PRIMITIVE_BOXES)
+
+
+# dates of java.util and java.sql
+
+MILLIS: Final = Body(
+    TimestampType("ms", zoned=True),
+    lambda g: wire.read_positive_long(g.c),
+    lambda g, v: wire.write_positive_long(g.out, v),
+)
+
+
+def _read_timestamp(g: GraphReader) -> int:
+    start = g.c.pos
+    millis, nanos = wire.read_positive_long(g.c), wire.read_positive(g.c)
+    if not 0 <= nanos < 1_000_000_000:
+        raise g.c.fail(f"{nanos} nanoseconds of a Timestamp", pos=start)
+    return millis // 1000 * 1_000_000_000 + nanos
+
+
+def _write_timestamp(g: GraphWriter, value: Any) -> None:
+    seconds, nanos = divmod(value, 1_000_000_000)
+    millis = seconds * 1000 + (nanos // 1_000_000 if g.gen == 2 else 0)
+    wire.write_positive_long(g.out, millis)
+    wire.write_positive(g.out, nanos)
+
+
+_CALENDAR: Final = StructType.of(
+    zone=STRING,
+    time=TimestampType("ms", zoned=True),
+    lenient=Scalar("bool"),
+    first_day=INT32,
+    minimal_days=INT32,
+    change=INT64,
+)
+
+
+def _read_calendar(g: GraphReader) -> tuple[Any, ...]:
+    zone, millis, lenient = need_string(g), wire.read_positive_long(g.c), g.c.bool()
+    return zone, millis, lenient, wire.read_positive(g.c), wire.read_positive(g.c), wire.read_signed_long(g.c)
+
+
+def _write_calendar(g: GraphWriter, value: Any) -> None:
+    zone, millis, lenient, first, minimal, change = value
+    put_string(g, zone)
+    wire.write_positive_long(g.out, millis)
+    g.out.bool(lenient)
+    wire.write_positive(g.out, first)
+    wire.write_positive(g.out, minimal)
+    wire.write_signed_long(g.out, change)
+
+
+SCALARS: Final[dict[str, Body]] = {
+    "java.lang.String": TEXT,
+    "java.lang.Integer": INT,
+    "java.lang.Long": LONG,
+    "java.lang.Short": fixed("h", Scalar("int16")),
+    "java.lang.Byte": BYTE,
+    "java.lang.Boolean": BOOLEAN,
+    "java.lang.Float": fixed("f", Scalar("float32")),
+    "java.lang.Double": fixed("d", Scalar("float64")),
+    "java.lang.Character": Body(STRING, lambda g: _char(g), _write_char),
+    "java.math.BigInteger": Body(BigIntegerType(), _read_big_integer, _write_big_integer),
+    "java.math.BigDecimal": Body(BigDecimalType(), _read_big_decimal, _write_big_decimal),
+    "java.lang.StringBuilder": Body(STRING, need_string, _write_characters),
+    "java.lang.StringBuffer": Body(STRING, need_string, _write_characters),
+    "java.util.UUID": Body(STRING, _read_uuid, _write_uuid),
+    "java.util.BitSet": Body(ListType(INT32), _read_bits, _write_bits),
+    "java.util.regex.Pattern": Body(StructType.of(pattern=STRING, flags=INT32), _read_pattern, _write_pattern),
+    "java.net.InetSocketAddress": Body(StructType.of(host=STRING, port=INT32), _read_address, _write_address),
+    "java.util.Locale": Body(STRING, _read_locale, _write_locale),
+    "java.lang.Class": Body(STRING, _read_class, _write_class),
+    "java.net.URI": TEXT,
+    "java.util.Currency": TEXT,
+    "java.util.TimeZone": TEXT,
+    "java.util.SimpleTimeZone": TEXT,
+    "sun.util.calendar.ZoneInfo": TEXT,
+    "java.util.Date": MILLIS,
+    "java.sql.Date": MILLIS,
+    "java.sql.Time": MILLIS,
+    "java.sql.Timestamp": Body(TimestampType("ns", zoned=True), _read_timestamp, _write_timestamp),
+    "java.util.GregorianCalendar": Body(_CALENDAR, _read_calendar, _write_calendar),
+}
+
+
+def _char(g: GraphReader) -> str:
+    return int(wire.read_fixed(g.c, g.gen, "H")).to_bytes(2, "little").decode("utf-16-le", "surrogatepass")

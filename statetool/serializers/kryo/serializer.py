@@ -1,0 +1,175 @@
+"""``KryoSerializer`` and its snapshots.
+
+Version 2: utf type class and three optional maps: registrations (utf class, i32 kind: 0 none, 1 utf serializer class, 2 a Java
+stream), default serializers, default serializer classes. The form of Flink 1.6 and older has the registrations alone.
+
+How a value is shown follows from the type class: a JDK class as what it is, a declared class as a struct, a type that says
+nothing about its values as JSON text, a class that nobody declared as the exact bytes of a value that fills its frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import EncodeError, StatetoolError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord, Rest
+from statetool.serializers.base import Serializer
+from statetool.serializers.context import current_context
+from statetool.serializers.kryo import model
+from statetool.serializers.kryo.graph import GraphReader, GraphWriter
+from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
+from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
+from statetool.serializers.snapshot import Reader
+from statetool.types import LogicalType, Scalar
+from statetool.types.declared import TypeContext, skeleton
+from statetool.types.java import from_binary_name
+
+Registrations = tuple[tuple[str, str | None], ...]
+
+
+class KryoSerializer(Serializer):
+    """Values of one type, written by Kryo."""
+
+    nullable = True
+
+    def __init__(
+        self,
+        name: str,
+        version: int,
+        type_class: str,
+        registrations: Registrations,
+        maps: tuple[tuple[OptionalEntry, ...], ...],
+        context: TypeContext,
+    ) -> None:
+        super().__init__(name, version)
+        self.type_class = type_class
+        self.maps = maps
+        self.context = context
+        self._registry: Registry | None = None
+        self._view: View | None = None
+        if context.kryo is not None:
+            registry = Registry(context.kryo, context, registrations)
+            if _readable(type_class, registry):
+                self._registry = registry
+                self._view = view_of(from_binary_name(type_class), registry)
+
+    @property
+    def type_name(self) -> str:
+        return f"Kryo {self.type_class}"
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("binary") if self._view is None else self._view.logical
+
+    @property
+    def framed_only(self) -> bool:
+        return self._view is None
+
+    @property
+    def what_is_missing(self) -> str:
+        """What the user can do so that values are decoded, empty where they are."""
+        if self._view is not None:
+            return ""
+        if self.context.kryo is None:
+            return "say which Kryo wrote it: kryo=2 (Flink 1.x) or kryo=5 (Flink 2.x)"
+        return skeleton(self.type_class)
+
+    def decode(self, c: Cursor) -> Any:
+        if self._view is None or self._registry is None:
+            return c.take(c.left)
+        start = c.pos
+        obj = GraphReader(c, self._registry).value()
+        try:
+            return plain_or_null(self._view, obj)
+        except StatetoolError as error:
+            raise error.at(offset=c.base + start) from error.__cause__
+
+    def skip(self, c: Cursor) -> None:
+        if self._registry is None:
+            c.skip(c.left)
+        else:
+            GraphReader(c, self._registry, skipping=True).value()
+
+    def encode(self, out: Output, value: Any) -> None:
+        if self._view is None or self._registry is None:
+            if not isinstance(value, bytes):
+                raise EncodeError(f"values of {self.type_class} are written as bytes, not {type(value).__name__}")
+            out += value
+            return
+        GraphWriter(out, self._registry).value(object_or_null(self._view, value))
+
+    def program(self) -> Op:
+        return Rest() if self._view is None else PerRecord(self.decode)
+
+    def write_payload(self, out: Output) -> None:
+        out.utf(self.type_class)
+        for entries in self.maps:
+            write_optional_map(out, entries)
+
+
+def _readable(type_class: str, registry: Registry) -> bool:
+    """Tell whether values of a type can be decoded at all (parts of them may still turn out not to be)."""
+    if registry.custom(type_class) is not None:
+        return False
+    kind = from_binary_name(type_class)
+    while kind.is_array:
+        kind = kind.args[0]
+    open_type = kind.name in model.OPEN_TYPES or kind.name in model.IMPLEMENTATIONS or kind.name in model.HOLDERS
+    return (
+        open_type
+        or registry.known(kind.name)
+        or registry.by_java(kind.name)
+        or bool(registry.context.subclasses(kind.name))
+        or (kind != from_binary_name(type_class) and registry.is_final(kind))
+    )
+
+
+def _read(c: Cursor, name: str, version: int) -> Serializer:
+    if version != 2:
+        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
+    type_class = c.utf()
+    maps = tuple(read_optional_map(c) for _ in range(3))
+    registrations = tuple((e.name, _serializer_of(e)) for e in maps[0])
+    return KryoSerializer(name, version, type_class, registrations, maps, current_context())
+
+
+def _serializer_of(entry: OptionalEntry) -> str | None:
+    if entry.value is None:
+        return None
+    c = Cursor(entry.value, base=entry.value_at)
+    c.utf()
+    serializer = _definition(c)
+    c.expect_end(f"the registration of {entry.name!r}")
+    return serializer
+
+
+def _definition(c: Cursor) -> str | None:
+    kind = c.i4()
+    if kind == 1:
+        return c.utf()
+    if kind == 2:
+        found = read_java_stream(c)
+        return found.cls.name if isinstance(found, JavaObject) else "a serializer object"
+    if kind != 0:
+        raise c.fail(f"kind {kind} of a Kryo registration is not 0, 1 or 2", pos=c.pos - 4)
+    return None
+
+
+def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
+    type_class = c.utf()
+    found = []
+    for _ in range(c.count("registrations", at_least=8)):
+        cls = c.utf()
+        c.utf()
+        found.append((cls, _definition(c)))
+    return KryoSerializer(name, version, type_class, tuple(found), (), current_context())
+
+
+SNAPSHOTS: Final = {
+    "KryoSerializerSnapshot": Reader(_read),
+    "KryoSerializer$KryoSerializerConfigSnapshot": Reader(_read, _read_legacy),
+}

@@ -1,0 +1,268 @@
+"""Objects as JSON text, for types that say nothing about their values (``Object``, a ``List`` without its element type).
+
+``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON's own; everything else is an object with
+one member, named like the class: ``{"java.lang.Long": 2}``, ``{"java.util.HashMap": [["a", 1]]}``,
+``{"com.acme.Order": {"id": 1}}``. Fields of a declared class, where the class is known from the declaration, have no such wrapper.
+Nothing is lost but that two places hold the same object.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+import struct
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from statetool.errors import EncodeError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.serializers.kryo import iso, model
+from statetool.serializers.kryo.graph import fields_of
+from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.registry import Registry
+from statetool.types import (
+    BigDecimalType,
+    BigIntegerType,
+    DateType,
+    ListType,
+    LogicalType,
+    Scalar,
+    StructType,
+    TimestampType,
+)
+from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+
+_LIST: Final = "java.util.ArrayList"
+_OWN: Final = {
+    "java.lang.Boolean": bool,
+    "java.lang.Integer": int,
+    "java.lang.Double": float,
+    "java.lang.String": str,
+    _LIST: list,
+}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_UNITS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
+_JAVA_HEAD: Final = b"\xac\xed\x00\x05"
+_PLAIN_NAN: Final = 0x7FF8_0000_0000_0000
+
+
+def to_text(obj: Obj | None, registry: Registry) -> str | None:
+    """Return an object as JSON text, null as ``None``."""
+    if obj is None:
+        return None
+    text = json.dumps(_tree(obj, None, registry), ensure_ascii=False, separators=(",", ":"))
+    return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+
+
+def from_text(text: str | None, registry: Registry) -> Obj | None:
+    """Return the object of a JSON text.
+
+    Raises
+    ------
+    EncodeError
+        Not the JSON that :func:`to_text` makes.
+    """
+    if text is None:
+        return None
+    try:
+        return _object(json.loads(text), None, registry)
+    except (json.JSONDecodeError, TypeError, RecursionError) as e:
+        raise EncodeError(f"not the JSON of a Java object: {e}") from e
+
+
+def _wraps(obj: Obj, static: JavaType | None, registry: Registry) -> bool:
+    if static is not None and (
+        static.name in PRIMITIVES or (registry.is_final(static) and static.binary_name == obj.cls)
+    ):
+        return False
+    if obj.cls == "java.lang.Double":
+        return not math.isfinite(obj.value)
+    return obj.cls not in _OWN
+
+
+def _tree(obj: Obj | None, static: JavaType | None, registry: Registry) -> Any:
+    if obj is None:
+        return None
+    body = _body(obj, registry)
+    return {obj.cls: body} if _wraps(obj, static, registry) else body
+
+
+def _body(obj: Obj, registry: Registry) -> Any:
+    scalar = registry.body(boxed(obj.cls))
+    if scalar is not None:
+        return _scalar(obj.value, scalar.logical)
+    value = obj.value
+    if isinstance(value, bytes):
+        code = base64.b64encode(value).decode("ascii")
+        return code if obj.cls == "[B" else {**_message(value), "java": code}
+    if isinstance(value, dict):
+        declared = registry.declared(obj.cls)
+        kinds = dict(fields_of(declared, (), registry.gen)) if declared is not None else {}
+        return {n: _tree(v, kinds.get(n), registry) for n, v in value.items()}
+    if isinstance(value, Headed):
+        items = _elements(obj, value.items, registry)
+        match value.header:
+            case None:
+                return items
+            case str(name):
+                return {"class": name, "elements": items}
+            case header:
+                return {"comparator": _tree(header, None, registry), "elements": items}
+    if isinstance(value, list):
+        return _elements(obj, value, registry)
+    return _tree(value, None, registry) if value is None or isinstance(value, Obj) else value
+
+
+def _message(stream: bytes) -> dict[str, Any]:
+    """Return the message of a ``Throwable`` in Java serialization."""
+    if not stream.startswith(_JAVA_HEAD):
+        return {}
+    found = read_java_stream(Cursor(stream))
+    message = found.fields.get("detailMessage") if isinstance(found, JavaObject) else None
+    return {} if message is None else {"message": str(message)}
+
+
+def _elements(obj: Obj, items: list[Any], registry: Registry) -> list[Any]:
+    static = from_binary_name(obj.cls).args[0] if obj.cls.startswith("[") else None
+    return [
+        [_tree(part, None, registry) for part in item] if isinstance(item, tuple) else _tree(item, static, registry)
+        for item in items
+    ]
+
+
+def _scalar(value: Any, logical: LogicalType) -> Any:
+    if value is None:
+        return None
+    match logical:
+        case Scalar("float32" | "float64"):
+            return _float(value)
+        case Scalar("time"):
+            return iso.time_text(value)
+        case BigDecimalType():
+            return str(value)
+        case BigIntegerType():
+            return str(Decimal(value))
+        case DateType():
+            return iso.date_text(value)
+        case TimestampType(unit, zoned):
+            return iso.date_time_text(value * _UNITS[unit]) + ("Z" if zoned else "")
+        case StructType(fields):
+            return {f.name: _scalar(v, f.type) for f, v in zip(fields, value, strict=True)}
+    return value
+
+
+def _float(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    if not math.isnan(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    bits = int.from_bytes(struct.pack(">d", value), "big")
+    return "NaN" if bits == _PLAIN_NAN else f"NaN:{bits:016x}"
+
+
+# ---- and back -----------------------------------------------------------------------------------------------------
+
+
+def _object(tree: Any, static: JavaType | None, registry: Registry) -> Obj | None:
+    if tree is None:
+        return None
+    if static is not None and (static.name in PRIMITIVES or registry.is_final(static)):
+        return _of_class(static.name if static.name in PRIMITIVES else static.binary_name, tree, registry)
+    if isinstance(tree, dict):
+        if len(tree) != 1:
+            raise EncodeError(f"an object with one member, the class, is expected, not {', '.join(tree)}")
+        ((name, body),) = tree.items()
+        return _of_class(name, body, registry)
+    for name, kind in _OWN.items():
+        if type(tree) is kind:
+            return _of_class(name, tree, registry)
+    raise EncodeError(f"{tree!r} is not the JSON of a Java object")
+
+
+def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
+    scalar = registry.body(boxed(name))
+    if scalar is not None:
+        return Obj(name, _unscalar(tree, scalar.logical))
+    declared = registry.declared(name)
+    if name in model.HOLDERS:
+        return Obj(name, _object(tree, None, registry))
+    if name == "[B":
+        return Obj(name, _bytes(tree))
+    if isinstance(tree, dict) and "java" in tree and (declared is None or declared.kind == "java"):
+        return Obj(name, _bytes(tree["java"]))
+    if declared is not None and declared.kind == "record":
+        if not isinstance(tree, dict):
+            raise EncodeError(f"{tree!r} does not have the fields of {name}")
+        kinds = dict(fields_of(declared, (), registry.gen))
+        return Obj(name, {n: _object(v, kinds.get(n), registry) for n, v in tree.items()})
+    if declared is not None and declared.kind == "enum":
+        return Obj(name, tree)
+    return Obj(name, _container(name, tree, registry))
+
+
+def _container(name: str, tree: Any, registry: Registry) -> Any:
+    header: Obj | str | None = None
+    if isinstance(tree, dict):
+        header = tree["class"] if "class" in tree else _object(tree.get("comparator"), None, registry)
+        tree = tree.get("elements")
+    if not isinstance(tree, list):
+        raise EncodeError(f"{tree!r} are not the elements of a {name}")
+    declared = registry.declared(name)
+    items: list[Any]
+    if name in model.MAP_LIKE or (declared is not None and declared.kind == "map"):
+        items = [tuple(_object(part, None, registry) for part in pair) for pair in tree]
+    else:
+        static = from_binary_name(name).args[0] if name.startswith("[") else None
+        if name in model.ENUM_SETS and isinstance(header, str):
+            static = JavaType(header)
+        items = [_object(item, static, registry) for item in tree]
+    headed = name in model.SORTED or name in (model.SORTED_MAP, model.SKIP_LIST_MAP) or header is not None
+    return Headed(header, items) if headed else items
+
+
+def _bytes(tree: Any) -> bytes:
+    try:
+        return base64.b64decode(tree, validate=True)
+    except (binascii.Error, TypeError, ValueError) as e:
+        raise EncodeError(f"{tree!r} is not base64") from e
+
+
+def _parse_float(value: Any) -> float:
+    if isinstance(value, str) and value.startswith("NaN:"):
+        return float(struct.unpack(">d", bytes.fromhex(value[4:]))[0])
+    return float(value)
+
+
+def _unscalar(tree: Any, logical: LogicalType) -> Any:
+    if tree is None:
+        return None
+    try:
+        match logical:
+            case Scalar("float32" | "float64"):
+                return _parse_float(tree)
+            case Scalar("time"):
+                return iso.parse_time(tree)
+            case BigDecimalType():
+                return Decimal(tree)
+            case BigIntegerType():
+                return int(tree)
+            case DateType():
+                return iso.parse_date(tree)
+            case TimestampType(unit, zoned):
+                nanos, rest = iso.parse_date_time(tree)
+                if rest != ("Z" if zoned else ""):
+                    raise EncodeError(f"{tree!r} ends in {rest!r}")
+                return nanos // _UNITS[unit]
+            case ListType(element):
+                return [_unscalar(v, element) for v in tree]
+            case StructType(fields):
+                return tuple(_unscalar(tree[f.name], f.type) for f in fields)
+    except (KeyError, InvalidOperation, ValueError) as e:
+        if isinstance(e, EncodeError):
+            raise
+        raise EncodeError(f"{tree!r} is not a value of {logical}") from e
+    return tree

@@ -1,0 +1,290 @@
+"""Objects as plain values of a declared type: structs, lists and maps where the type tells their parts, else JSON text."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import DecodeError, EncodeError
+from statetool.serializers.composite import inside, sequence
+from statetool.serializers.kryo import model, text
+from statetool.serializers.kryo.graph import resolved
+from statetool.serializers.kryo.model import Headed, Obj, boxed
+from statetool.serializers.kryo.registry import Registry
+from statetool.types import Field, ListType, LogicalType, MapType, Scalar, StructType
+from statetool.types.declared import ClassDeclaration
+from statetool.types.java import PRIMITIVES, JavaType
+
+_LISTS: Final = model.LIST_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c not in model.MAP_LIKE}
+_MAPS: Final = model.MAP_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c in model.MAP_LIKE}
+_CLASS_FIELD: Final = "_class"
+
+
+class View:
+    """How values of one declared type are shown; made once for each type."""
+
+    def __init__(self, logical: LogicalType) -> None:
+        self.logical = logical
+
+    def plain(self, obj: Obj) -> Any:
+        """Return the plain value of an object."""
+        raise NotImplementedError
+
+    def object(self, value: Any) -> Obj:
+        """Return the object of a plain value."""
+        raise NotImplementedError
+
+
+def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> View:
+    """Return how values of a type are shown; a class inside itself is JSON text."""
+    if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
+        return _ScalarView(kind.name, registry)
+    if kind.is_array:
+        if kind.args[0].name == "byte":
+            return _BytesView(kind.binary_name)
+        return _ListView(kind.binary_name, view_of(kind.args[0], registry, above), exact=True)
+    if kind.name in _LISTS and len(kind.args) == 1:
+        return _ListView(kind.name, view_of(kind.args[0], registry, above))
+    if kind.name in _MAPS and len(kind.args) == 2:
+        return _MapView(kind.name, *(view_of(a, registry, above) for a in kind.args))
+    if kind.name == "java.util.Optional" and len(kind.args) == 1:
+        return _OptionalView(view_of(kind.args[0], registry, above))
+    declared = registry.declared(kind.name)
+    below = registry.context.subclasses(kind.name)
+    if kind.name in above or (declared is None and not below):
+        return _TextView(registry)
+    if not below and declared is not None:
+        return _declared_view(declared, kind, registry, above)
+    classes = ([declared] if declared is not None else []) + list(below)
+    if any(c.kind != "record" for c in classes):
+        return _TextView(registry)
+    views = {c.name: _RecordView(c, JavaType(c.name), registry, (*above, kind.name)) for c in classes}
+    return _HierarchyView(kind.name, views)
+
+
+def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registry, above: tuple[str, ...]) -> View:
+    match declared.kind:
+        case "record":
+            return _RecordView(declared, kind, registry, (*above, kind.name))
+        case "enum":
+            return _EnumView(declared)
+        case "collection" if len(declared.element_types) == 1:
+            return _ListView(kind.name, view_of(declared.element_types[0], registry, (*above, kind.name)), exact=True)
+        case "map" if len(declared.element_types) == 2:
+            return _MapView(
+                kind.name, *(view_of(a, registry, (*above, kind.name)) for a in declared.element_types), exact=True
+            )
+        case "java":
+            return _BytesView(kind.name)
+    return _TextView(registry)
+
+
+def _expected(what: str, obj: Obj) -> DecodeError:
+    return DecodeError(
+        f"a {obj.cls} where {what} is declared",
+        hint="correct the declaration: java.lang.Object fits anything and is shown as JSON;"
+        " a subclass is declared with extends=[...]",
+    )
+
+
+def plain_or_null(view: View, obj: Obj | None) -> Any:
+    """Return the plain value, null as ``None``."""
+    return None if obj is None else view.plain(obj)
+
+
+def object_or_null(view: View, value: Any) -> Obj | None:
+    """Return the object, ``None`` as null."""
+    return None if value is None else view.object(value)
+
+
+class _ScalarView(View):
+    def __init__(self, name: str, registry: Registry) -> None:
+        body = registry.body(boxed(name))
+        assert body is not None
+        super().__init__(body.logical)
+        self._name = name
+
+    def plain(self, obj: Obj) -> Any:
+        if boxed(obj.cls) != boxed(self._name):
+            raise _expected(self._name, obj)
+        return obj.value
+
+    def object(self, value: Any) -> Obj:
+        return Obj(self._name, value)
+
+
+class _TextView(View):
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(Scalar("string"))
+        self._registry = registry
+
+    def plain(self, obj: Obj) -> Any:
+        return text.to_text(obj, self._registry)
+
+    def object(self, value: Any) -> Obj:
+        obj = text.from_text(value, self._registry)
+        if obj is None:
+            raise EncodeError("JSON null for an object")
+        return obj
+
+
+class _BytesView(View):
+    def __init__(self, name: str) -> None:
+        super().__init__(Scalar("binary"))
+        self._name = name
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self._name:
+            raise _expected(self._name, obj)
+        return obj.value
+
+    def object(self, value: Any) -> Obj:
+        if not isinstance(value, bytes):
+            raise EncodeError(f"{value!r} is not bytes")
+        return Obj(self._name, value)
+
+
+def _natural(obj: Obj) -> list[Any]:
+    value = obj.value
+    if isinstance(value, Headed):
+        if isinstance(value.header, Obj):
+            raise DecodeError(
+                f"a {obj.cls} with a comparator, which a list or map would not tell",
+                hint="declare the field as java.lang.Object to see it as JSON",
+            )
+        return value.items
+    if not isinstance(value, list):
+        raise DecodeError(f"a {obj.cls} where elements are declared")
+    return value
+
+
+class _ListView(View):
+    def __init__(self, name: str, element: View, *, exact: bool = False) -> None:
+        super().__init__(ListType(element.logical))
+        self._name = name
+        self._element = element
+        self._exact = exact
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self._name if self._exact else obj.cls not in model.LIST_LIKE:
+            raise _expected(self._name, obj)
+        with inside("element"):
+            return [plain_or_null(self._element, item) for item in _natural(obj)]
+
+    def object(self, value: Any) -> Obj:
+        name = model.IMPLEMENTATIONS.get(self._name, self._name)
+        with inside("element"):
+            return Obj(name, [object_or_null(self._element, v) for v in sequence(value, self._name)])
+
+
+class _MapView(View):
+    def __init__(self, name: str, key: View, value: View, *, exact: bool = False) -> None:
+        super().__init__(MapType(key.logical, value.logical))
+        self._name = name
+        self._parts = (key, value)
+        self._exact = exact
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self._name if self._exact else obj.cls not in model.MAP_LIKE:
+            raise _expected(self._name, obj)
+        key, value = self._parts
+        return [(plain_or_null(key, k), plain_or_null(value, v)) for k, v in _natural(obj)]
+
+    def object(self, value: Any) -> Obj:
+        name = model.IMPLEMENTATIONS.get(self._name, self._name)
+        key, item = self._parts
+        pairs = [sequence(p, "map entry", 2) for p in sequence(value, self._name)]
+        return Obj(name, [(object_or_null(key, k), object_or_null(item, v)) for k, v in pairs])
+
+
+class _OptionalView(View):
+    def __init__(self, element: View) -> None:
+        super().__init__(StructType((Field("value", element.logical),)))
+        self._element = element
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != "java.util.Optional":
+            raise _expected("java.util.Optional", obj)
+        return (plain_or_null(self._element, obj.value),)
+
+    def object(self, value: Any) -> Obj:
+        (inner,) = sequence(value, "Optional", 1)
+        return Obj("java.util.Optional", object_or_null(self._element, inner))
+
+
+class _EnumView(View):
+    def __init__(self, declared: ClassDeclaration) -> None:
+        super().__init__(Scalar("string"))
+        self._declared = declared
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self._declared.name:
+            raise _expected(self._declared.name, obj)
+        return obj.value
+
+    def object(self, value: Any) -> Obj:
+        return Obj(self._declared.name, value)
+
+
+class _RecordView(View):
+    """A declared class: a struct of its fields in the order of the declaration."""
+
+    def __init__(self, declared: ClassDeclaration, kind: JavaType, registry: Registry, above: tuple[str, ...]) -> None:
+        known = dict(zip(declared.parameters, kind.args, strict=False))
+        self.name = declared.name
+        self.views = {n: view_of(resolved(t, known), registry, above) for n, t in declared.fields}
+        super().__init__(StructType(tuple(Field(n, v.logical) for n, v in self.views.items())))
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self.name:
+            raise _expected(self.name, obj)
+        values = []
+        for name, view in self.views.items():
+            with inside(name):
+                values.append(plain_or_null(view, obj.value[name]))
+        return tuple(values)
+
+    def object(self, value: Any) -> Obj:
+        parts: dict[str, Obj | None] = {}
+        for (name, view), part in zip(self.views.items(), sequence(value, self.name, len(self.views)), strict=True):
+            with inside(name):
+                parts[name] = object_or_null(view, part)
+        return Obj(self.name, parts)
+
+
+class _HierarchyView(View):
+    """A class with declared subclasses: all their fields, nullable, and ``_class``."""
+
+    def __init__(self, name: str, views: dict[str, _RecordView]) -> None:
+        self._name = name
+        self._views = views
+        self._columns: dict[str, LogicalType] = {}
+        for cls, view in views.items():
+            for field, inner in view.views.items():
+                if self._columns.setdefault(field, inner.logical) != inner.logical:
+                    self._columns[f"{cls}.{field}"] = inner.logical
+        self._class_field = _CLASS_FIELD
+        while self._class_field in self._columns:
+            self._class_field = f"_{self._class_field}"
+        fields = [Field(n, t) for n, t in self._columns.items()]
+        super().__init__(StructType((*fields, Field(self._class_field, Scalar("string")))))
+
+    def _column(self, cls: str, field: str, logical: LogicalType) -> str:
+        return field if self._columns[field] == logical else f"{cls}.{field}"
+
+    def plain(self, obj: Obj) -> Any:
+        view = self._views.get(obj.cls)
+        if view is None:
+            raise _expected(self._name, obj)
+        row = {
+            self._column(obj.cls, n, v.logical): part
+            for (n, v), part in zip(view.views.items(), view.plain(obj), strict=True)
+        }
+        return (*(row.get(n) for n in self._columns), obj.cls)
+
+    def object(self, value: Any) -> Obj:
+        *parts, cls = sequence(value, self._name, len(self._columns) + 1)
+        view = self._views.get(cls)
+        if view is None:
+            raise EncodeError(f"{cls!r} is not {self._name} nor a declared subclass of it")
+        row = dict(zip(self._columns, parts, strict=True))
+        return view.object(tuple(row[self._column(cls, n, v.logical)] for n, v in view.views.items()))

@@ -1,0 +1,193 @@
+"""What the user declares about classes that a snapshot does not describe, and where a read gets it from.
+
+A :class:`TypeContext` travels with a read: it is part of each split, so that tasks on other machines decode as the driver does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from statetool.errors import OptionError
+from statetool.types.java import JavaType, parse_java_type
+
+Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassDeclaration:
+    """One class of the user's.
+
+    Attributes
+    ----------
+    name
+        ``Class.getName()``: inner classes with ``$``.
+    kind
+        ``record`` a class with fields; ``enum``; ``collection`` and ``map`` a class that is a ``java.util.Collection`` or
+        ``Map`` itself; ``java`` written by Java serialization; ``protobuf`` and ``thrift`` messages.
+    fields
+        Name and declared type of every field that is neither static nor transient, those of superclasses too.
+        Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
+    constants
+        Of an enum, in the order of the source.
+    element_types
+        Type arguments of a collection or map class.
+    parameters
+        Names of the class's type parameters.
+    extends
+        Superclasses and interfaces whose fields may hold this class.
+    final
+        Whether the class is ``final`` (records, and enums without bodies, always are): Kryo leaves the name of a final class out.
+    record
+        Whether it is a Java ``record``.
+    generic
+        Whether Flink does not take it for a POJO (no public constructor without arguments, no setters), so that it is written by
+        Kryo as a field of one.
+    descriptor, message
+        Serialized ``FileDescriptorSet`` and full name of the message, for ``protobuf``.
+    """
+
+    name: str
+    kind: Kind = "record"
+    fields: tuple[tuple[str, JavaType], ...] = ()
+    constants: tuple[str, ...] = ()
+    element_types: tuple[JavaType, ...] = ()
+    parameters: tuple[str, ...] = ()
+    extends: tuple[str, ...] = ()
+    final: bool = False
+    record: bool = False
+    generic: bool = False
+    descriptor: bytes = b""
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        names = [n for n, _ in self.fields]
+        if twice := {n for n in names if names.count(n) > 1}:
+            raise OptionError(f"class {self.name} is declared with {', '.join(sorted(twice))} twice")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeContext:
+    """What is known about a snapshot's types from outside of its serializer snapshots.
+
+    Attributes
+    ----------
+    kryo
+        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), ``None`` where it is not known: Kryo values stay bytes then.
+    classes
+        The user's declarations.
+    chill
+        Whether Flink's own registrations (ids 73 to 84) are there, as in every cluster.
+    unsafe_pickle
+        Whether pickled Python values may be unpickled, which runs what they say.
+    """
+
+    kryo: Literal[2, 5] | None = None
+    classes: tuple[ClassDeclaration, ...] = ()
+    chill: bool = True
+    unsafe_pickle: bool = False
+
+    def find(self, name: str) -> ClassDeclaration | None:
+        """Return the declaration of a class; the last one counts."""
+        return next((c for c in reversed(self.classes) if c.name == name), None)
+
+    def subclasses(self, name: str) -> tuple[ClassDeclaration, ...]:
+        """Return the declared classes below a class, in the order of their declaration."""
+        below = {name}
+        found: dict[str, ClassDeclaration] = {}
+        grown = True
+        while grown:
+            grown = False
+            for c in self.classes:
+                if c.name not in found and c.name != name and below & set(c.extends):
+                    found[c.name] = c
+                    below.add(c.name)
+                    grown = True
+        return tuple(c for c in self.classes if found.get(c.name) is c)
+
+
+NOTHING_DECLARED = TypeContext()
+
+
+def class_of_fields(
+    name: str,
+    fields: Mapping[str, str],
+    *,
+    extends: Sequence[str] = (),
+    final: bool = False,
+    record: bool = False,
+    generic: bool = False,
+    parameters: Sequence[str] = (),
+) -> ClassDeclaration:
+    """Declare a class by its fields, types written as in Java.
+
+    Raises
+    ------
+    OptionError
+        A type that is not one of Java's.
+    """
+    parsed = tuple((n, parse_java_type(t)) for n, t in fields.items())
+    return ClassDeclaration(
+        name=name,
+        fields=parsed,
+        extends=tuple(extends),
+        final=final or record,
+        record=record,
+        generic=generic,
+        parameters=tuple(parameters),
+    )
+
+
+def enum_of(
+    name: str, constants: Iterable[str], *, final: bool = True, extends: Sequence[str] = ()
+) -> ClassDeclaration:
+    """Declare an enum by its constants in the order of the source; ``final=False`` where a constant has a body."""
+    return ClassDeclaration(name=name, kind="enum", constants=tuple(constants), final=final, extends=tuple(extends))
+
+
+def to_json(declared: ClassDeclaration) -> dict[str, Any]:
+    """Return a declaration as JSON, for options that are text."""
+    return {
+        "class": declared.name,
+        "kind": declared.kind,
+        "fields": [[n, str(t)] for n, t in declared.fields],
+        "element_types": [str(t) for t in declared.element_types],
+        "constants": declared.constants,
+        "parameters": declared.parameters,
+        "extends": declared.extends,
+        "final": declared.final,
+        "record": declared.record,
+        "generic": declared.generic,
+        "descriptor": declared.descriptor.hex(),
+        "message": declared.message,
+    }
+
+
+def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
+    """Return the declaration that :func:`to_json` wrote."""
+    try:
+        return ClassDeclaration(
+            name=tree["class"],
+            kind=tree["kind"],
+            fields=tuple((n, parse_java_type(t)) for n, t in tree["fields"]),
+            element_types=tuple(parse_java_type(t) for t in tree["element_types"]),
+            constants=tuple(tree["constants"]),
+            parameters=tuple(tree["parameters"]),
+            extends=tuple(tree["extends"]),
+            final=tree["final"],
+            record=tree["record"],
+            generic=tree["generic"],
+            descriptor=bytes.fromhex(tree["descriptor"]),
+            message=tree["message"],
+        )
+    except (KeyError, TypeError, ValueError) as e:
+        raise OptionError(f"{tree!r} is not a declaration of a class") from e
+
+
+def skeleton(name: str) -> str:
+    """Return the start of a declaration, for messages."""
+    return (
+        f'declare the class: statetool.declare("{name}", {{"field": "java.lang.String", "count": "int", ...}}) with every'
+        " field and its Java type, or an Avro schema file by declarations=[...] (--declare FILE)"
+    )
