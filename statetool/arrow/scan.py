@@ -388,7 +388,7 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
 def _read_changelog(split: ChangelogSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
     with split.stream.open() as f:
-        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start)
+        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     for batch in read_changelog(split, header):
         yield from _rows(batch, table, spec)

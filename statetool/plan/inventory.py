@@ -233,7 +233,8 @@ class OperatorInventory:
                     operator=self.label, file=self._locator.metadata_file
                 )
         try:
-            changes = change_sets(handle, self._locator.resolve, self._locator.metadata_file)
+            with reading_with(self.types):
+                changes = change_sets(handle, self._locator.resolve, self._locator.metadata_file)
         except StatetoolError as error:
             raise error.at(operator=self.label) from None
         return ChangelogPart(
@@ -255,7 +256,8 @@ class OperatorInventory:
         """
         try:
             below = {p.subtask: [self.header_below(b) for b in p.below] for p in self.changelog_parts}
-            states = {p.subtask: states_of(below[p.subtask], p.changes) for p in self.changelog_parts}
+            with reading_with(self.types):
+                states = {p.subtask: states_of(below[p.subtask], p.changes) for p in self.changelog_parts}
             key = told_key_type(
                 [h for some in below.values() for h in some], [m for some in states.values() for m in some]
             )
@@ -329,7 +331,8 @@ class OperatorInventory:
         with part.stream.open() as f:
             region = f.read_at(offset, size)
             try:
-                return read_raw_header(region, base=part.stream.start + offset, key=known)
+                with reading_with(self.types):
+                    return read_raw_header(region, base=part.stream.start + offset, key=known)
             except FormatError as error:
                 if not is_versioned(region):
                     return None
