@@ -22,6 +22,7 @@ from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.tables import Tables
 from statetool.formats.stream import Stream
+from statetool.io.files import BYTES_READ
 from statetool.plan.splits import NativeSplit
 from tests.canonical import composite_key, encoded, keyed, serializer
 from tests.serializers.build import INT, STRING
@@ -319,6 +320,33 @@ def test_a_key_reads_its_key_group_only(corpus: Path) -> None:
     assert [len(s.key_groups) for s in splits] == [1]
     rows = op.to_arrow(keys=[key], decimals="string", nanos="companion").to_pylist()
     assert [r["key"] for r in rows] == [key]
+
+
+def test_a_key_reads_few_bytes(tmp_path: Path) -> None:
+    entries = some_entries(3000)
+    blocks = block_options()
+    blocks.set_block_size(500)
+    files = database(tmp_path, entries, blocks=blocks)
+    read(files, [0])  # opens it
+    start = BYTES_READ.total
+    read(files, range(10))
+    whole = BYTES_READ.total - start
+    read(files, [4])
+    assert BYTES_READ.total - start - whole < whole / 5
+
+
+def test_other_file_systems(corpus: Path) -> None:
+    """Table files are read where they are; what RocksDB itself has to read is copied first."""
+    import fsspec
+
+    folder = corpus / "v2_3_0-rocksdb-native" / "snapshot"
+    fs = fsspec.filesystem("memory")
+    fs.put(str(folder), "/native", recursive=True)
+    near, far = (statetool.load(p)["by-tuple"] for p in (str(folder), "memory://native"))
+    assert far.to_arrow().to_pylist() == near.to_arrow().to_pylist()
+    part = far._operator.native_parts[0]
+    assert all(s.file.startswith("memory://") for n, s in part.files.files if n.endswith(".sst"))
+    assert compare(part.files, limit=1000) > 0
 
 
 def test_a_moved_checkpoint_reads(corpus: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import bz2
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import cramjam
 import numpy as np
@@ -26,6 +26,7 @@ from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnusualError
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
+from statetool.io.files import is_local
 from statetool.kernels.blocks import (
     BAD_SHARED,
     BLOCK_MESSAGES,
@@ -42,6 +43,7 @@ from statetool.kernels.codes import OK
 Bytes = npt.NDArray[np.uint8]
 
 _FOOTER: Final = 53
+_TAIL_BYTES: Final = 128 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
@@ -98,6 +100,26 @@ class Run:
         )  # fmt: skip
 
 
+_Reader: TypeAlias = "OpenStream | _Tail"
+
+
+class _Tail:
+    """Reads of an open file, the last bytes of which are read once where each read is a request to a far away server."""
+
+    def __init__(self, f: OpenStream) -> None:
+        self._f = f
+        size = f.stream.size_bytes
+        self._start = size if is_local(f.stream.file) else max(0, size - _TAIL_BYTES)
+        self._bytes = f.read_at(self._start, size - self._start)
+
+    def read_at(self, offset: int, length: int) -> memoryview:
+        """Read exactly ``length`` bytes from ``offset`` on."""
+        at = offset - self._start
+        if at >= 0 and at + length <= len(self._bytes):
+            return self._bytes[at : at + length]
+        return self._f.read_at(offset, length)
+
+
 class Table:
     """One table file: footer, properties and index are read when it is made.
 
@@ -110,7 +132,8 @@ class Table:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        with stream.open() as f:
+        with stream.open() as opened:
+            f = _Tail(opened)
             try:
                 self.checksum, metaindex, index = self._footer(f)
                 properties = self._properties(f, metaindex)
@@ -121,7 +144,7 @@ class Table:
         #: Bytes of keys and values for each byte of data blocks.
         self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
 
-    def _footer(self, f: OpenStream) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    def _footer(self, f: _Reader) -> tuple[int, tuple[int, int], tuple[int, int]]:
         size = self.stream.size_bytes
         if size < _FOOTER:
             raise FormatError(f"a table file of {size} bytes").at(offset=self.stream.start)
@@ -138,11 +161,11 @@ class Table:
         self.version = version
         return raw[0], metaindex, (_number(c), _number(c))
 
-    def _block(self, f: OpenStream, offset: int, size: int) -> Bytes:
+    def _block(self, f: _Reader, offset: int, size: int) -> Bytes:
         plain, starts, ends = self._plain(f, np.array([offset]), np.array([size]))
         return frozen(plain[starts[0] : ends[0]])
 
-    def _properties(self, f: OpenStream, metaindex: tuple[int, int]) -> dict[bytes, int]:
+    def _properties(self, f: _Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
         """Return the properties that are numbers."""
         blocks = {}
         for name, value in _entries(self._block(f, *metaindex)):
@@ -167,7 +190,7 @@ class Table:
             raise UnusualError("range deletions")
         return found
 
-    def _read_index(self, f: OpenStream, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
+    def _read_index(self, f: _Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
         kind = properties.get(b"rocksdb.block.based.table.index.type", _BINARY_SEARCH)
         tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
         delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
@@ -184,7 +207,7 @@ class Table:
             )
         return found
 
-    def _index_block(self, f: OpenStream, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
+    def _index_block(self, f: _Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
         plain = self._block(f, offset, size)
         most = len(plain) // 3 + 1
         key, key_end, where, length = (np.empty(most, dtype=np.int64) for _ in range(4))
@@ -230,7 +253,7 @@ class Table:
             )
         return Run(keys=frozen(keys), key=key, key_end=key_end, tag=tag, data=plain, value=value, value_end=value_end)
 
-    def _plain(self, f: OpenStream, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
+    def _plain(self, f: _Reader, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
         """Read blocks, check them and uncompress them into one buffer: where each is in it."""
         if not len(offsets):
             none = np.empty(0, dtype=np.int64)
