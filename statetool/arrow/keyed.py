@@ -33,6 +33,7 @@ from statetool.arrow.values import (
 from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMeta
 from statetool.kernels.walk import group_ranges, match_range
 from statetool.types import ListType, LogicalType, MapType, Scalar, StructType
@@ -76,6 +77,7 @@ class KeyedTable:
     def __init__(
         self, header: KeyedHeader, states: Sequence[str], options: ReadOptions, keys: tuple[bytes, ...] | None
     ) -> None:
+        header = named_header(header, options.columns)
         self.header = header
         self.options = options
         self.keys = keys

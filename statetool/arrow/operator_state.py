@@ -17,6 +17,7 @@ from statetool.arrow.values import check_filled, decode_framed, kept_elements, s
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import Region, locate
+from statetool.formats.naming import named_state
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
@@ -55,6 +56,8 @@ def operator_rows(split: OperatorSplit) -> Iterator[tuple[int, Columns]]:
             meta = next((s for s in header.states if s.name == name), None)
             if meta is None:
                 raise FormatError(f"the header does not know operator state {name!r}")
+            for path, names in split.spec.options.columns:
+                meta = named_state(meta, path, names)
             for starts, ends in _windows(split):
                 yield _decode_window(f, split, header, meta, starts, ends)
     except StatetoolError as error:

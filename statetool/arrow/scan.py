@@ -120,6 +120,7 @@ def scan_table(
     UnknownNameError, OptionError, UnsupportedError
     """
     options = _resolve(options or ReadOptions())
+    operator = operator.with_columns(options.columns)
     spec = TableSpec(
         operator=operator.label,
         table="keyed_state",

@@ -5,6 +5,7 @@ Read from ``_metadata`` and the first bytes of streams only; needs neither numpy
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from statetool.formats.metadata.handles import (
     StreamHandle,
     streams_of,
 )
+from statetool.formats.naming import check_columns, named_header, named_state
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
 from statetool.formats.state_meta import StateMeta
@@ -39,6 +41,7 @@ from statetool.serializers.context import reading_with
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import TtlSerializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.options import Columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -460,6 +463,29 @@ class OperatorInventory:
             for meta in self.operator_header(part).states:
                 found.setdefault(meta.name, meta)
         return found
+
+    def with_columns(self, columns: Columns) -> OperatorInventory:
+        """Return the operator with names for the fields of rows.
+
+        Raises
+        ------
+        OptionError
+            A path that leads to no row, or other than one name a field.
+        """
+        if not columns:
+            return self
+        named = copy.copy(self)
+        check_columns(columns, [*self.keyed_states, *self.operator_states])
+        headers = {id(h): named_header(h, columns) for h, _ in self.keyed_states.values()}
+        keyed: dict[str, tuple[KeyedHeader, StateMeta]] = {}
+        for name, (header, _) in self.keyed_states.items():
+            header = headers[id(header)]
+            keyed[name] = header, next(m for m in header.states if m.name == name)
+        elements = dict(self.operator_states)
+        for path, names in columns:
+            elements = {n: named_state(m, path, names) for n, m in elements.items()}
+        named.__dict__.update(keyed_states=keyed, operator_states=elements)
+        return named
 
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:

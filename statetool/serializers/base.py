@@ -129,6 +129,15 @@ class Serializer(ABC):
         return ()
 
     @property
+    def replaceable(self) -> bool:
+        """Whether :meth:`with_child` can put another serializer in the place of a nested one."""
+        return False
+
+    def with_child(self, step: str, part: Serializer) -> Serializer:
+        """Return this serializer with another nested one that reads and writes the same bytes."""
+        raise UnsupportedError(f"no part of {self.type_name} can be replaced")
+
+    @property
     def framed_only(self) -> bool:
         """Whether the end of a value cannot be found, so that it is only readable where it fills a frame."""
         return False

@@ -7,6 +7,7 @@ some classes add something.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,15 @@ class CompositeSerializer(Serializer):
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return tuple(zip(self.steps, self.nested, strict=True))
+
+    @property
+    def replaceable(self) -> bool:
+        return True
+
+    def with_child(self, step: str, part: Serializer) -> Serializer:
+        changed = copy.copy(self)
+        changed.nested = tuple(part if name == step else old for name, old in self.children())
+        return changed
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> Any:

@@ -6,6 +6,8 @@ Follows ``RowSerializer``.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
@@ -30,6 +32,17 @@ class RowSerializer(CompositeSerializer):
         super().__init__(name, version, outer_version, outer, nested)
         self.row_kind = bool(outer) if outer_version >= 4 else outer_version == 3
         self.steps = tuple(f"f{i}" for i in range(len(nested)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return self.steps
+
+    def with_names(self, names: Sequence[str]) -> RowSerializer:
+        """Return the serializer with other names for its fields."""
+        named = copy.copy(self)
+        named.steps = tuple(names)
+        return named
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> bool | None:

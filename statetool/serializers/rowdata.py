@@ -181,15 +181,17 @@ class RowDataSerializer(BinaryDataSerializer):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
         return self.format.names
 
     def with_names(self, names: Sequence[str]) -> RowDataSerializer:
+        """Return the serializer with other names for its fields."""
         named = copy.copy(self)
         named.format = fmt.RowFormat(names, self.format.fields)
         return named
 
     @property
-    def logical(self) -> LogicalType:
+    def logical(self) -> StructType:
         assert isinstance(self.format.logical, StructType)
         fields = self.format.logical.fields
         return StructType((*fields, Field(KIND_FIELD, Scalar("string")))) if self.row_kind else StructType(fields)

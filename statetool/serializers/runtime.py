@@ -7,6 +7,7 @@ its sign bit flipped, key, namespace; TTL i64 last access in epoch millis, value
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 from statetool.errors import EncodeError, FormatError
@@ -151,6 +152,15 @@ class TtlAwareSerializer(Serializer):
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return (("wrapped", self.wrapped),)
+
+    @property
+    def replaceable(self) -> bool:
+        return True
+
+    def with_child(self, step: str, part: Serializer) -> Serializer:
+        changed = copy.copy(self)
+        changed.wrapped = part
+        return changed
 
     @property
     def framed_only(self) -> bool:

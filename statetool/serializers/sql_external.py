@@ -39,6 +39,11 @@ class ExternalSerializer(WrapperSerializer):
             return
         self.internal = typed(self.nested[0], sql)
 
+    @property
+    def replaceable(self) -> bool:
+        """The data type has names."""
+        return False
+
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> bytes:
         start = c.pos

@@ -16,8 +16,9 @@ from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.rowdata import RowDataSerializer
 from statetool.serializers.tuples import TupleSerializer
-from statetool.types import Scalar
+from statetool.types import LogicalType, Scalar
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -27,6 +28,8 @@ _KINDS: Final[dict[str, type]] = {
     "bool": bool, "int8": int, "int16": int, "int32": int, "int64": int, "string": str,
 }  # fmt: skip
 _MOST_COMBINATIONS: Final = 10_000
+#: A serializer, or the type of a field that has none of its own.
+Part = Serializer | LogicalType
 
 
 def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None:
@@ -71,11 +74,12 @@ def _intersect(parts: list[list[Any] | None]) -> list[Any] | None:
 
 
 def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list[Any] | None:
-    """Return the tuples that conditions on their fields allow, if every field has one."""
-    if not isinstance(key, TupleSerializer) or not key.children():
+    """Return the tuples or rows that conditions on their fields allow, if every field has one."""
+    fields = _fields(key)
+    if not fields:
         return None
     choices = []
-    for step, part in key.children():
+    for step, part in fields:
         allowed = _intersect([_plain_values(values, part) for name, values in conditions if name == step])
         if allowed is None:
             return None
@@ -83,19 +87,28 @@ def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list
     return list(product(*choices)) if prod(map(len, choices)) <= _MOST_COMBINATIONS else None
 
 
-def _plain_values(values: list[Any], serializer: Serializer) -> list[Any] | None:
+def _fields(key: Part) -> tuple[tuple[str, Part], ...]:
+    """Return the fields of a key that is a tuple or a row."""
+    if isinstance(key, TupleSerializer):
+        return key.children()
+    if isinstance(key, RowDataSerializer):
+        return tuple((f.name, f.type) for f in key.logical.fields)
+    return ()
+
+
+def _plain_values(values: list[Any], part: Part) -> list[Any] | None:
     """Return Spark's values as plain ones; ``None`` where one has no plain value that is sure to be the only one."""
-    found = [_plain(v, serializer) for v in values]
+    found = [_plain(v, part) for v in values]
     return None if None in found else found
 
 
-def _plain(value: Any, serializer: Serializer) -> Any:
-    if isinstance(serializer, TupleSerializer):
-        if not isinstance(value, dict) or len(value) != len(serializer.children()):
+def _plain(value: Any, part: Part) -> Any:
+    if fields := _fields(part):
+        if not isinstance(value, dict) or len(value) != len(fields):
             return None
-        fields = tuple(_plain(value.get(step), part) for step, part in serializer.children())
-        return None if None in fields else fields
-    logical = serializer.logical
+        plain = tuple(_plain(value.get(step), inner) for step, inner in fields)
+        return None if None in plain else plain
+    logical = part if isinstance(part, LogicalType) else part.logical
     kind = _KINDS.get(logical.name) if isinstance(logical, Scalar) else None
     return value if kind is not None and type(value) is kind else None
 

@@ -12,6 +12,7 @@ Options of ``flink-state``, in any case, with or without underscores:
                                            undecoded (Spark does not tell Python sources which columns a query needs)
 ``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
 ``nanos``, ``decimals``, ``on_error``
+``columns``                                JSON object ``{path: [names]}``: names for the fields of rows (``ReadOptions.columns``)
 ``key_group``, ``subtask``                 ``true`` adds the column
 ``split_bytes``, ``memory_bytes``          sizes of tasks
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
@@ -56,7 +57,7 @@ _NUMBERS: Final = ("ttl_ms", "now_ms", "split_bytes", "memory_bytes")
 _WORDS: Final = ("ttl", "nanos", "decimals", "on_error")
 _PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo")
 _TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
-_STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS)
+_STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS, "columns")
 _METADATA_OPTIONS: Final = (*_PLACES, "table")
 _METADATA: Final = {
     "operators": lambda o: [o.row()],
@@ -153,7 +154,7 @@ class _Options:
     @property
     def key_serializer(self) -> Serializer | None:
         """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` has nothing to do with key groups."""
-        operator = self.operator
+        operator = self.operator.with_columns(self.arguments()["options"].columns)
         if self.table in operator.operator_states:
             return None
         return next((header.key for header, _ in operator.keyed_states.values()), None)
@@ -164,7 +165,14 @@ class _Options:
         except ValueError as e:
             raise OptionError(f"not a number: {e}") from e
         words: dict[str, Any] = {n: v for n in _WORDS if (v := self.get(n)) is not None}
-        reads: dict[str, Any] = {**words, **{n: numbers.pop(n) for n in ("ttl_ms", "now_ms") if n in numbers}}
+        columns = _json("columns", self.get("columns") or "{}")
+        if not isinstance(columns, dict):
+            raise OptionError("columns is not a JSON object of paths and lists of names")
+        reads: dict[str, Any] = {
+            **words,
+            "columns": columns,
+            **{n: numbers.pop(n) for n in ("ttl_ms", "now_ms") if n in numbers},
+        }
         flags = {n: self.flag(n) for n in _FLAGS}
         return {"options": ReadOptions(**reads), "states": self.names("states"), **numbers, **flags}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -11,6 +12,7 @@ TtlMode = Literal["show", "raw", "hide_expired"]
 NanosMode = Literal["error", "companion", "truncate"]
 DecimalsMode = Literal["decimal", "string"]
 OnError = Literal["error", "keep_raw"]
+Columns = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,9 @@ class ReadOptions:
     decimals
         ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit;
         ``string``: both as text, exactly.
+    columns
+        Names for the fields of rows, of which snapshots hold only the types (SQL, ``Row``): a mapping from ``key``, the
+        name of a state, or a path in it (``state.key``, ``state.value``) to a list of names.
     on_error
         ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
     """
@@ -43,8 +48,10 @@ class ReadOptions:
     nanos: NanosMode = "error"
     decimals: DecimalsMode = "decimal"
     on_error: OnError = "error"
+    columns: Columns = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", parse_columns(self.columns))
         for name, words in (("ttl", TtlMode), ("nanos", NanosMode), ("decimals", DecimalsMode), ("on_error", OnError)):
             if getattr(self, name) not in get_args(words):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not one of {', '.join(get_args(words))}")
@@ -53,3 +60,20 @@ class ReadOptions:
                 "ttl='hide_expired' needs the time to live",
                 hint="pass ttl_ms=...: Flink keeps only the last access of each value in a snapshot",
             )
+
+
+def parse_columns(given: Mapping[str, Sequence[str]] | Columns) -> Columns:
+    """Return names of fields in one form, whichever way they were given.
+
+    Raises
+    ------
+    OptionError
+        Neither a mapping nor what came of one.
+    """
+    pairs = given.items() if isinstance(given, Mapping) else given
+    found = []
+    for path, names in pairs:
+        if isinstance(names, str) or not all(isinstance(n, str) and n for n in names):
+            raise OptionError(f"columns= gives {path!r} {names!r}, which is not a list of names")
+        found.append((path, tuple(names)))
+    return tuple(found)

@@ -13,7 +13,9 @@ import statetool
 from statetool.arrow.scan import read_split
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
+from statetool.serializers.rowdata import RowDataSerializer
 from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.sql_types import SqlType
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.sources import FlinkStateReader, _Options
 from tests.serializers import build
@@ -117,3 +119,21 @@ def test_no_row_is_lost_for_any_kind_of_key_and_most_key_groups_are_not_read(cor
             pruned.add(name)
     assert {"timers", "by-tuple", "scalars-by-long", "with-ttl"} <= pruned
     assert "by-double" not in pruned
+
+
+def _sql_key(names: tuple[str, ...]) -> Serializer:
+    name = "org.apache.flink.table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot"
+    types = (SqlType(root="VARCHAR", length=9), SqlType(root="BIGINT"), SqlType(root="DOUBLE"))[: len(names)]
+    return RowDataSerializer(name, 3, b"", types, ()).as_key().with_names(names)
+
+
+def test_the_fields_of_a_sql_key() -> None:
+    key = _sql_key(("customer", "id"))
+    assert allowed_keys([EqualTo(("key", "customer"), "x"), In(("key", "id"), (1, 2))], key) == [("x", 1), ("x", 2)]
+    assert allowed_keys([EqualTo(("key",), {"customer": "x", "id": 1})], key) == [("x", 1)]
+    assert allowed_keys([EqualTo(("key", "customer"), "x")], key) is None
+    assert allowed_keys([EqualTo(("key", "f0"), "x"), EqualTo(("key", "id"), 1)], key) is None
+    assert (
+        allowed_keys([EqualTo(("key", n), v) for n, v in (("a", "x"), ("b", 1), ("c", 1.5))], _sql_key(("a", "b", "c")))
+        is None
+    )

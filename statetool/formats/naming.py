@@ -1,0 +1,74 @@
+"""Names of columns that the user gives, in the headers of streams.
+
+``columns`` are pairs of a path and names: ``key`` for the operator's key, the name of a state for the row in it, with steps behind it
+where it has several (``state.key``, ``state.value``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from statetool.errors import OptionError
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.naming import Path, name_fields
+from statetool.types.options import Columns
+
+KEY = "key"
+_VALUE, _USER_KEY, _BROADCAST_KEY = "VALUE_SERIALIZER", "USER_KEY_SERIALIZER", "KEY_SERIALIZER"
+
+
+def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
+    """Return a header with names for fields; paths to states that it does not have are for the headers of others."""
+    if not columns:
+        return header
+    key = header.key
+    states = header.states
+    for path, names in columns:
+        if path == KEY:
+            key = name_fields(key, (), names, KEY)
+            states = tuple(_named_timer(s, names) if s.kind == "timers" else s for s in states)
+        else:
+            states = tuple(named_state(s, path, names) for s in states)
+    return replace(header, key=key, states=states)
+
+
+def named_state(meta: StateMeta, path: str, names: tuple[str, ...]) -> StateMeta:
+    """Return a state with names for the fields of one of its rows, or as it is where the path is not about it."""
+    steps = _steps(path, meta.name)
+    if steps is None:
+        return meta
+    slot = _VALUE
+    for other in (_USER_KEY, _BROADCAST_KEY):
+        if steps[:1] == (KEY,) and other in meta.serializers:
+            slot, steps = other, steps[1:]
+    changed = name_fields(meta.serializers[slot], steps, names, meta.name)
+    return replace(meta, serializers={**meta.serializers, slot: changed})
+
+
+def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[str]) -> None:
+    """Refuse paths to states that the operator does not have.
+
+    Raises
+    ------
+    OptionError
+        With the names that there are.
+    """
+    known = list(states)
+    for path, _ in columns:
+        if path != KEY and all(_steps(path, name) is None for name in known):
+            raise OptionError(
+                f"columns= names {path!r}, which is no state", hint=f"there are {', '.join((KEY, *known))}"
+            )
+
+
+def _steps(path: str, name: str) -> Path | None:
+    if path == name:
+        return ()
+    return tuple(path[len(name) + 1 :].split(".")) if path.startswith(f"{name}.") else None
+
+
+def _named_timer(meta: StateMeta, names: tuple[str, ...]) -> StateMeta:
+    timer = name_fields(meta.value, (KEY,), names, KEY)
+    return replace(meta, serializers={**meta.serializers, _VALUE: timer})

@@ -1,0 +1,64 @@
+"""Names for fields that a snapshot has only numbers for: rows of the table runtime, and ``Row``.
+
+A path names a row inside of a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...); a beginning that only one
+row has is enough, so none at all where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from statetool.errors import OptionError
+from statetool.serializers.base import Serializer
+from statetool.serializers.row import KIND_FIELD, RowSerializer
+from statetool.serializers.rowdata import RowDataSerializer
+
+Path = tuple[str, ...]
+
+
+def rows_of(serializer: Serializer, path: Path = ()) -> Iterator[tuple[Path, Serializer]]:
+    """Yield the outermost rows without names of their own, each with the steps that lead to it."""
+    if isinstance(serializer, RowDataSerializer | RowSerializer):
+        yield path, serializer
+    elif serializer.replaceable:
+        for step, part in serializer.children():
+            yield from rows_of(part, (*path, step))
+
+
+def name_fields(serializer: Serializer, path: Path, names: Sequence[str], what: str) -> Serializer:
+    """Return a serializer in which the fields of one row have names; ``what`` names it for errors.
+
+    Raises
+    ------
+    OptionError
+        No such row, more than one, or other than one name a field.
+    """
+    rows = list(rows_of(serializer))
+    found = [(at, row) for at, row in rows if at[: len(path)] == path]
+    if len(found) != 1:
+        known = ", ".join(repr(".".join((what, *at))) for at, _ in rows)
+        raise OptionError(
+            f"{'.'.join((what, *path))!r} has {len(found)} rows whose fields could be named",
+            hint=f"its rows are {known}" if known else "only rows without names can be given names",
+        )
+    at, row = found[0]
+    return _replaced(serializer, at, _named(row, names, ".".join((what, *path))))
+
+
+def _named(row: Serializer, names: Sequence[str], what: str) -> Serializer:
+    assert isinstance(row, RowDataSerializer | RowSerializer)
+    folded = [n.lower() for n in names]
+    if len(names) != len(row.names):
+        raise OptionError(f"{len(names)} names for the {len(row.names)} fields of {what!r}")
+    if twice := sorted({n for n in folded if folded.count(n) > 1}):
+        raise OptionError(f"names of {what!r} that differ at most in case: {', '.join(twice)}")
+    if KIND_FIELD in folded:
+        raise OptionError(f"{KIND_FIELD} is the kind of the row and no name for a field of {what!r}")
+    return row.with_names(names)
+
+
+def _replaced(serializer: Serializer, path: Path, new: Serializer) -> Serializer:
+    if not path:
+        return new
+    part = dict(serializer.children())[path[0]]
+    return serializer.with_child(path[0], _replaced(part, path[1:], new))
