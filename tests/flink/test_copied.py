@@ -1,0 +1,52 @@
+"""Checkpoints of all kinds that lie elsewhere now: their copies restore in Flink, with every value, which they themselves cannot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import statetool
+from tests.flink import judge
+from tests.flink.machine import FlinkMachine, FlinkRefusedError
+
+KINDS = (
+    ("rocksdb-incremental", "rocksdb"),
+    ("file-merging-rocksdb", "rocksdb"),
+    ("file-merging-hashmap", "hashmap"),
+    ("changelog-rocksdb", "rocksdb"),
+    ("changelog-materialized", "hashmap"),
+    ("changelog-hashmap", "hashmap"),
+    ("hashmap-checkpoint", "hashmap"),
+)
+
+
+def checkpoint_of(corpus: Path, flink: FlinkMachine, kind: str) -> tuple[Path, Path]:
+    case = corpus / f"v{flink.version.replace('.', '_')}-{kind}"
+    if not case.exists():
+        pytest.skip(f"the corpus has no {kind} of Flink {flink.version}")
+    described = json.loads((case / "case.json").read_text())
+    return case, (case / "snapshot" / described["metadata"]).parent
+
+
+@pytest.mark.parametrize(("kind", "backend"), KINDS)
+def test_a_copied_checkpoint_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, kind: str, backend: str
+) -> None:
+    case, source = checkpoint_of(corpus, flink, kind)
+    expected = json.loads((case / "expected.json").read_text())["operators"]
+    target = tmp_path / "copy"
+    statetool.copy(str(source), str(target))
+    requests = judge.requests_for(target, expected)
+    answer = judge.restore(flink, target, requests, backend=backend)
+    assert judge.differences(answer, expected) == []
+
+
+def test_the_moved_checkpoint_itself_does_not_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
+    case, source = checkpoint_of(corpus, flink, "rocksdb-incremental")
+    expected = json.loads((case / "expected.json").read_text())["operators"]
+    shutil.copytree(source.parent, tmp_path / "moved")
+    with pytest.raises(FlinkRefusedError):
+        judge.restore(flink, tmp_path / "moved" / source.name, judge.requests_for(source, expected), backend="rocksdb")
