@@ -40,6 +40,7 @@ from statetool.formats.keyed.canonical import (
     open_large,
     read_entries,
 )
+from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
@@ -141,6 +142,7 @@ def scan_table(
         return _scan_operator_state(operator, spec, table, split_bytes)
     if subtask:
         raise OptionError("only operator state has a subtask column")
+    spec = replace(spec, descriptions=operator.descriptions)
     spec, columns = _keyed_columns(operator, spec, table, states)
     groups = None
     if keys is not None:
@@ -344,7 +346,7 @@ def _read(split: Split) -> Iterator[pa.RecordBatch]:
 
 def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
-    header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start, spec.types)
+    header = _parse_header(bytes(f.read_at(0, split.header_bytes)), split.stream.start, spec.types, spec.descriptions)
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     layout = StreamLayout(
         prefix=prefix_size(spec.max_parallelism),
@@ -360,7 +362,9 @@ def _read_keyed(f: OpenStream, split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 def _read_native(split: NativeSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
     with split.stream.open() as f:
-        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types)
+        header = _parse_header(
+            bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types, spec.descriptions
+        )
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     prefix = prefix_size(spec.max_parallelism)
     whole_keys = spec.table == "keyed_state"
@@ -374,7 +378,7 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
     if split.managed is not None:
         stream, size = split.managed
         with stream.open() as managed:
-            key = _parse_header(bytes(managed.read_at(0, size)), stream.start, spec.types).key
+            key = _parse_header(bytes(managed.read_at(0, size)), stream.start, spec.types, spec.descriptions).key
     with split.stream.open() as f:
         first = min(split.key_groups, key=lambda g: g.size_bytes)
         base = split.stream.start + first.offset
@@ -389,7 +393,9 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
 def _read_changelog(split: ChangelogSplit) -> Iterator[pa.RecordBatch]:
     spec = split.spec
     with split.stream.open() as f:
-        header = _parse_header(bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types)
+        header = _parse_header(
+            bytes(f.read_at(0, split.stream.size_bytes)), split.stream.start, spec.types, spec.descriptions
+        )
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     for batch in read_changelog(split, header):
         yield from _rows(batch, table, spec)
@@ -493,9 +499,14 @@ def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
 
 
 @lru_cache(maxsize=64)
-def _parse_header(raw: bytes, base: int, types: TypeContext) -> KeyedHeader:
+def _parse_header(
+    raw: bytes, base: int, types: TypeContext, descriptions: tuple[tuple[bytes, int], ...]
+) -> KeyedHeader:
     with reading_with(types):
-        return read_keyed_header(Cursor(raw, base=base), end=len(raw))
+        header = read_keyed_header(Cursor(raw, base=base), end=len(raw))
+        for other, at in descriptions:
+            learn_header(header, read_keyed_header(Cursor(other, base=at), end=len(other)))
+    return header
 
 
 __all__ = ["Split", "TableScan", "read_split", "scan_table"]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from statetool.errors import UnsupportedError
+from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.formats.state_meta import StateMeta, write_m6
 from statetool.io.output import Output
@@ -34,6 +35,8 @@ class JoinedHeader:
 def join_headers(headers: Sequence[tuple[bytes, KeyedHeader]], *, without: Collection[str] = ()) -> JoinedHeader:
     """Return the header of all states of some streams, serializer snapshots byte for byte.
 
+    Where subtasks have met different subclasses of a POJO, all of them are described.
+
     Parameters
     ----------
     headers
@@ -47,6 +50,10 @@ def join_headers(headers: Sequence[tuple[bytes, KeyedHeader]], *, without: Colle
         Two streams describe the key or one state differently.
     """
     first_raw, first = headers[0]
+    for _, header in headers[1:]:
+        learn_header(first, header)
+    for _, header in headers[1:]:
+        learn_header(header, first)
     states: dict[str, StateMeta] = {}
     described: dict[str, bytes] = {}
     key = _key_bytes(first)
@@ -62,7 +69,7 @@ def join_headers(headers: Sequence[tuple[bytes, KeyedHeader]], *, without: Colle
                 raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
     ids = {name: i for i, name in enumerate(states)}
     joined = replace(first, compressed=any(h.compressed for _, h in headers), states=tuple(states.values()))
-    same = joined == first and first.version == CURRENT_VERSION
+    same = len(headers) == 1 and joined == first and first.version == CURRENT_VERSION
     raw = first_raw if same else write_keyed_header(joined)
     return JoinedHeader(
         raw=raw,

@@ -15,7 +15,8 @@ from typing import Literal
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError
 from statetool.formats.keyed.change_sets import ChangeSet, writes_alike
 from statetool.formats.keyed.database_files import DatabaseFiles
-from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.described import learn_header
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
 from statetool.formats.metadata.handles import (
@@ -408,20 +409,51 @@ class OperatorInventory:
         """Keyed states (and timers) by name, with the header of the first subtask that has each."""
         found: dict[str, tuple[KeyedHeader, StateMeta]] = {}
         for header in self._keyed_headers():
+            for raw, base in self.descriptions:
+                learn_header(header, read_keyed_header(Cursor(raw, base=base), end=len(raw)))
             for meta in header.states:
                 found.setdefault(meta.name, (header, meta))
         return found
 
-    def _keyed_headers(self) -> Iterable[KeyedHeader]:
-        yield from self.changelog_headers.values()
-        seen: set[bytes] = set()
+    @cached_property
+    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
+        """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all subtasks agree."""
+        places = {raw: (stream, end) for raw, stream, end in self._distinct_headers}
+        logged = {write_keyed_header(h): h for h in self.changelog_headers.values()}
+        raws = [*places, *logged]
+        if len(raws) < 2:
+            return ()
+
+        def parse(raw: bytes) -> KeyedHeader:
+            if raw in places:
+                return self._read_keyed(*places[raw])
+            with reading_with(self.types):
+                return read_keyed_header(Cursor(raw))
+
+        known = parse(raws[0])
+        needed, differ = raws[:1], False
+        for raw in raws[1:]:
+            differ |= learn_header(parse(raw), known)
+            if learn_header(known, parse(raw)):
+                needed.append(raw)
+        if not differ and len(needed) == 1:
+            return ()
+        return tuple((raw, places[raw][0].start if raw in places else 0) for raw in needed)
+
+    @cached_property
+    def _distinct_headers(self) -> list[tuple[bytes, Stream, int]]:
+        seen: dict[bytes, tuple[bytes, Stream, int]] = {}
         for subtask in self.state.subtasks:
             for stream, end in self._keyed_header_places(subtask):
                 with stream.open() as f:
                     raw = bytes(f.read_at(0, min(end, stream.size_bytes)))
-                if raw not in seen:
-                    seen.add(raw)
-                    yield self._read_keyed(stream, end)
+                seen.setdefault(raw, (raw, stream, end))
+        return list(seen.values())
+
+    def _keyed_headers(self) -> Iterable[KeyedHeader]:
+        yield from self.changelog_headers.values()
+        for _, stream, end in self._distinct_headers:
+            yield self._read_keyed(stream, end)
         for part in self.raw_parts:
             header = self.raw_header(part)
             if header is not None:

@@ -30,7 +30,8 @@ class TableSpec:
 
     ``states`` are the names of the states involved (for timers those of the timer states). ``keys`` are encoded keys to
     keep. ``schema`` is the table's Arrow schema (IPC bytes), which what is read from every stream must agree with. ``types``
-    are what the user declared: a task reads serializers as the driver did.
+    are what the user declared: a task reads serializers as the driver did. ``descriptions`` are headers (bytes and offset) that
+    describe the subclasses that not all subtasks know.
     """
 
     operator: str
@@ -44,6 +45,7 @@ class TableSpec:
     subtask_column: bool = False
     memory_bytes: int = MEMORY_BYTES
     types: TypeContext = NOTHING_DECLARED
+    descriptions: tuple[tuple[bytes, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError, UndescribedClassError, UnknownSerializerError
@@ -49,13 +50,48 @@ class PojoSerializer(Serializer):
         self.fields = fields
         self.registered = registered
         self.others = others
-        self._others = dict(others)
+        #: Name of the column that tells the class where the hierarchy is open.
+        self.class_field = _CLASS_FIELD
+        self._settle_columns()
+
+    def _settle_columns(self) -> None:
+        self._others = dict(self.others)
         self._framed_only = any(part.framed_only for _, part in self.children())
         self._columns = self._union()
-        #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
         while self.class_field in self._columns:
             self.class_field = f"_{self.class_field}"
+
+    def adopt(self, other: PojoSerializer) -> bool:
+        """Add subclasses that another subtask's snapshot of the same class describes; ``settle`` must follow.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+        """
+        known = {n for n, _ in (*self.registered, *self.others)}
+        new = [(n, s) for n, s in other.others if n not in known]
+        self.others = (*self.others, *new)
+        if self._maps:
+            names = {n for n, _ in new}
+            fields, registered, others = self._maps
+            self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in names)))
+        return bool(new)
+
+    def settle(self, *, changed: bool) -> None:
+        """Bring subclasses into an order that does not depend on who described them, and columns up to date.
+
+        Parameters
+        ----------
+        changed
+            This class or one inside of it got new subclasses, so its snapshot is written anew.
+        """
+        self.others = tuple(sorted(self.others, key=lambda part: part[0]))
+        self._settle_columns()
+        if changed and self._maps:
+            parts = (self.fields, self.registered, self.others)
+            self._maps = tuple(_described(m, dict(p)) for m, p in zip(self._maps, parts, strict=True))
 
     @property
     def type_name(self) -> str:
@@ -196,6 +232,19 @@ class PojoSerializer(Serializer):
         out.utf(self.pojo_class)
         for entries in self._maps:
             write_optional_map(out, entries)
+
+
+def _described(entries: tuple[OptionalEntry, ...], parts: dict[str, Serializer]) -> tuple[OptionalEntry, ...]:
+    """Return entries with the snapshots of these serializers, in their order."""
+    found = []
+    for entry in entries:
+        if entry.value is not None and not isinstance(parts[entry.name], OpaqueSerializer):
+            out = Output()
+            parts[entry.name].write_snapshot(out)
+            entry = replace(entry, value=bytes(out))
+        found.append(entry)
+    order = {name: i for i, name in enumerate(parts)}
+    return tuple(sorted(found, key=lambda e: order[e.name]))
 
 
 def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -31,10 +30,3 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         pytest.skip(str(error))
     yield machine
     machine.close()
-
-
-def cases_of(corpus: Path, version: str, kind: str = "canonical") -> list[Path]:
-    """Return the case folders that a release wrote itself, or, for a release that wrote none, those of its own minor."""
-    exact = sorted(corpus.glob(f"v{version.replace('.', '_')}-*-{kind}"))
-    minor = "_".join(version.split(".")[:2])
-    return exact or sorted(corpus.glob(f"v{minor}_*-*-{kind}"))

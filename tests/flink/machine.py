@@ -11,9 +11,14 @@ from typing import Any, Final
 
 from tests.flink.jars import JAVA, compiled, flink_jars, java_tool
 
-_OPENS: Final = (
-    "java.lang java.util java.lang.invoke java.lang.reflect java.time java.nio java.net java.io java.text java.math java.sql"
+_PACKAGES: Final = (
+    "java.lang java.util java.lang.invoke java.lang.reflect java.time java.nio java.net java.io java.text java.math"
     " java.util.concurrent java.util.concurrent.atomic sun.nio.ch sun.net.util"
+)
+# What Flink's scripts give to Java 17 and Kryo 2 needs; releases before 1.18 do not run without.
+OPENS: Final = (
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _PACKAGES.split()),
+    "--add-opens=java.sql/java.sql=ALL-UNNAMED",
 )
 _LOGGING: Final = """
 rootLogger.level = WARN
@@ -53,10 +58,7 @@ class FlinkMachine:
         logging = self.work / "log4j2.properties"
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")
-        command = [java_tool("java")]
-        for package in _OPENS.split():
-            module = "java.sql" if package == "java.sql" else "java.base"
-            command += ["--add-opens", f"{module}/{package}=ALL-UNNAMED"]
+        command = [java_tool("java"), *OPENS]
         # Short jobs on few cores: the second compiler and the collector's threads would only take time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.flink import judge
-from tests.flink.conftest import cases_of
+from tests.flink import judge, windows
+from tests.flink.corpus_cases import expected_of, own_case
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
-
-
-def expected_of(case: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((case / "expected.json").read_text())["operators"]
-    return found
-
-
-def own_case(corpus: Path, flink: FlinkMachine, backend: str) -> Path:
-    cases = [c for c in cases_of(corpus, flink.version) if f"-{backend}-" in c.name]
-    if not cases:
-        pytest.skip(f"the corpus has no savepoint of Flink {flink.version}")
-    return cases[0]
 
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
@@ -36,6 +22,11 @@ def test_flinks_own_savepoint_restores_with_every_value(
     answer = judge.restore(flink, case / "snapshot", requests, backend=backend, savepoint=tmp_path)
     assert judge.differences(answer, expected) == []
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
+
+
+def test_flinks_window_operators_go_on(flink: FlinkMachine, corpus: Path) -> None:
+    case = own_case(corpus, flink, "rocksdb")
+    assert windows.wrongly_continued(flink, case / "snapshot", expected_of(case), backend="rocksdb") == []
 
 
 def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine, corpus: Path) -> None:

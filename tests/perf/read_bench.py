@@ -2,7 +2,8 @@
 
 Each stage runs in a process of its own, so that its peak memory is its own. ``kernels`` reads all splits into Arrow on two
 threads, once cold and then warm; ``to_arrow`` makes one table; ``spark`` writes to the noop sink on ``local[2]``, after the session
-has started, three times; ``lookup`` reads one key.
+has started, three times; ``lookup`` reads one key. ``--flink MODE`` lets Flink read it too (a mode of
+:mod:`tests.perf.flink.bench`, such as ``rocksdb1``), on two threads, and prints how many times as fast each stage is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import statetool
+from tests.perf.flink.bench import MODES, read_seconds
 
 STAGES = ("kernels", "to_arrow", "spark", "lookup")
 
@@ -80,11 +82,18 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--operator", default="accounts")
     parser.add_argument("--stage", choices=STAGES)
+    parser.add_argument("--flink", choices=MODES, help="let Flink read it, too")
+    parser.add_argument("--data", choices=("accounts", "profiles"), default="accounts")
     given = parser.parse_args()
     if given.stage:
         print(json.dumps(run_stage(given.stage, given.path, given.operator)))
         return
     rows = 0
+    flink: list[float] = []
+    if given.flink:
+        flink, rows = read_seconds(given.flink, given.data, given.path)
+        shown = " ".join(f"{s:6.3f}" for s in flink)
+        print(f"{'Flink':10} seconds (first, second, third) {shown} {rows / min(flink):12,.0f} rows/s", flush=True)
     for stage in STAGES:
         command = [sys.executable, "-m", "tests.perf.read_bench", given.path, "--operator", given.operator]
         done = subprocess.run([*command, "--stage", stage], capture_output=True, text=True, check=False)
@@ -94,6 +103,9 @@ def main() -> None:
         rows = max(rows, result["rows"])
         best = min(result["seconds"])
         speed = "" if stage == "lookup" else f" {rows / best:12,.0f} rows/s {result['bytes'] / best / 1e6:8,.0f} MB/s"
+        if flink and stage != "lookup":
+            first, warm = flink[0] / result["seconds"][0], min(flink) / best
+            speed += f"  {first:.1f} times Flink's speed cold, {warm:.1f} warm"
         shown = " ".join(f"{s:6.3f}" for s in result["seconds"])
         print(f"{stage:10} seconds (first, second, third) {shown}{speed}  peak {result['peak_mb']:,.0f} MB", flush=True)
 

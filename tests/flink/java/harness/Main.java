@@ -41,6 +41,10 @@ public final class Main {
         switch (request.get("command").asText()) {
             case "restore":
                 return RestoreJob.run(cluster, request);
+            case "windows":
+                return WindowJob.run(cluster, request);
+            case "sql":
+                return SqlJob.run(cluster, request);
             default:
                 throw new IllegalArgumentException("no command " + request);
         }

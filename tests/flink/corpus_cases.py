@@ -1,0 +1,35 @@
+"""The corpus's cases for a release, and what is expected of changed copies of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flink.machine import FlinkMachine
+
+
+def own_case(corpus: Path, flink: FlinkMachine, backend: str, kind: str = "canonical") -> Path:
+    """Return the case of a kind and backend that the release at hand wrote; skips where the corpus has none."""
+    folder = corpus / f"v{flink.version.replace('.', '_')}-{backend}-{kind}"
+    if not folder.exists():
+        pytest.skip(f"the corpus has no {backend} {kind} of Flink {flink.version}")
+    return folder
+
+
+def expected_of(case: Path) -> dict[str, Any]:
+    """Return the operators of ``expected.json``."""
+    found: dict[str, Any] = json.loads((case / "expected.json").read_text())["operators"]
+    return found
+
+
+def with_max_parallelism(expected: dict[str, Any], number: Callable[[int], int]) -> dict[str, Any]:
+    """Return what is expected after each operator's max parallelism has changed."""
+    changed = copy.deepcopy(expected)
+    for operator in changed.values():
+        operator["max_parallelism"] = number(operator["max_parallelism"])
+    return changed

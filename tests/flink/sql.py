@@ -1,0 +1,92 @@
+"""SQL jobs in real Flink: rows go in, a savepoint comes out, and a job goes on from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.flink.machine import FlinkMachine
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """An input table.
+
+    Attributes
+    ----------
+    columns
+        Name, type of the stream's rows (see ``Types.java``) and SQL type of each column.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query over input tables; the same query always makes the same job, so that a savepoint of it fits."""
+
+    inputs: tuple[Input, ...]
+    sql: str
+
+
+def run_query(
+    flink: FlinkMachine,
+    query: Query,
+    rows: Mapping[str, Sequence[Row]],
+    *,
+    results: int,
+    backend: str = "hashmap",
+    snapshot: Path | None = None,
+    savepoint: Path | None = None,
+    parallelism: int = 1,
+    config: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Run a query, from a snapshot if one is given, until so many results have come out.
+
+    Parameters
+    ----------
+    rows
+        By table: each the kind of change (``INSERT``, ...), then the columns.
+    savepoint
+        Folder for a savepoint, taken when all rows have come out.
+
+    Returns
+    -------
+    dict
+        ``results``: the changes, as ``{"$row": [...], "kind": ...}``; ``savepoint``: its path.
+
+    Raises
+    ------
+    FlinkRefusedError
+        Flink failed, or other results came out than so many.
+    """
+    tables = [{"name": i.name, "columns": i.columns, "rows": rows.get(i.name, ())} for i in query.inputs]
+    return flink.call(
+        "sql",
+        query=query.sql,
+        tables=tables,
+        results=results,
+        backend=backend,
+        parallelism=parallelism,
+        snapshot=None if snapshot is None else str(snapshot),
+        savepoint=None if savepoint is None else str(savepoint),
+        config={"table.local-time-zone": "UTC", **(config or {})},
+    )
+
+
+TOTALS = Query(
+    inputs=(Input(name="orders", columns=(("shop", "STRING", "STRING"), ("amount", "LONG", "BIGINT"))),),
+    sql="SELECT shop, COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY shop",
+)
+JOINED = Query(
+    inputs=(
+        Input(name="orders", columns=(("shop", "STRING", "STRING"), ("amount", "LONG", "BIGINT"))),
+        Input(name="shops", columns=(("name", "STRING", "STRING"), ("city", "STRING", "STRING"))),
+    ),
+    sql="SELECT o.shop, o.amount, s.city FROM orders AS o JOIN shops AS s ON o.shop = s.name",
+)

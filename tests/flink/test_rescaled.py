@@ -1,0 +1,67 @@
+"""Rescaled copies of Flink's own savepoints restore with every key, value, timer and row; windows go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import statetool
+from tests.flink import judge, windows
+from tests.flink.corpus_cases import expected_of, own_case, with_max_parallelism
+from tests.flink.machine import FlinkMachine
+
+
+@pytest.mark.parametrize(
+    ("written", "restored", "number", "parallelism"),
+    [
+        pytest.param("rocksdb", "rocksdb", 1024, 2, id="up"),
+        pytest.param("hashmap", "rocksdb", 32, 3, id="down"),
+        pytest.param("rocksdb", "hashmap", 77, 2, id="no-divisor"),
+    ],
+)
+def test_rescaled_savepoint_restores(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, restored: str, number: int, parallelism: int
+) -> None:
+    case = own_case(corpus, flink, written)
+    target = tmp_path / "rescaled"
+    statetool.rescale(str(case / "snapshot"), str(target), number)
+    expected = with_max_parallelism(expected_of(case), lambda _: number)
+    requests = judge.requests_for(target, expected)
+    answer = judge.restore(
+        flink, target, requests, backend=restored, parallelism=parallelism, savepoint=tmp_path / "again"
+    )
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=parallelism) == []
+    assert windows.wrongly_continued(flink, target, expected, backend=restored) == []
+
+
+def test_subtasks_that_met_different_subclasses_are_joined(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
+    case = own_case(corpus, flink, "hashmap")
+    expected = {"orders": expected_of(case)["orders"]}
+    (request,) = judge.requests_for(case / "snapshot", expected)
+    requests = [request]
+    taken = judge.restore(flink, case / "snapshot", requests, backend="rocksdb", parallelism=4, savepoint=tmp_path)
+    described = statetool.load(taken["savepoint"]).inventory.operator("orders").descriptions
+    assert described, "all subtasks have met the same subclasses: nothing is tried"
+    assert judge.read_back(Path(taken["savepoint"]), expected, parallelism=4) == []
+    target = tmp_path / "rescaled"
+    statetool.rescale(taken["savepoint"], str(target), 90)
+    expected["orders"]["max_parallelism"] = request["max_parallelism"] = 90
+    answer = judge.restore(flink, target, requests, backend="rocksdb", savepoint=tmp_path / "again")
+    assert judge.differences(answer, expected) == []
+    assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
+
+
+def test_half_the_key_groups_and_other_subtasks_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
+    case = own_case(corpus, flink, "rocksdb")
+    changes = {"orders": 64, "by-pojo": 64, "timers": 64, "collections-by-string": 9}
+    target = tmp_path / "rescaled"
+    ids = {o["operator_id"]: n for n, o in expected_of(case).items()}
+    by_id = {i: changes[n] for i, n in ids.items() if n in changes}
+    statetool.rescale(str(case / "snapshot"), str(target), by_id, parallelism=dict.fromkeys(by_id, 4))
+    expected = expected_of(case)
+    for name, number in changes.items():
+        expected[name]["max_parallelism"] = number
+    answer = judge.restore(flink, target, judge.requests_for(target, expected), backend="rocksdb", parallelism=1)
+    assert judge.differences(answer, expected) == []

@@ -1,0 +1,87 @@
+"""Flink's side of the benchmarks: write a large state, read it with Flink's own classes (see README.md beside this).
+
+``python -m tests.perf.flink.bench make SET BACKEND N DIR`` and ``... read MODE SET SNAPSHOT [--threads 2] [--repeat 3]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.flink.jars import DEFAULT_VERSIONS, compiled, flink_jars, java_tool
+from tests.flink.machine import OPENS
+
+VERSION: Final = DEFAULT_VERSIONS[0]
+JAVA: Final = Path(__file__).parent / "java"
+MODES: Final = ("hashmap", "hashmap1", "rocksdb", "rocksdb1", "iterate", "entries")
+
+
+def run_java(main: str, arguments: list[str], *, heap: str = "6g") -> str:
+    """Run one of the programs against Flink's newest jars and return what it prints.
+
+    Raises
+    ------
+    FlinkUnavailableError
+        There is no JDK, or the jars cannot be fetched.
+    RuntimeError
+        The program failed.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        path = os.pathsep.join(map(str, [compiled(VERSION, JAVA), *flink_jars(VERSION)]))
+        command = [java_tool("java"), *OPENS, f"-Xmx{heap}", f"-Djava.io.tmpdir={work}", "-cp", path, main, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{main} failed: {done.stderr[-3000:]}")
+    return done.stdout
+
+
+def read_seconds(mode: str, data: str, snapshot: str, *, threads: int = 2, repeat: int = 3) -> tuple[list[float], int]:
+    """Let Flink read a snapshot some times in one process; returns the seconds of each time, and the rows.
+
+    Raises
+    ------
+    RuntimeError
+        Flink failed, or what it read has not the checksum of the data.
+    """
+    text = run_java("perf.PerfRead", [mode, data, snapshot, str(threads), str(repeat)])
+    found = re.findall(r"rows=(\d+) .* total=([\d.]+) s .* ok=(\S+)", text)
+    if len(found) != repeat or any(ok == "false" for _, _, ok in found):
+        raise RuntimeError(f"Flink did not read all of it: {text}")
+    return [float(seconds) for _, seconds, _ in found], int(found[0][0])
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="tests.perf.flink.bench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    make = commands.add_parser("make")
+    make.add_argument("data", choices=("accounts", "profiles"))
+    make.add_argument("backend", choices=("hashmap", "rocksdb"))
+    make.add_argument("keys", type=int)
+    make.add_argument("folder", type=Path)
+    read = commands.add_parser("read")
+    read.add_argument("mode", choices=MODES)
+    read.add_argument("data", choices=("accounts", "profiles"))
+    read.add_argument("snapshot")
+    read.add_argument("--threads", type=int, default=2)
+    read.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    if given.command == "make":
+        folder = given.folder.resolve()
+        name = f"{given.data}-{given.backend}"
+        sys.stdout.write(
+            run_java("perf.PerfGen", ["make", given.data, given.backend, str(given.keys), str(folder), name])
+        )
+        return
+    seconds, rows = read_seconds(given.mode, given.data, given.snapshot, threads=given.threads, repeat=given.repeat)
+    print(f"{given.mode} seconds {' '.join(f'{s:.2f}' for s in seconds)}  {rows / min(seconds):,.0f} rows/s")
+
+
+if __name__ == "__main__":
+    main()
