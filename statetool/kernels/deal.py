@@ -1,4 +1,4 @@
-"""Kernels that deal entries out again: find new key groups, sort entries, pack them as canonical key groups.
+"""Kernels that deal entries out again: order entries, pack them as canonical key groups.
 
 The order within a key group is that of RocksDB: state by state, keys by their unsigned bytes.
 """
@@ -11,25 +11,18 @@ from statetool.kernels.jit import jit
 
 
 @jit
-def spread_hashes(hashes, max_parallelism, out):  # type: ignore[no-untyped-def]
-    """Turn Java hash codes (int64[n]) into key groups, as ``MathUtils.murmurHash`` does."""
-    for i in range(hashes.shape[0]):
-        c = np.uint64(hashes[i]) & np.uint64(0xFFFFFFFF)
-        c = (c * np.uint64(0xCC9E2D51)) & np.uint64(0xFFFFFFFF)
-        c = ((c << np.uint64(15)) | (c >> np.uint64(17))) & np.uint64(0xFFFFFFFF)
-        c = (c * np.uint64(0x1B873593)) & np.uint64(0xFFFFFFFF)
-        c = ((c << np.uint64(13)) | (c >> np.uint64(19))) & np.uint64(0xFFFFFFFF)
-        c = (c * np.uint64(5) + np.uint64(0xE6546B64)) & np.uint64(0xFFFFFFFF)
-        c ^= np.uint64(4)
-        c ^= c >> np.uint64(16)
-        c = (c * np.uint64(0x85EBCA6B)) & np.uint64(0xFFFFFFFF)
-        c ^= c >> np.uint64(13)
-        c = (c * np.uint64(0xC2B2AE35)) & np.uint64(0xFFFFFFFF)
-        c ^= c >> np.uint64(16)
-        v = np.int64(c)
-        if v >= 0x80000000:
-            v = np.int64(0) if v == 0x80000000 else 0x100000000 - v
-        out[i] = v % max_parallelism
+def count_order(major, places, order):  # type: ignore[no-untyped-def]
+    """Sort by counting, stable: ``major`` int64[n] are small numbers, ``order`` int64[n] is out.
+
+    ``places`` int64[m + 1], all zero, is scratch; m is above every number.
+    """
+    for i in range(major.shape[0]):
+        places[major[i] + 1] += 1
+    for k in range(1, places.shape[0]):
+        places[k] += places[k - 1]
+    for i in range(major.shape[0]):
+        order[places[major[i]]] = i
+        places[major[i]] += 1
 
 
 @jit
@@ -45,10 +38,8 @@ def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def compare_entries(data, major, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
-    """Compare two entries by ``major`` and key bytes: negative, 0 or positive."""
-    if major[a] != major[b]:
-        return -1 if major[a] < major[b] else 1
+def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
+    """Compare two entries by their keys' bytes: negative, 0 or positive."""
     if head[a] != head[b]:
         return -1 if head[a] < head[b] else 1
     n = key_end[a] - key[a]
@@ -62,53 +53,87 @@ def compare_entries(data, major, head, key, key_end, a, b):  # type: ignore[no-u
 
 
 @jit
-def sort_entries(data, major, head, key, key_end, order, other):  # type: ignore[no-untyped-def]
-    """Sort ``order`` int64[n] (in and out) by ``major`` int64 and key bytes; stable, quick where much is sorted already.
+def sort_segments(data, major, head, key, key_end, order, other):  # type: ignore[no-untyped-def]
+    """Sort entries of one ``major`` (int64[n]) by their keys; stable, quick where much is sorted already.
 
-    ``head`` uint64 are the keys' first bytes (:func:`key_heads`), ``other`` int64[n] is scratch.
+    Parameters
+    ----------
+    head
+        uint64[n], the keys' first bytes (:func:`key_heads`).
+    order
+        int64[n], in and out: sorted by ``major`` already.
+    other
+        int64[n], scratch.
+
+    Returns
+    -------
+    int64
+        An index in ``order`` whose entry has the ``major`` and key of the one before it, -1 where there is none.
     """
     n = order.shape[0]
-    width = 1
-    while width < n:
-        low = 0
-        while low < n:
-            middle = min(low + width, n)
-            high = min(low + 2 * width, n)
-            if middle >= high or (
-                compare_entries(data, major, head, key, key_end, order[middle - 1], order[middle]) <= 0
-            ):
-                for i in range(low, high):
-                    other[i] = order[i]
-            else:
-                a = low
-                b = middle
-                for i in range(low, high):
-                    if b >= high or (
-                        a < middle and compare_entries(data, major, head, key, key_end, order[a], order[b]) <= 0
-                    ):
-                        other[i] = order[a]
-                        a += 1
-                    else:
-                        other[i] = order[b]
-                        b += 1
-            low = high
-        for i in range(n):
-            order[i] = other[i]
-        width *= 2
+    first = 0
+    twin = np.int64(-1)
+    while first < n:
+        stop = first + 1
+        ordered = True
+        while stop < n and major[order[stop]] == major[order[first]]:
+            if ordered and compare_keys(data, head, key, key_end, order[stop - 1], order[stop]) > 0:
+                ordered = False
+            stop += 1
+        width = 1 if not ordered else stop - first
+        while width < stop - first:
+            low = first
+            while low < stop:
+                middle = min(low + width, stop)
+                high = min(low + 2 * width, stop)
+                if middle >= high or compare_keys(data, head, key, key_end, order[middle - 1], order[middle]) <= 0:
+                    for i in range(low, high):
+                        other[i] = order[i]
+                else:
+                    a = low
+                    b = middle
+                    for i in range(low, high):
+                        if b >= high or (
+                            a < middle and compare_keys(data, head, key, key_end, order[a], order[b]) <= 0
+                        ):
+                            other[i] = order[a]
+                            a += 1
+                        else:
+                            other[i] = order[b]
+                            b += 1
+                low = high
+            for i in range(first, stop):
+                order[i] = other[i]
+            width *= 2
+        for i in range(first + 1, stop):
+            if twin < 0 and compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
+                twin = np.int64(i)
+        first = stop
+    return twin
 
 
 @jit
-def find_twins(data, major, head, key, key_end, order):  # type: ignore[no-untyped-def]
-    """Return where in a sorted ``order`` an entry has the same state and key as the one before, -1 for nowhere."""
-    for i in range(1, order.shape[0]):
-        if compare_entries(data, major, head, key, key_end, order[i - 1], order[i]) == 0:
-            return i
-    return -1
+def _put(data, start, size, out, o):  # type: ignore[no-untyped-def]
+    """Copy bytes and return the position behind them."""
+    a = np.uint64(start)
+    b = np.uint64(o)
+    for k in range(np.uint64(size)):
+        out[b + k] = data[a + k]
+    return o + size
+
+
+@jit
+def _put_size(size, out, o):  # type: ignore[no-untyped-def]
+    out[o] = size >> 24
+    out[o + 1] = (size >> 16) & 0xFF
+    out[o + 2] = (size >> 8) & 0xFF
+    out[o + 3] = size & 0xFF
+    return o + 4
 
 
 @jit
 def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, out, numbers, starts):  # type: ignore[no-untyped-def]
-    """Write sorted entries as canonical key groups, one after another.
+    """Write entries as canonical key groups, one after another.
 
     Parameters
     ----------
@@ -147,29 +172,14 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
             o += 2
         closes = x == n - 1 or group[order[x + 1]] != group[i]
         last = closes or state[order[x + 1]] != state[i]
-        size = key_end[i] - key[i] + prefix
-        out[o] = size >> 24
-        out[o + 1] = (size >> 16) & 0xFF
-        out[o + 2] = (size >> 8) & 0xFF
-        out[o + 3] = size & 0xFF
-        o += 4
+        o = _put_size(key_end[i] - key[i] + prefix, out, o)
         first = group[i] >> (8 * (prefix - 1))
         out[o] = first | 0x80 if last else first
         if prefix == 2:
             out[o + 1] = group[i] & 0xFF
-        o += prefix
-        for p in range(key[i], key_end[i]):
-            out[o] = data[p]
-            o += 1
-        size = value_end[i] - value[i]
-        out[o] = size >> 24
-        out[o + 1] = (size >> 16) & 0xFF
-        out[o + 2] = (size >> 8) & 0xFF
-        out[o + 3] = size & 0xFF
-        o += 4
-        for p in range(value[i], value_end[i]):
-            out[o] = data[p]
-            o += 1
+        o = _put(data, key[i], key_end[i] - key[i], out, o + prefix)
+        o = _put_size(value_end[i] - value[i], out, o)
+        o = _put(data, value[i], value_end[i] - value[i], out, o)
         if closes:
             out[o] = 0xFF
             out[o + 1] = 0xFF

@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.kernels.deal import spread_hashes
 from statetool.ops.formulas import STYLES, Convention, Style, class_fields
 from statetool.serializers.base import Serializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.tuples import CaseClassSerializer
+from statetool.write.key_hash import key_groups
 
 Int64s = npt.NDArray[np.int64]
 #: First those that people and tools use most: of formulas that agree on all keys the first is named.
@@ -139,9 +139,7 @@ class Polynomials:
         return total
 
     def _groups(self, hashes: Int64s) -> Int64s:
-        out = np.empty(len(hashes), dtype=np.int64)
-        spread_hashes(hashes & 0xFFFFFFFF, self.max_parallelism, out)
-        return out
+        return key_groups(hashes, self.max_parallelism)
 
 
 def other_conventions(serializer: Serializer, usable: Sequence[str]) -> Iterator[Convention]:

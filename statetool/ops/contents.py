@@ -36,10 +36,11 @@ from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
-from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct, key_groups_of
+from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct
 from statetool.ops.problems import Problem, Severity, problem_of
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
 from statetool.serializers.context import reading_with
+from statetool.write.key_hash import key_groups
 
 _BATCH_BYTES: Final = 8 << 20
 _LARGE_BYTES: Final = 64 << 20
@@ -241,7 +242,7 @@ class _KeyedCheck(ABC):
                     known[i] = False
                     error = error.at(offset=int(start[i]))
                     self.add(batch.locate(error), state=found[states[i]][0].name)
-        right = key_groups_of(codes, self.spec.max_parallelism)
+        right = key_groups(codes, self.spec.max_parallelism)
         self.result.keys += int(known.sum())
         for i in np.flatnonzero(known & (right != group)).tolist():
             if self.full:

@@ -1,12 +1,12 @@
 """Put dealt entries together again: one sorted canonical stream for a target subtask.
 
-Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is merged from its sorted runs on local disk.
+Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is sorted and merged on local disk.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,42 +18,13 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.formats.keyed.writer import GroupJoiner, KeyedStreamWriter
 from statetool.formats.stream import Stream
 from statetool.kernels.codes import OK
-from statetool.kernels.deal import key_heads, pack_groups, sort_entries
 from statetool.kernels.walk import FULL, WALK_MESSAGES, walk
 from statetool.ops.hashing import Bytes
-from statetool.ops.redeal import PackedRun, refuse_twins
+from statetool.ops.runs import PackedRun, StoredRun, packed, sorted_order, store_runs
 
-MEMORY_BYTES: Final = 128 << 20
+MEMORY_BYTES: Final = 64 << 20
 _LEAST_WINDOW: Final = 64 << 10
 _SMALLEST_ENTRY: Final = 9
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A packed run in a file on local disk; ``numbers`` and ``starts`` as in :class:`~statetool.ops.redeal.PackedRun`."""
-
-    path: str
-    offset: int
-    numbers: Int64s
-    starts: Int64s
-
-    def within(self, groups: range) -> StoredRun | None:
-        """Return the part with the key groups of a range, ``None`` where there is none."""
-        low, high = np.searchsorted(self.numbers, (groups.start, groups.stop))
-        if low == high:
-            return None
-        return StoredRun(self.path, self.offset, self.numbers[low:high], self.starts[low : high + 1])
-
-    @property
-    def size_bytes(self) -> int:
-        return int(self.starts[-1] - self.starts[0])
-
-    def load(self) -> PackedRun:
-        """Read it into memory."""
-        with open(self.path, "rb") as f:
-            f.seek(self.offset + int(self.starts[0]))
-            raw = f.read(self.size_bytes)
-        return PackedRun(np.frombuffer(raw, dtype=np.uint8), self.numbers, self.starts - self.starts[0])
 
 
 def gather_runs(
@@ -93,9 +64,8 @@ def gather_runs(
                     gatherer.join(joiner, batch)
                 joiner.finish()
         else:
-            batch = gatherer.walked([p.load() for p in here])
-            packed = gatherer.packed(batch, gatherer.order(batch))
-            writer.add_groups(packed.data, packed.numbers, packed.starts)
+            run, _ = gatherer.sorted(gatherer.walked([p.load() for p in here]))
+            writer.add_groups(run.data, run.numbers, run.starts)
 
 
 def _steps(sizes: Int64s, start: int, memory_bytes: int) -> Iterator[range]:
@@ -136,48 +106,34 @@ class _Gatherer:
                 raise FormatError(f"spilled entries were damaged: {WALK_MESSAGES[int(code)]}").at(offset=int(at))
         return _batch(data, [np.concatenate(c) for c in zip(*pieces, strict=True)])
 
-    def packed(self, batch: EntryBatch, order: Int64s) -> PackedRun:
-        """Return entries as canonical key groups."""
-        size = int((batch.key_end - batch.key + batch.value_end - batch.value).sum())
-        out = np.empty(size + (12 + self.prefix) * len(batch), dtype=np.uint8)
-        numbers = np.empty(len(batch), dtype=np.int64)
-        starts = np.empty(len(batch) + 1, dtype=np.int64)
-        columns = (batch.group, batch.state, batch.key, batch.key_end, batch.value, batch.value_end)
-        written, count = pack_groups(batch.data, order, *columns, self.prefix, out, numbers, starts)
-        starts[count] = written
-        return PackedRun(out[:written], numbers[:count], starts[: count + 1])
-
-    def order(self, batch: EntryBatch) -> Int64s:
-        major = batch.group << 16 | batch.state
-        head = np.empty(len(batch), dtype=np.uint64)
-        key_heads(batch.data, batch.key, batch.key_end, head)
-        order = np.arange(len(batch), dtype=np.int64)
-        sort_entries(batch.data, major, head, batch.key, batch.key_end, order, np.empty_like(order))
-        refuse_twins(batch, major, head, order, self.states)
-        return order
+    def sorted(self, batch: EntryBatch) -> tuple[PackedRun, int]:
+        """Return entries sorted and packed, and the index of the last one."""
+        order = sorted_order(batch, self.states)
+        return packed(batch, order, batch.group, batch.state, self.prefix), int(order[-1])
 
     def join(self, joiner: GroupJoiner, batch: EntryBatch) -> None:
         """Append entries that follow all before them to a key group that is larger than memory."""
-        order = self.order(batch)
-        packed = self.packed(batch, order)
-        last = int(order[-1])
+        run, last = self.sorted(batch)
         size = batch.key_end[last] - batch.key[last] + batch.value_end[last] - batch.value[last] + 8 + self.prefix
         joiner.add(
-            packed.data,
+            run.data,
             first_state=int(batch.state.min()),
             last_state=int(batch.state[last]),
             last_entry_bytes=int(size),
         )
 
     def merged(self, runs: Sequence[StoredRun], number: int, memory_bytes: int) -> Iterator[EntryBatch]:
-        """Merge the sorted runs of one key group: yield batches whose entries all come before those of the next."""
-        window = max(_LEAST_WINDOW, memory_bytes // (2 * len(runs)))
+        """Sort the runs of one key group on local disk and merge them: yield batches whose entries all come before those of the next."""
         layout = StreamLayout(prefix=self.prefix, states=len(self.states), compressed=False)
-        sources = [_Source(_windows(run, number, layout, window)) for run in runs]
-        while sources := [s for s in sources if s.fill()]:
-            bound = min(s.last() for s in sources)
-            taken = [part for s in sources if (part := s.take(bound)) is not None]
-            yield concat(taken)
+        with tempfile.NamedTemporaryFile(prefix="statetool-") as f:
+            pieces = (self.sorted(b)[0] for run in runs for b in _windows(run, number, layout, memory_bytes // 2))
+            ordered = list(store_runs(pieces, f.write, f.name))
+            f.flush()
+            window = max(_LEAST_WINDOW, memory_bytes // (2 * len(ordered)))
+            sources = [_Source(_windows(run, number, layout, window)) for run in ordered]
+            while sources := [s for s in sources if s.fill()]:
+                bound = min(s.last() for s in sources)
+                yield concat([part for s in sources if (part := s.take(bound)) is not None])
 
 
 def _windows(run: StoredRun, number: int, layout: StreamLayout, window: int) -> Iterator[EntryBatch]:

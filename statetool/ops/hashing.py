@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,9 +11,10 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import skip
 from statetool.kernels.codes import MESSAGES, OK
-from statetool.kernels.deal import spread_hashes
 from statetool.kernels.walk import group_ranges, hash_ranges
+from statetool.ops.formulas import HashFormula, hashed
 from statetool.serializers.base import Serializer
+from statetool.write.key_hash import hash_keys
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -27,13 +27,13 @@ class KeyHasher:
     ----------
     key
         Their serializer.
-    hash_code
-        Java's ``hashCode()`` of a plain key; the serializer's own where none is given.
+    formula
+        How the classes hash whose ``hashCode()`` lies in user code.
     """
 
-    def __init__(self, key: Serializer, hash_code: Callable[[Any], int] | None = None) -> None:
+    def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
         self.key = key
-        self._hash_code = hash_code or key.hash_code
+        self._hashed = key if formula is None else hashed(key, formula)
         self._skip = skip.compile_skip(key.program())
 
     def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
@@ -67,10 +67,7 @@ class KeyHasher:
         DecodeError
             The offset is the position in ``data``.
         """
-        out = np.empty(len(start), dtype=np.int64)
-        for i in range(len(start)):
-            out[i] = self._hash_code(decode_key(self.key, data, int(start[i]), int(end[i])))
-        return out
+        return hash_keys(self._hashed, data, start, end)
 
 
 def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:
@@ -100,10 +97,3 @@ def distinct(data: Bytes, start: Int64s, end: Int64s, group: Int64s) -> tuple[In
     first = np.empty(n, dtype=np.int64)
     count = int(group_ranges(data, start, end, group, hashes, table, ids, first))
     return ids, first[:count]
-
-
-def key_groups_of(hashes: Int64s, max_parallelism: int) -> Int64s:
-    """Return the key groups of hash codes."""
-    out = np.empty(len(hashes), dtype=np.int64)
-    spread_hashes(hashes, max_parallelism, out)
-    return out

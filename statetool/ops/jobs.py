@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ from statetool.formats.key_groups import range_for
 from statetool.formats.keyed.writer import KeyedStreamWriter
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import Stream
-from statetool.ops.gather import MEMORY_BYTES, StoredRun, gather_runs
-from statetool.ops.outputs import SmallOrStaged
-from statetool.ops.redeal import DealTask, PackedRun, deal_split
+from statetool.ops.gather import MEMORY_BYTES, gather_runs
+from statetool.ops.redeal import DealTask, deal_split
+from statetool.ops.runs import StoredRun, store_runs
 from statetool.write.publish import StagedFile, Staging
+from statetool.write.streams import StreamOutput
 
 CANONICAL_TAG: Final = 7
 
@@ -128,15 +129,6 @@ class LocalRunner:
                 raise
 
 
-def store_runs(runs: Iterable[PackedRun], write: Callable[[memoryview], object], path: str) -> Iterator[StoredRun]:
-    """Write packed runs one after another to a file, and yield where each is."""
-    at = 0
-    for run in runs:
-        write(run.data.data)
-        yield StoredRun(path, at, run.numbers, run.starts)
-        at += len(run.data)
-
-
 def gather_subtask(
     job: KeyedJob, subtask: int, runs: Sequence[StoredRun], staging: Staging, memory_bytes: int
 ) -> NewSubtask:
@@ -148,7 +140,7 @@ def gather_subtask(
         A state has two entries with the same key.
     """
     groups = range_for(subtask, job.parallelism, job.max_parallelism)
-    with SmallOrStaged(staging, "keyed") as out:
+    with StreamOutput(staging, "keyed") as out:
         writer = KeyedStreamWriter(out.write, job.header, groups, compressed=job.compressed)
         try:
             gather_runs(
@@ -161,7 +153,8 @@ def gather_subtask(
             )
         except StatetoolError as error:
             raise error.at(operator=job.operator) from None
+        out.complete()
     handle = KeyGroupsHandle(
-        tag=CANONICAL_TAG, start=groups.start, offsets=tuple(writer.offsets.tolist()), stream=out.handle()
+        tag=CANONICAL_TAG, start=groups.start, offsets=tuple(writer.offsets.tolist()), stream=out.written.handle()
     )
-    return NewSubtask(subtask=subtask, handle=handle, file=out.staged)
+    return NewSubtask(subtask=subtask, handle=handle, file=out.written.file)

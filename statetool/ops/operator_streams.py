@@ -21,9 +21,9 @@ from statetool.formats.operator_state import OperatorHeader, write_operator_head
 from statetool.formats.state_meta import StateMeta, write_m6
 from statetool.formats.stream import Stream
 from statetool.io.output import Output
-from statetool.ops.outputs import SmallOrStaged
 from statetool.plan.inventory import OperatorInventory, OperatorPart
 from statetool.write.publish import StagedFile, Staging
+from statetool.write.streams import StreamOutput
 
 _COPY_BYTES: Final = 8 << 20
 _KINDS: Final = {"list": 0, "union": 1, "broadcast": 2}
@@ -161,7 +161,7 @@ def _dealt(
 def write_operator_stream(job: OperatorStreamJob, staging: Staging) -> NewOperatorStream:
     """Write one subtask's operator state."""
     partitions = []
-    with SmallOrStaged(staging, "operator") as out:
+    with StreamOutput(staging, "operator") as out:
         out.write(job.header)
         for name, mode, pieces in job.states:
             offsets = []
@@ -172,5 +172,6 @@ def write_operator_stream(job: OperatorStreamJob, staging: Staging) -> NewOperat
                         for at in range(start, end, _COPY_BYTES):
                             out.write(f.read_at(at, min(_COPY_BYTES, end - at)))
             partitions.append(StatePartitions(name=name, mode=mode, offsets=tuple(offsets)))
-    handle = OperatorStreamHandle(states=tuple(partitions), stream=out.handle())
-    return NewOperatorStream(job.subtask, handle, out.staged)
+        out.complete()
+    handle = OperatorStreamHandle(states=tuple(partitions), stream=out.written.handle())
+    return NewOperatorStream(job.subtask, handle, out.written.file)

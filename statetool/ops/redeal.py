@@ -1,25 +1,25 @@
-"""Deal the entries of one split out again: each gets its new key group, a batch at a time is sorted and packed.
+"""Deal the entries of one split out again: each gets its new key group, a batch at a time is packed.
 
-Runs in a task. What comes out are runs of canonical key groups in the order of the new key groups, states and keys; of the entries
-only the key-group prefix and the state id change.
+Runs in a task. What comes out are runs of canonical key groups in the order of the new key groups and states; of the entries only the
+key-group prefix and the state id change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.kernels.deal import find_twins, key_heads, pack_groups, sort_entries
-from statetool.ops.formulas import HashFormula, formula_hash
-from statetool.ops.hashing import Bytes, KeyHasher, distinct, key_groups_of
+from statetool.ops.formulas import HashFormula
+from statetool.ops.hashing import KeyHasher, distinct
+from statetool.ops.runs import PackedRun, order_of, packed
 from statetool.ops.sources import BATCH_BYTES, SourceSplit, key_starts, read_split_entries, split_header
+from statetool.write.key_hash import key_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +47,6 @@ class DealTask:
     def needs_hashes(self) -> bool:
         """Whether the old key group does not tell the new one: of a divisor it does, as both are remainders of one number."""
         return self.old_max % self.new_max != 0
-
-
-@dataclass(frozen=True, slots=True)
-class PackedRun:
-    """Canonical key groups one after another, in ascending order.
-
-    ``numbers`` int64[k] are the key groups, ``starts`` int64[k + 1] where each starts in ``data``, and the end.
-    """
-
-    data: Bytes
-    numbers: Int64s
-    starts: Int64s
 
 
 def deal_split(task: DealTask) -> Iterator[PackedRun]:
@@ -96,8 +84,7 @@ class _Dealer:
         self.prefix = prefix_size(task.new_max)
         self.hasher = None
         if task.needs_hashes:
-            hash_code = None if task.formula is None else formula_hash(task.formula, header.key)
-            self.hasher = KeyHasher(header.key, hash_code)
+            self.hasher = KeyHasher(header.key, task.formula)
 
     def deal(self, batch: EntryBatch) -> PackedRun | None:
         state = self.state_ids[batch.state]
@@ -107,16 +94,7 @@ class _Dealer:
         if not len(batch):
             return None
         group = self.new_groups(batch)
-        order = self.sorted(batch, group << 16 | state)
-        prefix = self.prefix
-        size = int((batch.key_end - batch.key + batch.value_end - batch.value).sum()) + (12 + prefix) * len(batch)
-        out = np.empty(size, dtype=np.uint8)
-        numbers = np.empty(len(batch), dtype=np.int64)
-        starts = np.empty(len(batch) + 1, dtype=np.int64)
-        columns = (batch.key, batch.key_end, batch.value, batch.value_end)
-        written, count = pack_groups(batch.data, order, group, state, *columns, prefix, out, numbers, starts)
-        starts[count] = written
-        return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
+        return packed(batch, order_of(group, state), group, state, self.prefix)
 
     def new_groups(self, batch: EntryBatch) -> Int64s:
         if self.hasher is None:
@@ -125,7 +103,7 @@ class _Dealer:
         end = self.hasher.ends(batch.data, start, batch.key_end)
         ids, first = distinct(batch.data, start, end, batch.group)
         hashes = self.hasher.hashes(batch.data, start[first], end[first])
-        expected = key_groups_of(hashes, self.task.old_max)
+        expected = key_groups(hashes, self.task.old_max)
         wrong = np.flatnonzero(expected != batch.group[first])
         if len(wrong):
             at = int(first[wrong[0]])
@@ -135,31 +113,4 @@ class _Dealer:
                 hint="the job's class has another hashCode(): declare it with hashes=, or choose a divisor of "
                 f"{self.task.old_max}, which needs none",
             ).at(offset=int(start[at]))
-        return key_groups_of(hashes, self.task.new_max)[ids]
-
-    def sorted(self, batch: EntryBatch, major: Int64s) -> Int64s:
-        """Return the entries' order by ``major`` (key group and state) and key."""
-        head = np.empty(len(batch), dtype=np.uint64)
-        key_heads(batch.data, batch.key, batch.key_end, head)
-        order = np.arange(len(batch), dtype=np.int64)
-        sort_entries(batch.data, major, head, batch.key, batch.key_end, order, np.empty_like(order))
-        refuse_twins(batch, major, head, order, [m.name for m in self.header.states])
-        return order
-
-
-def refuse_twins(
-    batch: EntryBatch, major: Int64s, head: npt.NDArray[np.uint64], order: Int64s, states: Sequence[str]
-) -> None:
-    """Refuse two entries of one state with the same key; ``states`` are the names of the batch's states.
-
-    Raises
-    ------
-    FormatError
-        There are some; the offset is the position in ``batch.data``.
-    """
-    twin = int(find_twins(batch.data, major, head, batch.key, batch.key_end, order))
-    if twin >= 0:
-        at = int(order[twin])
-        raise FormatError("a state has two entries with the same key").at(
-            offset=int(batch.key[at]), state=states[int(batch.state[at])]
-        )
+        return key_groups(hashes, self.task.new_max)[ids]

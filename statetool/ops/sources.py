@@ -25,7 +25,7 @@ from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
 SourceSplit: TypeAlias = KeyedSplit | NativeSplit
-BATCH_BYTES: Final = 32 << 20
+BATCH_BYTES: Final = 8 << 20
 #: Bytes in front of the key of a timer: its timestamp.
 _TIMESTAMP: Final = 8
 #: Compressed bytes are read a fraction at a time.

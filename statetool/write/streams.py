@@ -79,7 +79,7 @@ class StreamOutput:
         self._flush_if(self._file is not None and kind is None)
         self._stack.__exit__(kind, *exc)  # type: ignore[arg-type]
 
-    def write(self, data: bytes | memoryview) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
         self._buffer += data
         self.size_bytes += len(data)
