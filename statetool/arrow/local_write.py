@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +20,7 @@ from statetool.arrow.gather import SubtaskStream, write_subtask
 from statetool.arrow.records import element_records, keyed_records, records_of
 from statetool.errors import OptionError
 from statetool.formats.stream import Stream
-from statetool.kernels.deal import key_heads, sort_entries
+from statetool.write.order import order_of_keys
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import StreamRecipe
 from statetool.write.streams import Records
@@ -95,10 +94,7 @@ def _sorted(batches: Sequence[pa.RecordBatch]) -> Iterator[Records]:
     for batch in table.to_batches():
         records = records_of(batch)
         n = len(records)
-        heads, order = np.empty(n, dtype=np.uint64), np.arange(n, dtype=np.int64)
-        major = records.group << 16 | records.state
-        key_heads(records.key_data, records.key, records.key_end, heads)
-        sort_entries(records.key_data, major, heads, records.key, records.key_end, order, np.empty_like(order))
+        order, _ = order_of_keys(records.key_data, records.group, records.state, records.key, records.key_end)
         for at in range(0, n, _BATCH_ROWS):
             yield records.take(order[at : at + _BATCH_ROWS])
 

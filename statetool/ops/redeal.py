@@ -17,9 +17,10 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.ops.formulas import HashFormula
 from statetool.ops.hashing import KeyHasher, distinct
-from statetool.ops.runs import PackedRun, order_of, packed
+from statetool.ops.runs import PackedRun, packed
 from statetool.ops.sources import BATCH_BYTES, SourceSplit, key_starts, read_split_entries, split_header
 from statetool.write.key_hash import key_groups
+from statetool.write.order import order_of_groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class _Dealer:
         if not len(batch):
             return None
         group = self.new_groups(batch)
-        return packed(batch, order_of(group, state), group, state, self.prefix)
+        return packed(batch, order_of_groups(group, state), group, state, self.prefix)
 
     def new_groups(self, batch: EntryBatch) -> Int64s:
         if self.hasher is None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
-from statetool.kernels.deal import count_order, key_heads, pack_groups, sort_segments
+from statetool.kernels.deal import pack_groups
 from statetool.ops.hashing import Bytes
-
-#: Counting needs a number for each pair of key group and state; where these are many more than entries, they are compared.
-_MOST_PLACES: Final = 1 << 16
+from statetool.write.order import order_of_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +63,6 @@ def store_runs(runs: Iterable[PackedRun], write: Callable[[memoryview], object],
         at += len(run.data)
 
 
-def order_of(group: Int64s, state: Int64s) -> Int64s:
-    """Return the order of entries by key group and state; those of one state keep their order."""
-    base = int(group.min())
-    states = int(state.max()) + 1
-    places = (int(group.max()) - base + 1) * states
-    major = (group - base) * states + state
-    if places > _MOST_PLACES + 8 * len(group):
-        return np.argsort(major, kind="stable").astype(np.int64)
-    order = np.empty(len(group), dtype=np.int64)
-    count_order(major, np.zeros(places + 1, dtype=np.int64), order)
-    return order
-
-
 def sorted_order(batch: EntryBatch, states: Sequence[str]) -> Int64s:
     """Return the order of entries by key group, state and key.
 
@@ -92,17 +76,12 @@ def sorted_order(batch: EntryBatch, states: Sequence[str]) -> Int64s:
     FormatError
         A state has two entries with the same key.
     """
-    order = order_of(batch.group, batch.state)
-    head = np.empty(len(batch), dtype=np.uint64)
-    key_heads(batch.data, batch.key, batch.key_end, head)
-    major = batch.group << 16 | batch.state
-    twin = int(sort_segments(batch.data, major, head, batch.key, batch.key_end, order, np.empty_like(order)))
-    if twin >= 0:
-        at = int(order[twin])
+    order, twin = order_of_keys(batch.data, batch.group, batch.state, batch.key, batch.key_end)
+    if twin is not None:
         raise FormatError(
-            f"a state has two entries with the key {bytes(batch.data[batch.key[at] : batch.key_end[at]]).hex()}",
+            f"a state has two entries with the key {bytes(batch.data[batch.key[twin] : batch.key_end[twin]]).hex()}",
             hint="two subtasks hold the same keys, which no job leaves behind",
-        ).at(state=states[int(batch.state[at])], key_group=int(batch.group[at]))
+        ).at(state=states[int(batch.state[twin])], key_group=int(batch.group[twin]))
     return order
 
 

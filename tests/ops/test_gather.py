@@ -12,7 +12,8 @@ from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.writer import KeyedStreamWriter
 from statetool.ops.gather import gather_runs
-from statetool.ops.runs import StoredRun, order_of, packed, store_runs
+from statetool.ops.runs import StoredRun, packed, store_runs
+from statetool.write.order import order_of_groups
 from tests.canonical import key_group_bytes
 
 Record = tuple[int, int, bytes, bytes]
@@ -39,7 +40,9 @@ def stored(folder: Path, runs: list[list[Record]], prefix: int) -> list[StoredRu
         batches = [batch_of(r) for r in runs]
         return list(
             store_runs(
-                (packed(b, order_of(b.group, b.state), b.group, b.state, prefix) for b in batches), f.write, str(path)
+                (packed(b, order_of_groups(b.group, b.state), b.group, b.state, prefix) for b in batches),
+                f.write,
+                str(path),
             )
         )
 
