@@ -115,3 +115,17 @@ def test_a_wrong_value_is_noticed(corpus: Path) -> None:
     passed, line = check_case(case, [("arrow", None)])
     assert not passed
     assert "registered" in line
+
+
+@pytest.mark.parametrize("name", ["v2_3_0-hashmap-checkpoint", "v2_3_0-hashmap-checkpoint-compressed"])
+def test_heap_key_groups_larger_than_memory(corpus: Path, name: str) -> None:
+    case = Case(corpus / name)
+    savepoint = statetool.load(str(case.metadata))
+    for uid, tables in {"collections-by-string": ["keyed_state", "history"], "timers": ["timers"]}.items():
+        for table in tables:
+            whole, pieces = (
+                sorted(map(repr, savepoint[uid].to_arrow(table, **options).to_pylist()))
+                for options in ({"decimals": "string"}, {"decimals": "string", "memory_bytes": 300})
+            )
+            assert whole
+            assert pieces == whole

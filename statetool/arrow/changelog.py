@@ -35,6 +35,7 @@ from statetool.formats.keyed.deltas import deltas_of
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.heap import canonical_group
+from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.replay import joined, replay
 from statetool.formats.state_meta import StateMeta
@@ -155,8 +156,11 @@ class _StreamBelow:
                 yield replace(batch, state=state).take(np.flatnonzero(state >= 0))
 
     def _batches(self, run: list[KeyGroupRange], window: int) -> Iterator[EntryBatch]:
-        if self.layout.heap is not None or len(run) > 1 or not is_larger(self.stream, run[0], self.layout, window):
+        if len(run) > 1 or not is_larger(self.stream, run[0], self.layout, window):
             yield read_entries(self.stream, run, self.layout)
+            return
+        if self.layout.heap is not None:
+            yield from heap_windows(self.stream, run[0], self.layout.heap, window=window)
             return
         with open_large(self.stream, run[0], self.layout) as group:
             yield from group.windows(window)

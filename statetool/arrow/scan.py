@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from statetool.arrow.changelog import read_changelog
 from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, KeyedTable, flatten
 from statetool.arrow.merge import mergeable, merged
 from statetool.arrow.operator_state import operator_columns, operator_rows
-from statetool.arrow.spill import spilled
+from statetool.arrow.spill import dealt, key_hashes, spilled
 from statetool.arrow.types import column_fields
 from statetool.arrow.values import StateShape
 from statetool.errors import (
@@ -34,6 +34,7 @@ from statetool.errors import (
 from statetool.formats.key_groups import key_group_for, prefix_size
 from statetool.formats.keyed.canonical import (
     BATCH_BYTES,
+    KeyGroupRange,
     StreamLayout,
     batches_of,
     is_larger,
@@ -43,6 +44,7 @@ from statetool.formats.keyed.canonical import (
 from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
@@ -402,8 +404,11 @@ def _read_changelog(split: ChangelogSplit) -> Iterator[pa.RecordBatch]:
 
 
 def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: KeyedTable, spec: TableSpec) -> Any:
-    if layout.heap is not None or len(groups) > 1 or not is_larger(f, groups[0], layout, spec.memory_bytes):
+    if len(groups) > 1 or not is_larger(f, groups[0], layout, spec.memory_bytes):
         yield read_entries(f, groups, layout)
+        return
+    if layout.heap is not None:
+        yield from _large_heap_group(f, groups[0], layout.heap, table, spec)
         return
     with open_large(f, groups[0], layout) as group:
         if spec.table != "keyed_state":
@@ -414,6 +419,18 @@ def _entries(f: OpenStream, groups: list[Any], layout: StreamLayout, table: Keye
             yield from merged(group, sections, table, memory_bytes=spec.memory_bytes)
         else:
             yield from spilled(group, table, memory_bytes=spec.memory_bytes)
+
+
+def _large_heap_group(
+    f: OpenStream, group: KeyGroupRange, header: KeyedHeader, table: KeyedTable, spec: TableSpec
+) -> Iterator[EntryBatch]:
+    windows = heap_windows(f, group, header, window=max(1 << 20, spec.memory_bytes // 8))
+    if spec.table != "keyed_state":
+        yield from windows
+        return
+    plain = StreamLayout(prefix=prefix_size(spec.max_parallelism), states=len(header.states), compressed=False)
+    hashes = partial(key_hashes, table=table)
+    yield from dealt(windows, hashes, group.number, plain, group.size_bytes, memory_bytes=spec.memory_bytes)
 
 
 def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:

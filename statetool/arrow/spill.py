@@ -22,12 +22,15 @@ from statetool.arrow.keyed import KeyedTable
 from statetool.formats.keyed.canonical import KeyGroupRange, LargeKeyGroup, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
-from statetool.kernels.walk import hash_ranges, pack_entries
+from statetool.kernels.deal import pack_groups
+from statetool.kernels.walk import hash_ranges
 
 Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64
 _LEVELS: Final = 5
 _LEVEL_BITS: Final = 6
+# Two lengths, and the state id that may come before.
+_ENTRY_FRAME: Final = 10
 
 
 @dataclass(slots=True)
@@ -134,11 +137,10 @@ class _Dealer:
     def pack(self, window: EntryBatch, order: npt.NDArray[np.int64]) -> memoryview:
         """Return entries as one canonical key group."""
         order = order[np.argsort(window.state[order], kind="stable")]
-        states = window.state[order]
-        last = np.ones(len(order), dtype=np.uint8)
-        last[:-1] = states[1:] != states[:-1]
+        n, prefix = len(order), self.layout.prefix
+        sizes = window.key_end[order] - window.key[order] + window.value_end[order] - window.value[order]
+        out = np.empty(int(sizes.sum()) + n * (_ENTRY_FRAME + prefix) + 2, dtype=np.uint8)
+        numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         columns = (window.state, window.key, window.key_end, window.value, window.value_end)
-        size = pack_entries(window.data, order, last, *columns, self.layout.prefix, np.empty(0, dtype=np.uint8))
-        out = np.empty(size, dtype=np.uint8)
-        pack_entries(window.data, order, last, *columns, self.layout.prefix, out)
-        return out.data
+        size, _ = pack_groups(window.data, order, window.group, *columns, prefix, out, numbers, starts)
+        return out[:size].data

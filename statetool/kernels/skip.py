@@ -6,6 +6,7 @@ of their own opcode. ``skip_one`` walks it recursively.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -60,6 +61,20 @@ def compile_skip(op: ir.Op) -> Program | None:
     except _NotSkippableError:
         return None
     return np.array(words, dtype=np.int64)
+
+
+def compile_skips(ops: Sequence[ir.Op]) -> tuple[Program, list[int]]:
+    """Return several programs in one array, and where each starts; -1 where a part's end cannot be found by kernels."""
+    words: list[int] = []
+    starts = []
+    for op in ops:
+        before = len(words)
+        try:
+            starts.append(_emit(op, words))
+        except _NotSkippableError:
+            del words[before:]
+            starts.append(-1)
+    return np.array(words, dtype=np.int64), starts
 
 
 class _NotSkippableError(Exception):
@@ -500,6 +515,7 @@ __all__ = [
     "block_counts",
     "block_positions",
     "compile_skip",
+    "compile_skips",
     "element_positions",
     "fixed_size",
     "joined_counts",

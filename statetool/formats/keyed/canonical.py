@@ -19,7 +19,8 @@ from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks, stream_chunks
 from statetool.formats.keyed.entries import EntryBatch, Region, locate
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.heap import heap_to_canonical
+from statetool.formats.keyed.heap_walk import NUMBER_BYTES, read_heap
+from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import FULL, WALK_MESSAGES, descent, walk
 
@@ -29,15 +30,6 @@ WINDOW_BYTES: Final = 32 << 20
 MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
 _LENGTH_BYTES: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class KeyGroupRange:
-    """A non-empty key group: its number, and where its bytes are in the stream."""
-
-    number: int
-    offset: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +57,13 @@ def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> 
 
 
 def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
-    """Read the bytes of key groups, uncompressed and one after another."""
+    """Read the bytes of canonical key groups, uncompressed and one after another."""
     base = f.stream.start
-    as_it_is = layout.heap is None and not layout.compressed
+    as_it_is = not layout.compressed
     regions: list[Region] = []
     parts: list[Any] = []
     at = 0
-    for run in _adjacent(groups):
+    for run in adjacent(groups):
         whole = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
         if as_it_is:
             parts.append(whole)
@@ -79,37 +71,21 @@ def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -
             size = group.size_bytes
             if not as_it_is:
                 start = group.offset - run[0].offset
-                pieces = _canonical_pieces(whole[start : start + size], group, layout, f.stream)
+                pieces = _plain_pieces(whole[start : start + size], group, f.stream)
                 parts += pieces
                 size = sum(map(len, pieces))
-            if size or layout.heap is None:
-                regions.append(Region(at, base + group.offset, group.number, not as_it_is))
-                at += size
+            regions.append(Region(at, base + group.offset, group.number, not as_it_is))
+            at += size
     regions.append(Region(at, base, None, not as_it_is))
     return parts[0] if len(parts) == 1 else b"".join(parts), tuple(regions)
 
 
-def _canonical_pieces(raw: memoryview, group: KeyGroupRange, layout: StreamLayout, stream: Stream) -> list[bytes]:
-    """Return the bytes of one key group that is compressed or in the layout of the heap backend."""
-    base = stream.start + group.offset
+def _plain_pieces(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list[bytes]:
+    """Return the bytes of one compressed key group."""
     try:
-        if layout.heap is not None:
-            return [heap_to_canonical(raw, layout.heap, key_group=group.number, prefix=layout.prefix, base=base)]
-        return [chunk.data for chunk in read_chunks(raw, base=base)]
+        return [chunk.data for chunk in read_chunks(raw, base=stream.start + group.offset)]
     except StatetoolError as error:
         raise error.at(file=stream.file, key_group=group.number) from None
-
-
-def _adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
-    """Cut key groups into runs that lie one after another, so that each is one read."""
-    run: list[KeyGroupRange] = []
-    for group in groups:
-        if run and run[-1].offset + run[-1].size_bytes != group.offset:
-            yield run
-            run = []
-        run.append(group)
-    if run:
-        yield run
 
 
 def is_larger(f: OpenStream, group: KeyGroupRange, layout: StreamLayout, limit: int) -> bool:
@@ -119,6 +95,8 @@ def is_larger(f: OpenStream, group: KeyGroupRange, layout: StreamLayout, limit: 
     if group.size_bytes * MOST_COMPRESSED <= limit:
         return False
     size = 0
+    if layout.heap is not None:
+        group = KeyGroupRange(group.number, group.offset + NUMBER_BYTES, group.size_bytes - NUMBER_BYTES)
     for chunk in _chunks(f, group):
         size += len(chunk)
         if size > limit:
@@ -147,6 +125,8 @@ def read_entries(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamL
     FormatError
         Damaged; with file, offset and key group.
     """
+    if layout.heap is not None:
+        return read_heap(f, groups, layout.heap)
     raw, regions = load(f, groups, layout)
     return _walk_whole(raw, regions, layout, f.stream)
 
@@ -307,3 +287,16 @@ def _readonly(raw: Any) -> npt.NDArray[np.uint8]:
     data = np.frombuffer(raw, dtype=np.uint8)
     data.flags.writeable = False
     return data
+
+
+__all__ = [
+    "BATCH_BYTES",
+    "KeyGroupRange",
+    "LargeKeyGroup",
+    "Section",
+    "StreamLayout",
+    "batches_of",
+    "is_larger",
+    "open_large",
+    "read_entries",
+]

@@ -1,4 +1,4 @@
-"""Key groups in the layout of the heap backend, rewritten as canonical ones.
+"""Entries in the layout of the heap backend, rewritten as canonical ones, one by one.
 
 Per key group: i4 its number; for each state, in any order (its own compressed stream where the header says so): u2 state id, i4
 number of entries, entries. An entry is namespace, key and state back to back (a timer: its element); a list is i4 n and its
@@ -10,55 +10,31 @@ Nothing frames an entry, so its parts are found with their serializers, value by
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
-from statetool.formats.compression import read_chunks
-from statetool.formats.keyed.header import KeyedHeader
+from statetool.errors import UnknownSerializerError
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 
+_MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
-def heap_to_canonical(raw: memoryview, header: KeyedHeader, *, key_group: int, prefix: int, base: int) -> bytes:
-    """Return a heap key group as the bytes of a canonical one, empty where it has no entries.
+
+def read_entry(c: Cursor, key: Serializer, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the canonical entries, without key group, that one entry is: none for an empty list or map, of a map one for each of its own.
 
     Raises
     ------
-    FormatError
-        Damaged; offsets count uncompressed bytes behind the key group's number.
-    UnknownSerializerError
-        The end of a key or value cannot be found.
+    FormatError, UnknownSerializerError
     """
-    if int.from_bytes(raw[:4], "big") != key_group or len(raw) < 4:
-        raise FormatError(f"expected the number of key group {key_group}").at(offset=base)
-    body: bytes | memoryview = raw[4:]
-    if header.compressed:
-        body = b"".join(chunk.data for chunk in read_chunks(raw[4:], base=base + 4)) if len(raw) > 4 else b""
-    c = Cursor(body, base=base + 4)
-    head = key_group.to_bytes(prefix, "big")
-    found: dict[int, list[tuple[bytes, bytes]]] = {}
-    while c.left:
-        state_id = c.u2()
-        if state_id >= len(header.states) or state_id in found:
-            raise c.fail(f"state id {state_id}, which the header does not have or which came before", pos=c.pos - 2)
-        meta = header.states[state_id]
-        try:
-            found[state_id] = list(_entries(c, header.key, meta, head))
-        except StatetoolError as error:
-            raise error.at(state=meta.name, key_group=key_group) from None
-    return canonical_group(found)
-
-
-def _entries(c: Cursor, key: Serializer, meta: StateMeta, head: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for _ in range(c.count("entries")):
-        if meta.backend_type == PRIORITY_QUEUE:
-            yield head + taken(c, meta.value), b""
-            continue
-        assert meta.namespace is not None
-        namespace = taken(c, meta.namespace)
-        own = taken(c, key)
-        yield from _values(c, meta, head + composite_key(own, namespace, key, meta.namespace))
+    if meta.backend_type == PRIORITY_QUEUE:
+        yield taken(c, meta.value), b""
+        return
+    assert meta.namespace is not None
+    namespace = taken(c, meta.namespace)
+    own = taken(c, key)
+    yield from _values(c, meta, composite_key(own, namespace, key, meta.namespace))
 
 
 def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -84,7 +60,12 @@ def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, name
 def list_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> list[bytes]:
     """Return the bytes of the elements of a list: i4 n, elements; ``framed`` lists fill the cursor."""
     n = c.count("list elements", at_least=0)
-    return [taken(c, meta.parts[0], last=framed and i == n - 1) for i in range(n)]
+    found = []
+    for i in range(n):
+        found.append(taken(c, meta.parts[0], last=framed and i == n - 1))
+        if not found[-1] and n > _MAX_EMPTY_ELEMENTS:
+            raise c.fail(f"{n} list elements that take no bytes (at most {_MAX_EMPTY_ELEMENTS})")
+    return found
 
 
 def map_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> Iterator[tuple[bytes, bytes]]:

@@ -1,0 +1,298 @@
+"""Key groups in the layout of the heap backend as entry batches, by kernels, with bounded memory.
+
+What kernels cannot find the end of goes through :mod:`statetool.formats.keyed.heap`, entry by entry, which also says what is wrong
+with damaged bytes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.compression import read_chunks, stream_chunks
+from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.heap import read_entry
+from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
+from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
+from statetool.formats.stream import OpenStream, Stream
+from statetool.io.cursor import Cursor
+from statetool.kernels import heap as kernel
+from statetool.kernels.program import Constant, Op
+from statetool.kernels.skip import compile_skips
+from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, WALK_MESSAGES
+
+NUMBER_BYTES: Final = 4
+_ROOM: Final = 64 << 10
+_LEAST_ROWS: Final = 1 << 10
+#: Bytes of an entry, about: rows are made room for by it.
+_ENTRY_BYTES: Final = 24
+_MESSAGES: Final = {
+    BAD_PREFIX: "expected the number of the key group",
+    BAD_STATE: "a state id that the header does not have, or that came before",
+    BAD_LENGTH: WALK_MESSAGES[BAD_LENGTH],
+}
+_NOTHING: Final = Constant(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """What the kernel must know of a stream's states."""
+
+    words: npt.NDArray[np.int64]
+    key: int
+    states: npt.NDArray[np.int64]
+
+
+def _programs(header: KeyedHeader) -> _Programs:
+    ops: list[Op] = [header.key.program()]
+    for meta in header.states:
+        ops += _parts(meta)
+    words, starts = compile_skips(ops)
+    table = np.zeros((len(header.states), 5), dtype=np.int64)
+    for i, meta in enumerate(header.states):
+        namespace, first, second = starts[1 + 3 * i : 4 + 3 * i]
+        kind = _kind(meta)
+        ambiguous = meta.namespace is not None and header.key.length < 0 and meta.namespace.length < 0
+        if min(namespace, first, second) < 0 or (starts[0] < 0 and kind != kernel.TIMERS):
+            kind = kernel.UNKNOWN
+        table[i] = kind, ambiguous, namespace, first, second
+    return _Programs(words, starts[0], table)
+
+
+def _kind(meta: StateMeta) -> int:
+    if meta.backend_type == PRIORITY_QUEUE:
+        return kernel.TIMERS
+    if not meta.parts:
+        return kernel.VALUE
+    return kernel.LIST if meta.kind == "list" else kernel.MAP
+
+
+def _parts(meta: StateMeta) -> tuple[Op, Op, Op]:
+    namespace = _NOTHING if meta.namespace is None else meta.namespace.program()
+    parts = [p.program() for p in meta.parts] or [meta.value.program()]
+    return namespace, parts[0], parts[1] if len(parts) > 1 else _NOTHING
+
+
+def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader) -> EntryBatch:
+    """Read all entries of key groups at once.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file, offset and key group.
+    UnknownSerializerError
+        The end of a key or value cannot be found.
+    """
+    base = f.stream.start
+    parts: list[Any] = []
+    starts, bases, at = [], [], 0
+    for run in adjacent(groups):
+        whole = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
+        if not header.compressed:
+            parts.append(whole)
+        for group in run:
+            size = group.size_bytes
+            if header.compressed:
+                first = group.offset - run[0].offset
+                pieces = _plain(whole[first : first + size], base + group.offset, group.number, f.stream.file)
+                parts += pieces
+                size = sum(map(len, pieces))
+            starts.append(at)
+            bases.append(base + group.offset)
+            at += size
+    data = np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), dtype=np.uint8)
+    edges = np.array([*starts, at], dtype=np.int64)
+    walker = _Walker(data, edges[:-1], edges[1:], [g.number for g in groups], bases, header, f.stream.file)
+    walker.walk(len(data))
+    return walker.batch()
+
+
+def _plain(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
+    """Return a compressed key group as it would be uncompressed: its number, and its sections."""
+    try:
+        chunks = read_chunks(raw[NUMBER_BYTES:], base=base + NUMBER_BYTES) if len(raw) > NUMBER_BYTES else ()
+        return [bytes(raw[:NUMBER_BYTES]), *(chunk.data for chunk in chunks)]
+    except StatetoolError as error:
+        raise error.at(file=file, key_group=key_group) from None
+
+
+def heap_windows(f: OpenStream, group: KeyGroupRange, header: KeyedHeader, *, window: int) -> Iterator[EntryBatch]:
+    """Read one key group of any size in windows of whole entries of about ``window`` bytes.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+        As :func:`read_heap`.
+    """
+    with _uncompressed(f, group, header) as (plain, offset, size):
+        base = f.stream.start + group.offset
+        at, length = 0, window
+        cursor: npt.NDArray[np.int64] | None = None
+        seen = np.zeros(len(header.states), dtype=np.uint8)
+        while at < size or cursor is None:
+            length = min(length, size - at)
+            data = np.frombuffer(plain.read_at(offset + at, length), dtype=np.uint8)
+            edges = np.array([0]), np.array([size - at])
+            walker = _Walker(data, *edges, [group.number], [base + at], header, f.stream.file, seen=seen)
+            if cursor is not None:
+                walker.resume(cursor)
+            done = walker.walk(length)
+            if len(batch := walker.batch()):
+                yield batch
+            if done:
+                return
+            moved = int(walker.cursor[kernel.POSITION])
+            if moved <= 0 and length == size - at:
+                raise FormatError("the key group ends inside an entry").at(
+                    file=f.stream.file, key_group=group.number, offset=base + at
+                )
+            length = length * 2 if moved <= 0 else window
+            at += max(moved, 0)
+            cursor = walker.cursor.copy()
+            cursor[kernel.POSITION] = -1 if moved < 0 else 0
+
+
+@contextmanager
+def _uncompressed(f: OpenStream, group: KeyGroupRange, header: KeyedHeader) -> Iterator[tuple[OpenStream, int, int]]:
+    """Open a key group as it would be uncompressed: stream, offset, bytes; a compressed one goes through a temporary file."""
+    if not header.compressed:
+        yield f, group.offset, group.size_bytes
+        return
+    start, size = group.offset + NUMBER_BYTES, group.size_bytes - NUMBER_BYTES
+    with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
+        spill.write(f.read_at(group.offset, NUMBER_BYTES))
+        try:
+            for chunk in stream_chunks(lambda o, n: f.read_at(start + o, n), size, base=f.stream.start + start):
+                spill.write(chunk.data)
+        except StatetoolError as error:
+            raise error.at(file=f.stream.file, key_group=group.number) from None
+        spill.flush()
+        with Stream(file=spill.name, start=0, size_bytes=spill.tell()).open() as plain:
+            yield plain, 0, plain.stream.size_bytes
+
+
+class _Walker:
+    """Walk over key groups in one buffer."""
+
+    def __init__(
+        self,
+        data: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+        numbers: Sequence[int],
+        bases: Sequence[int],
+        header: KeyedHeader,
+        file: str,
+        *,
+        seen: npt.NDArray[np.uint8] | None = None,
+    ) -> None:
+        data.flags.writeable = False
+        self.data, self.starts, self.ends, self.bases = data, starts, ends, bases
+        self.numbers = np.array(numbers, dtype=np.int64)
+        self.header = header
+        self.file = file
+        self.programs = _programs(header)
+        self.seen = np.zeros(len(header.states), dtype=np.uint8) if seen is None else seen
+        self.cursor = np.array([0, -1, -1, 0, len(data)], dtype=np.int64)
+        self.buf = np.empty(len(data) + len(data) // 4 + _ROOM, dtype=np.uint8)
+        self.buf[: len(data)] = data
+        self.rows = 0
+        self.columns = [np.empty(len(data) // _ENTRY_BYTES + _LEAST_ROWS, dtype=np.int64) for _ in range(6)]
+
+    def resume(self, cursor: npt.NDArray[np.int64]) -> None:
+        """Go on where a walk over the bytes before these stood."""
+        self.cursor[: kernel.USED] = cursor[: kernel.USED]
+
+    def walk(self, limit: int) -> bool:
+        """Walk to the end, or as far as whole entries go; tell whether it is the end."""
+        programs = self.programs
+        while True:
+            rest = [c[self.rows :] for c in self.columns]
+            code, n = kernel.walk_heap(
+                self.data, limit, self.starts, self.ends, self.numbers, programs.words, programs.key, programs.states,
+                self.seen, self.cursor, self.buf, *rest,
+            )  # fmt: skip
+            self.rows += n
+            if code in (0, FULL):
+                return bool(code == 0)
+            if code == kernel.MORE_ROWS:
+                self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
+            elif code == kernel.MORE_BYTES:
+                self.room(len(self.buf))
+            elif code == kernel.SLOW:
+                if not self.slowly(limit):
+                    return False
+            else:
+                raise self.error(FormatError(_MESSAGES[int(code)]))
+
+    def room(self, size: int) -> None:
+        """Make room for ``size`` more bytes."""
+        self.buf = np.concatenate([self.buf, np.empty(size, dtype=np.uint8)])
+
+    def slowly(self, limit: int) -> bool:
+        """Read with the serializers: the entry at hand, or all that are left of a state that kernels do not know.
+
+        ``False`` where an entry goes on beyond the bytes that are there.
+        """
+        while self.one(limit):
+            unknown = self.programs.states[self.cursor[kernel.STATE], kernel.KIND] == kernel.UNKNOWN
+            if not unknown or not self.cursor[kernel.LEFT]:
+                return True
+        return False
+
+    def one(self, limit: int) -> bool:
+        """Read one entry with its serializers; ``False`` where it goes on beyond the bytes that are there."""
+        k, position, number = (int(x) for x in self.cursor[:3])
+        meta = self.header.states[number]
+        end = int(self.ends[k])
+        c = Cursor(self.data.data, position, min(end, limit), base=self.bases[k] - int(self.starts[k]))
+        try:
+            found = list(read_entry(c, self.header.key, meta))
+        except FormatError as error:
+            if limit < end:
+                return False
+            raise self.error(error.at(state=meta.name)) from None
+        except StatetoolError as error:
+            raise self.error(error.at(state=meta.name)) from None
+        for key, value in found:
+            self.append(number, k, key, value)
+        self.cursor[kernel.POSITION] = c.pos
+        self.cursor[kernel.LEFT] -= 1
+        return True
+
+    def append(self, number: int, k: int, key: bytes, value: bytes) -> None:
+        used = int(self.cursor[kernel.USED])
+        if used + len(key) + len(value) > len(self.buf):
+            self.room(len(self.buf) + len(key) + len(value))
+        if self.rows == len(self.columns[0]):
+            self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
+        middle, stop = used + len(key), used + len(key) + len(value)
+        self.buf[used:middle] = np.frombuffer(key, dtype=np.uint8)
+        self.buf[middle:stop] = np.frombuffer(value, dtype=np.uint8)
+        for column, x in zip(self.columns, (number, self.numbers[k], used, middle, middle, stop), strict=True):
+            column[self.rows] = x
+        self.rows += 1
+        self.cursor[kernel.USED] = stop
+
+    def error(self, error: StatetoolError) -> StatetoolError:
+        k = min(int(self.cursor[kernel.GROUP]), len(self.numbers) - 1)
+        at = max(int(self.cursor[kernel.POSITION]), int(self.starts[k])) - int(self.starts[k])
+        return error.at(offset=self.bases[k] + at, file=self.file, key_group=int(self.numbers[k]))
+
+    def batch(self) -> EntryBatch:
+        """Return what was found."""
+        state, group, key, key_end, value, value_end = (c[: self.rows] for c in self.columns)
+        data = self.buf[: int(self.cursor[kernel.USED])]
+        data.flags.writeable = False
+        return RebuiltBatch(
+            data=data, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end,
+            regions=(), file=self.file,
+        )  # fmt: skip
