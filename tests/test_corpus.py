@@ -36,8 +36,17 @@ ROCKSDB = [
     "v2_3_0-unaligned-inline",
     "v2_3_0-forst-native",
 ]
-CHANGELOG = ["v2_3_0-changelog-hashmap", "v2_3_0-changelog-rocksdb"]
-HEAP = ["v2_3_0-finished", "v2_3_0-unaligned"]
+CHANGELOG = ["v2_3_0-changelog-hashmap", "v2_3_0-changelog-materialized", "v2_3_0-changelog-rocksdb"]
+HEAP = [
+    "v1_20_5-hashmap-checkpoint",
+    "v2_3_0-hashmap-checkpoint",
+    "v2_3_0-hashmap-checkpoint-compressed",
+    "v2_3_0-hashmap-checkpoint-inline",
+    "v2_3_0-hashmap-native",
+    "v2_3_0-file-merging-hashmap",
+    "v2_3_0-finished",
+    "v2_3_0-unaligned",
+]
 OTHERS = ["v2_3_0-rocksdb-heap-timers-canonical"]
 
 
@@ -56,21 +65,6 @@ def test_every_row_through_spark(corpus: Path, name: str, spark: Any) -> None:
 def test_no_canonical_case_is_left_out(corpus: Path) -> None:
     found = {c.folder.name for c in find_cases(corpus, {"canonical"})}
     assert found == set(CANONICAL + COMPRESSED + OTHERS)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "v1_20_5-hashmap-checkpoint",
-        "v2_3_0-hashmap-checkpoint",
-        "v2_3_0-hashmap-checkpoint-compressed",
-        "v2_3_0-hashmap-native",
-    ],
-)
-def test_heap_checkpoints_with_kryo(corpus: Path, name: str) -> None:
-    """Nothing but decoding a Kryo value tells where it ends there."""
-    passed, line = check_case(Case(corpus / name), [("arrow", None)])
-    assert passed, line
 
 
 def test_an_undeclared_class_of_kryo_is_named_where_its_end_is_not_known(corpus: Path) -> None:
@@ -101,11 +95,9 @@ def test_rocksdb_snapshots(corpus: Path, name: str) -> None:
     assert passed, line
 
 
-def test_no_rocksdb_case_is_left_out(corpus: Path) -> None:
-    found = {c.folder.name for c in find_cases(corpus, None) if c.info["backend"] in ("rocksdb", "forst")}
-    assert found == set(ROCKSDB + [n for n in CANONICAL + COMPRESSED + OTHERS if "rocksdb" in n]) | {
-        "v2_3_0-changelog-rocksdb"
-    }
+def test_no_case_is_left_out(corpus: Path) -> None:
+    found = {c.folder.name for c in find_cases(corpus, None)}
+    assert found == set(CANONICAL + COMPRESSED + ROCKSDB + CHANGELOG + HEAP + OTHERS)
 
 
 def test_a_wrong_value_is_noticed(corpus: Path) -> None:
