@@ -53,6 +53,37 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
+def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore[no-untyped-def]
+    """Find how long blocks are uncompressed, and where their compressed bytes start.
+
+    Parameters
+    ----------
+    kinds
+        uint8[n]: compression of each block. Behind the size that it claims are its bytes; Snappy (1) reads the size itself.
+    most
+        int64[256]: how many bytes each kind can make of one at most; 0 for none that is known.
+    sizes, bodies
+        int64[n] out.
+
+    Returns
+    -------
+    Index of the first block that claims more than it can be, -1 where there is none.
+    """
+    for i in range(starts.shape[0]):
+        kind = kinds[i]
+        bodies[i] = starts[i]
+        sizes[i] = ends[i] - starts[i]
+        if kind != 0:
+            claimed, behind = read_varint(data, starts[i], ends[i])
+            if behind < 0 or claimed < 0 or claimed > sizes[i] * most[kind] + 64:
+                return i
+            sizes[i] = claimed
+            if kind != 1:
+                bodies[i] = behind
+    return -1
+
+
+@jit
 def _u4_at(data, p):  # type: ignore[no-untyped-def]
     return np.int64(data[p]) | np.int64(data[p + 1]) << 8 | np.int64(data[p + 2]) << 16 | np.int64(data[p + 3]) << 24
 

@@ -35,6 +35,7 @@ from statetool.kernels.blocks import (
     decode_index,
     first_not_before,
     measure_blocks,
+    plain_sizes,
     read_varint,
 )
 from statetool.kernels.checksums import CRC32C, XXH3, first_bad_block
@@ -48,7 +49,8 @@ _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
 # No compression makes more of a byte; a claim of more is damage.
-_MOST: Final = {_SNAPPY: 22, _ZLIB: 1040, _BZIP2: 50_000, _LZ4: 256, _LZ4HC: 256, _ZSTD: 100_000}
+_MOST: Final = np.zeros(256, dtype=np.int64)
+_MOST[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
 # Other kinds had another way to say their size.
 _OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
 _BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
@@ -286,40 +288,32 @@ def frozen(array: Bytes) -> Bytes:
 
 
 def _uncompressed(raw: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes) -> tuple[Bytes, Int64s, Int64s]:
-    places = list(zip(starts.tolist(), ends.tolist(), kinds.tolist(), strict=True))
-    sizes, bodies = [], []
-    for start, end, kind in places:
-        size, body = end - start, start
-        if kind != _NONE:
-            if kind not in _MOST:
-                raise UnsupportedError(f"blocks with RocksDB's compression {kind}")
-            claimed, behind = read_varint(raw, start, end)
-            if behind < 0 or claimed > (end - start) * _MOST[kind] + 64:
-                raise ValueError(f"{size} bytes claim to be {claimed}")
-            size = int(claimed)
-            if kind != _SNAPPY:  # which has the size inside
-                body = int(behind)
-        sizes.append(size)
-        bodies.append(body)
-    plain_ends = np.cumsum(np.array(sizes, dtype=np.int64))
-    plain_starts = plain_ends - np.array(sizes, dtype=np.int64)
+    sizes, bodies = np.empty_like(starts), np.empty_like(starts)
+    for kind in np.unique(kinds).tolist():
+        if kind != _NONE and not _MOST[kind]:
+            raise UnsupportedError(f"blocks with RocksDB's compression {kind}")
+    bad = plain_sizes(raw, starts, ends, kinds, _MOST, sizes, bodies)
+    if bad >= 0:
+        raise ValueError(f"{ends[bad] - starts[bad]} bytes claim to be too many")
+    plain_ends = np.cumsum(sizes)
+    plain_starts = plain_ends - sizes
     plain = np.empty(int(plain_ends[-1]), dtype=np.uint8)
     view, target = raw.data, plain.data
     into = cramjam.snappy.decompress_raw_into
-    for (_, end, kind), body, size, at in zip(places, bodies, sizes, plain_starts.tolist(), strict=True):
-        out = target[at : at + size]
+    columns = (kinds, bodies, ends, plain_starts, plain_ends)
+    for kind, body, end, at, stop in zip(*(c.tolist() for c in columns), strict=True):
         if kind == _SNAPPY:
-            done = into(view[body:end], out)
+            done = into(view[body:end], target[at:stop])
         elif kind == _NONE:
-            out[:] = view[body:end]
-            done = size
+            target[at:stop] = view[body:end]
+            done = stop - at
         else:
-            found = _decompress(kind, view[body:end], size)
+            found = _decompress(kind, view[body:end], stop - at)
             done = len(found)
-            if done == size:
-                out[:] = found
-        if done != size:
-            raise ValueError(f"{done} bytes instead of {size}")
+            if done == stop - at:
+                target[at:stop] = found
+        if done != stop - at:
+            raise ValueError(f"{done} bytes instead of {stop - at}")
     return frozen(plain), plain_starts, plain_ends
 
 
