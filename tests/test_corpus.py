@@ -56,7 +56,9 @@ def test_every_row_through_arrow(corpus: Path, name: str) -> None:
     assert passed, line
 
 
-@pytest.mark.parametrize("name", ["v1_13_6-rocksdb-canonical", "v2_3_0-hashmap-canonical", COMPRESSED[1]])
+@pytest.mark.parametrize(
+    "name", ["v1_13_6-rocksdb-canonical", "v2_3_0-hashmap-canonical", COMPRESSED[1], "v2_3_0-rocksdb-heap-timers"]
+)
 def test_every_row_through_spark(corpus: Path, name: str, spark: Any) -> None:
     passed, line = check_case(Case(corpus / name), [("spark", spark)])
     assert passed, line

@@ -370,7 +370,10 @@ def _read_native(split: NativeSplit) -> Iterator[pa.RecordBatch]:
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     prefix = prefix_size(spec.max_parallelism)
     whole_keys = spec.table == "keyed_state"
-    for batch in read_native(split.files, header, spec.states, split.key_groups, prefix=prefix, whole_keys=whole_keys):
+    keys = None if spec.table == "timers" else spec.keys  # timers start with their timestamp
+    for batch in read_native(
+        split.files, header, spec.states, split.key_groups, prefix=prefix, whole_keys=whole_keys, keys=keys
+    ):
         yield from _rows(batch, table, spec)
 
 

@@ -14,6 +14,7 @@ import rocksdict
 
 import statetool
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
+from statetool.formats.keyed import native
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import UnusualError
@@ -333,6 +334,33 @@ def test_a_key_reads_few_bytes(tmp_path: Path) -> None:
     whole = BYTES_READ.total - start
     read(files, [4])
     assert BYTES_READ.total - start - whole < whole / 5
+
+
+@pytest.mark.parametrize("format_version", [5, 6])
+def test_keys_are_looked_up(tmp_path: Path, format_version: int) -> None:
+    entries = some_entries(300)
+    files = database(tmp_path, entries, blocks=block_options(format_version))
+    for number in (0, 17, 299):
+        keys = [encoded(KEY, f"k{number}" * n) for n in (1, 2, 3)] + [b"\xff\xff"]
+        found = [e for batch in read(files, range(10), keys=keys) for e in batch]
+        assert found == [e for e in entries if e[2][:-1] in keys]
+        assert found
+    # Many keys: their key groups are read whole.
+    assert sorted(e for batch in read(files, range(10), keys=keys * 30) for e in batch) == sorted(entries)
+
+
+@pytest.mark.parametrize("prefix", [1, 2])
+def test_ranges_of_keys_end_behind_all_that_start_with_them(prefix: int) -> None:
+    for group in (0, 1, 127) if prefix == 1 else (0, 255, 256, 32767):
+        for key in (b"", b"a", b"\xff", b"\xff\xff", b"a\xff"):
+            ((low, high),) = native._ranges([group], [key], prefix)
+            head = group.to_bytes(prefix, "big")
+            assert low == head + key
+            for more in (b"", b"\0", b"\xff" * 5):
+                assert low <= head + key + more < high
+            if key.startswith(b"a"):
+                assert head + b"b" >= high
+            assert (group + 1).to_bytes(prefix, "big") >= high
 
 
 def test_other_file_systems(corpus: Path) -> None:

@@ -21,7 +21,7 @@ from statetool.formats.keyed.tables import Tables
 from statetool.formats.stream import Stream
 from statetool.io import files as io_files
 
-_MOST_OPEN: Final = 4
+_MOST_OPEN: Final = 2
 _DEFAULT: Final = "default"
 
 
@@ -55,21 +55,22 @@ class Database:
             With their names.
         """
         families = self._by_rocksdb().column_families if self._tables is None else self._tables.families
-        found, wanted = set(families) - {_DEFAULT}, set(states)
+        found, wanted = set(families) - {_DEFAULT}, set(map(_family_name, states))
         if found != wanted:
             raise FormatError(
                 f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
                 f"{_listed(wanted - found)}"
             ).at(file=self.name)
 
-    def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
-        """Return the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+    def slices(self, state: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
+        """Return the entries of a state with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
 
         Raises
         ------
         FormatError
             Damaged files.
         """
+        column_family = _family_name(state)
         if self._tables is not None:
             try:
                 tables = self._tables.open_range(column_family, low, high)
@@ -86,6 +87,11 @@ def _check_names(files: DatabaseFiles) -> None:
         if name in seen or not name or "/" in name or "\\" in name or name in (".", ".."):
             raise FormatError(f"{name!r} is not the name of one file of a database").at(file=files.name)
         seen.add(name)
+
+
+def _family_name(state: str) -> str:
+    """Return the name of a state's column family: Java writes what UTF-8 does not have as a question mark."""
+    return state.encode("utf-8", "replace").decode()
 
 
 def _listed(names: set[str]) -> str:

@@ -32,6 +32,7 @@ from statetool.serializers.base import Serializer
 
 BATCH_BYTES: Final = 8 << 20
 _LEAST_SLICE: Final = 64 << 10
+_MOST_LOOK_UPS: Final = 256
 
 
 def read_native(
@@ -42,6 +43,7 @@ def read_native(
     *,
     prefix: int,
     whole_keys: bool,
+    keys: Sequence[bytes] | None = None,
     batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[EntryBatch]:
     """Read entries of some states in some key groups.
@@ -60,6 +62,8 @@ def read_native(
         Bytes of the key group in front of each key, 1 or 2.
     whole_keys
         All entries of a key, of all ``states``, come in one batch. (Where the end of a key cannot be found, all entries of a key group do.)
+    keys
+        Encoded keys that are enough; others may come too.
     batch_bytes
         Bytes of a batch, about; more only for what has to stay together.
 
@@ -73,11 +77,8 @@ def read_native(
     database = open_database(files)
     database.check_states(ids)
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
-    for low, high in _runs(key_groups):
-        sources = [
-            _Source(i, database.slices(header.states[i].name, _key(low, prefix), _key(high, prefix), limit))
-            for i in wanted
-        ]
+    for low, high in _ranges(key_groups, keys, prefix):
+        sources = [_Source(i, database.slices(header.states[i].name, low, high, limit)) for i in wanted]
         if whole_keys:
             yield from _merged(sources, header.key, prefix, database.name)
         else:
@@ -86,22 +87,27 @@ def read_native(
                     yield _batch([(source.state, found)], prefix, database.name)
 
 
-def _runs(key_groups: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield ``(first, behind the last)`` of runs of adjacent key groups."""
-    run: tuple[int, int] | None = None
-    for group in sorted(set(key_groups)):
-        if run is not None and run[1] == group:
-            run = run[0], group + 1
-            continue
-        if run is not None:
-            yield run
-        run = group, group + 1
-    if run is not None:
-        yield run
+def _ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield ranges of composite keys, ``(first, behind the last)``: of key groups, or of keys in them where those are few."""
+    groups = sorted(set(key_groups))
+    if keys is not None and len(keys) * len(groups) <= _MOST_LOOK_UPS:
+        before = None
+        for low in sorted({group.to_bytes(prefix, "big") + key for group in groups for key in keys}):
+            if before is None or not low.startswith(before):
+                yield low, _behind(low)
+                before = low
+        return
+    start = 0
+    for i, group in enumerate(groups):
+        if i + 1 == len(groups) or groups[i + 1] != group + 1:
+            yield groups[start].to_bytes(prefix, "big"), (group + 1).to_bytes(prefix, "big")
+            start = i + 1
 
 
-def _key(key_group: int, prefix: int) -> bytes:
-    return key_group.to_bytes(prefix, "big")
+def _behind(key: bytes) -> bytes:
+    """Return what sorts right behind everything that starts with ``key``. (A key group never has its highest bit set.)"""
+    cut = key.rstrip(b"\xff")
+    return cut[:-1] + bytes([cut[-1] + 1])
 
 
 class _Source:

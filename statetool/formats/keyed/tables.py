@@ -23,7 +23,7 @@ from statetool.formats.keyed.table_file import Run, Table, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES, merge_runs, resolve
 from statetool.kernels.codes import OK
 
-_MOST_TABLES: Final = 64
+_MOST_TABLES: Final = 32
 _CUTS: Final = 16
 
 
