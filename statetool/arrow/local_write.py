@@ -19,6 +19,7 @@ from statetool.arrow.bootstrap import (
 from statetool.arrow.gather import SubtaskStream, write_subtask
 from statetool.arrow.records import element_records, keyed_records, records_of
 from statetool.errors import OptionError
+from statetool.formats.key_groups import prefix_size
 from statetool.formats.stream import Stream
 from statetool.write.order import order_of_keys
 from statetool.write.publish import StagedFile, Staging
@@ -78,23 +79,25 @@ class LocalRunner:
 
 
 def _streams(recipe: StreamRecipe, staging: Staging, batches: Sequence[pa.RecordBatch]) -> list[SubtaskStream]:
+    prefix = prefix_size(recipe.max_parallelism) if recipe.keyed else 0
     parts: dict[int, list[pa.RecordBatch]] = {}
     for batch in batches:
         for subtask in pc.unique(batch.column(0)).to_pylist():
             some = batch.filter(pc.equal(batch.column(0), subtask))
             parts.setdefault(subtask, []).append(some)
-    return [write_subtask(recipe, staging, subtask, _sorted(parts.pop(subtask))) for subtask in sorted(parts)]
+    return [write_subtask(recipe, staging, subtask, _sorted(parts.pop(subtask), prefix)) for subtask in sorted(parts)]
 
 
-def _sorted(batches: Sequence[pa.RecordBatch]) -> Iterator[Records]:
-    """Yield the records of one subtask in the order of key group, state and key."""
+def _sorted(batches: Sequence[pa.RecordBatch], prefix: int) -> Iterator[Records]:
+    """Yield the records of one subtask in the order of key group, state and key; ``prefix`` bytes of keys are the key group."""
     table = pa.Table.from_batches(batches)
     wide = [table.column(i).cast(pa.large_binary()) for i in (3, 4)]
     table = pa.table([*table.columns[:3], *wide], names=table.column_names).combine_chunks()
     for batch in table.to_batches():
         records = records_of(batch)
         n = len(records)
-        order, _ = order_of_keys(records.key_data, records.group, records.state, records.key, records.key_end)
+        key = records.key + prefix
+        order, _ = order_of_keys(records.key_data, records.group, records.state, key, records.key_end)
         for at in range(0, n, _BATCH_ROWS):
             yield records.take(order[at : at + _BATCH_ROWS])
 
