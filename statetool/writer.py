@@ -34,6 +34,7 @@ def bootstrap_keyed_state(
     namespace: str | None = None,
     namespace_type: str | Serializer | None = None,
     key_group: str | None = None,
+    hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
 ) -> KeyedBootstrap:
     """Make keyed state of a table with one row a key (and namespace).
@@ -60,7 +61,11 @@ def bootstrap_keyed_state(
         Column with the namespace of each row, a window for window contents: a struct of ``start`` and ``end`` is a
         time window.
     key_group
-        Column with key groups, for keys whose hash code lies in user code: read them with ``key_group=True``.
+        Column with key groups, for keys that were read with ``key_group=True``: their hash code is not needed then.
+    hashes
+        How classes of keys hash whose ``hashCode()`` lies in user code (POJOs, case classes, enums), as in
+        ``{"com.acme.Key": "Objects.hash(a, b)"}`` (:mod:`statetool.ops.formulas` lists the words). With ``like`` it is found
+        among the known conventions by testing them against the key groups in which that operator's keys lie.
     last_access_ms
         With ``like``: last access of all values with a time to live, whose columns then hold values alone.
     """
@@ -76,6 +81,7 @@ def bootstrap_keyed_state(
         timers=timers,
         like=None if like is None else like.inventory,
         key_group=key_group,
+        hashes=hashes or {},
         last_access_ms=last_access_ms,
     )
 
@@ -91,6 +97,7 @@ def bootstrap_state(
     namespace: str | None = None,
     namespace_type: str | Serializer | None = None,
     key_group: str | None = None,
+    hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
 ) -> KeyedBootstrap:
     """Make one keyed state of a table in the long form that ``op.state(name)`` and ``op.windows(name)`` have.
@@ -120,6 +127,7 @@ def bootstrap_state(
         namespace_type=namespace_type,
         like=None if like is None else like.inventory,
         key_group=key_group,
+        hashes=hashes or {},
         last_access_ms=last_access_ms,
         long=True,
     )

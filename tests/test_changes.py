@@ -177,3 +177,16 @@ def test_releases_that_cannot_read_it_are_refused(base: st.Savepoint, tmp_path: 
     assert content(old["accounts"]) == content(base["accounts"])
     with pytest.raises((OptionError, UnsupportedError)):
         st.SavepointWriter.from_existing(base).write(str(tmp_path / "x"), flink_version="0.9")
+
+
+def test_keys_that_hash_in_user_code(corpus: Path, tmp_path: Path) -> None:
+    """Keys of Flink's own savepoint go to the key groups that Flink gave them, by a formula that they prove."""
+    sp = st.load(str(corpus / "v2_3_0-rocksdb-canonical" / "snapshot"))
+    op = sp["by-pojo"]
+    table = op.to_arrow(**EXACT)
+    changed = st.SavepointWriter.from_existing(sp).with_operator(op.name, st.bootstrap_keyed_state(table, like=op))
+    assert entries(changed.write(str(tmp_path / "new"))[op.name]) == entries(op)
+    key_type = op.inventory.keyed_states[next(iter(op.states))][0].key
+    alone = st.bootstrap_keyed_state(table, key_type=key_type)
+    with pytest.raises(OptionError, match=r"lies in user code.*hashes="):
+        st.SavepointWriter.new().with_operator("op", alone).write(str(tmp_path / "x"))

@@ -5,9 +5,9 @@ A :class:`Table` is what the user gave: a ``pyarrow.Table`` or a Spark DataFrame
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -46,6 +46,7 @@ class KeyedBootstrap:
     like: OperatorInventory | None = None
     key_group: str | None = None
     last_access_ms: int | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
     long: bool = False
 
 
@@ -62,6 +63,10 @@ class ElementBootstrap:
     value: str = "value"
     key: str = "key"
     subtask: str | None = None
+
+
+#: How keys of a type hash: what gives their serializer its hash code, ``None`` where it has one.
+HashedBy: TypeAlias = Callable[[KeyedBootstrap, Serializer], "Callable[[Serializer], Serializer] | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +100,14 @@ def plan_operator(
     carried: KeyedHeader | None = None,
     carried_elements: Sequence[StateMeta] = (),
     inline_bytes: int = INLINE_BYTES,
+    hashed_by: HashedBy | None = None,
 ) -> OperatorPlan:
     """Plan an operator.
 
     Parameters
     ----------
+    hashed_by
+        Tells how keys of a bootstrap hash whose hash code lies in user code.
     carried
         Header with the key and the states that are kept from an existing savepoint.
 
@@ -112,7 +120,7 @@ def plan_operator(
     try:
         keyed = [(b, t) for b, t in bootstraps if isinstance(b, KeyedBootstrap)]
         if keyed or carried is not None:
-            _plan_keyed(plan, keyed, carried, inline_bytes)
+            _plan_keyed(plan, keyed, carried, inline_bytes, hashed_by or (lambda _, __: None))
         elements = [(b, t) for b, t in bootstraps if isinstance(b, ElementBootstrap)]
         if elements or carried_elements:
             _plan_elements(plan, elements, carried_elements, inline_bytes)
@@ -150,7 +158,11 @@ class _Planned:
 
 
 def _plan_keyed(
-    plan: OperatorPlan, tables: Sequence[tuple[KeyedBootstrap, Table]], carried: KeyedHeader | None, inline_bytes: int
+    plan: OperatorPlan,
+    tables: Sequence[tuple[KeyedBootstrap, Table]],
+    carried: KeyedHeader | None,
+    inline_bytes: int,
+    hashed_by: HashedBy,
 ) -> None:
     key = _one_key([_key_type(b, t) for b, t in tables], carried)
     planned = [_planned(b, t, key) for b, t in tables]
@@ -185,6 +197,7 @@ def _plan_keyed(
             key=p.bootstrap.key,
             namespace=p.bootstrap.namespace,
             key_group=p.bootstrap.key_group,
+            hashed=None if p.bootstrap.key_group is not None else hashed_by(p.bootstrap, key),
             presence=PRESENCE + i,
             long=p.bootstrap.long,
             states=tuple(

@@ -101,12 +101,14 @@ class _Rows:
                     f"column {self.recipe.key_group!r} is not a key group below {self.recipe.max_parallelism}"
                 )
             return groups
+        if self.recipe.hashed is not None:
+            key = self.recipe.hashed(key)
         try:
             return key_groups(hash_keys(key, self.keys.data, start, end), self.recipe.max_parallelism)
         except UnsupportedError as error:
             error.hint = (
-                "keys of this type need the key groups that they were read from: read with key_group=True and pass "
-                "key_group='key_group'"
+                "declare it with hashes={class: 'Objects.hash(...)'}, or, for keys that were read with key_group=True, "
+                "pass key_group='key_group'"
             )
             raise
 

@@ -6,8 +6,9 @@ Everything is planned and checked before the target is touched; then files are s
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from statetool.arrow.bootstrap import (
@@ -40,10 +41,13 @@ from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.ops.carry import Carrier
+from statetool.ops.formulas import HashFormula, hashed, user_classes
 from statetool.ops.kept import Kept, KeptElements, KeptKeyed, element_tasks, kept_metas, keyed_tasks
-from statetool.ops.sources import joined_header
+from statetool.ops.prove import prove_hashes
+from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import change_uids, find_operator
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
+from statetool.serializers.base import Serializer
 from statetool.write.declare import OperatorChange
 from statetool.write.publish import Publication, StagedFile, Staging
 from statetool.write.recipe import parse_operator_header
@@ -237,6 +241,7 @@ def _plan_new(uid: str, change: OperatorChange, wanted: Composition, runner: Run
         parallelism=parallelism,
         max_parallelism=max_parallelism,
         inline_bytes=wanted.inline_bytes,
+        hashed_by=_hashed_by,
     )
     return _Planned(plan=plan, old=None, uid=uid)
 
@@ -284,6 +289,7 @@ def _plan_change(
         carried=header if header is not None and (header.states or keyed_names) else None,
         carried_elements=[_renamed(m, change.renames) for m in metas],
         inline_bytes=wanted.inline_bytes,
+        hashed_by=_hashed_by,
     )
     planned = _Planned(plan=plan, old=_without(old, keyed=keyed, elements=elements), uid=label)
     if keyed:
@@ -292,6 +298,33 @@ def _plan_change(
         ids = {m.name: i for i, m in enumerate(parse_operator_header(plan.elements.header).states)}
         planned.elements = element_tasks(operator, {m.name: ids[change.renames.get(m.name, m.name)] for m in metas})
     return planned
+
+
+def _hashed_by(bootstrap: KeyedBootstrap, key: Serializer) -> Callable[[Serializer], Serializer] | None:
+    """Find how keys hash: as declared, or as the keys of the operator that they are like prove.
+
+    Raises
+    ------
+    OptionError, UnsupportedError
+        Nothing says it.
+    """
+    classes = user_classes(key)
+    if not classes:
+        return None
+    declared = HashFormula.declared(bootstrap.hashes)
+    formula: HashFormula | None = declared
+    if bootstrap.like is not None:
+        formula = prove_hashes(keyed_splits(bootstrap.like), key, declared).formula
+    elif missing := [name for name in classes if declared.of(name) is None]:
+        raise OptionError(
+            f"the hash code of {', '.join(missing)}, the type of a key, lies in user code",
+            hint=f'declare it, as in hashes={{"{missing[0]}": "Objects.hash(a, b)"}}, or take it from an operator with like=',
+        )
+    return None if formula is None else partial(_hashed, formula)
+
+
+def _hashed(formula: HashFormula, key: Serializer) -> Serializer:
+    return hashed(key, formula)
 
 
 def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -11,6 +12,7 @@ from statetool.formats.key_groups import prefix_size, range_for
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
 from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
 
 #: Ids from here on are not of states: their records only show that an input has each key once.
 PRESENCE: Final = 1 << 20
@@ -50,6 +52,8 @@ class KeyedRecipe:
         The key column, or the columns that make up a tuple.
     key_group
         Column with the key group of each row, where the hash of the key cannot be known.
+    hashed
+        Gives the key's serializer the hash code that lies in user code.
     presence
         Id of the records that stand for rows, so that a key that comes twice is seen.
     long
@@ -65,6 +69,7 @@ class KeyedRecipe:
     states: tuple[StateColumn, ...] = ()
     namespace: str | None = None
     key_group: str | None = None
+    hashed: Callable[[Serializer], Serializer] | None = None
     presence: int = PRESENCE
     timers: TimerColumns | None = None
     long: bool = False
