@@ -95,10 +95,9 @@ def _sorted(batches: Sequence[pa.RecordBatch], prefix: int) -> Iterator[Records]
     table = pa.table([*table.columns[:3], *wide], names=table.column_names).combine_chunks()
     for batch in table.to_batches():
         records = records_of(batch)
-        n = len(records)
         key = records.key + prefix
         order, _ = order_of_keys(records.key_data, records.group, records.state, key, records.key_end)
-        for at in range(0, n, _BATCH_ROWS):
+        for at in range(0, len(records), _BATCH_ROWS):
             yield records.take(order[at : at + _BATCH_ROWS])
 
 

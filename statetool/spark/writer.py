@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
@@ -116,6 +117,9 @@ class SparkRunner:
 def _arrow_schema(frame: Any) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    # Timestamps are shown in UTC whatever the session's zone is; PySpark 3.5 does not ask.
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(frame.schema, timezone="UTC")
     return to_arrow_schema(frame.schema)
 
 

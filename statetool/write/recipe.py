@@ -14,8 +14,8 @@ from statetool.formats.operator_state import OperatorHeader, read_operator_heade
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 
-#: Ids from here on are not of states: their records only show that an input has each key once.
-PRESENCE: Final = 1 << 20
+#: Ids from here on (below 1 << 16) are not of states: their records only show that an input has each key once.
+PRESENCE: Final = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
