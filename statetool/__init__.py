@@ -10,6 +10,8 @@ from statetool.ops.copies import copy
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
 from statetool.ops.verify import verify
+from statetool.plan.declarations import declare, declare_from
+from statetool.types.declared import ClassDeclaration
 from statetool.write import flink_types as flink
 from statetool.write.declare import aggregating, list_of, map_of, reducing, value
 from statetool.writer import (
@@ -22,6 +24,7 @@ from statetool.writer import (
 )
 
 __all__ = [
+    "ClassDeclaration",
     "Operator",
     "Savepoint",
     "SavepointWriter",
@@ -37,6 +40,8 @@ __all__ = [
     "change_uids",
     "convert",
     "copy",
+    "declare",
+    "declare_from",
     "drop",
     "flink",
     "list_of",

@@ -14,7 +14,7 @@ import click
 import statetool
 from statetool.api import Operator, Savepoint
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
-from statetool.cli.options import output_option, rebase_option, rebase_pairs
+from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.whole import copy, verify
@@ -64,6 +64,7 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
     for decorator in (
         output_option,
         rebase_option,
+        declare_option,
         click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only."),
         click.argument("path"),
     ):

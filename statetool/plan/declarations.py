@@ -75,6 +75,19 @@ def declare(
     return _declared[name]
 
 
+def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
+    """Declare the classes of Avro schema files (or of folders of them), as :func:`declare` does.
+
+    Raises
+    ------
+    OptionError
+        Not a schema of a class; names the file.
+    """
+    found = read_declarations(paths)
+    _declared.update({c.name: c for c in found})
+    return found
+
+
 def declared_classes() -> tuple[ClassDeclaration, ...]:
     """Return what :func:`declare` has been told so far."""
     return tuple(_declared.values())

@@ -38,6 +38,16 @@ _NAMES: Final = {
 }
 
 
+def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool = False) -> bytes:
+    """Return the snapshot of the serializer of a type; ``generic`` ones are written by Kryo whatever they are."""
+    out = Output()
+    if generic:
+        _kryo(out, kind.binary_name)
+    else:
+        _type(out, kind, context, ())
+    return bytes(out)
+
+
 def declared_serializer(declared: ClassDeclaration, context: TypeContext) -> Serializer:
     """Return the serializer that Flink gives to values of a declared class."""
     out = Output()

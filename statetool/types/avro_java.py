@@ -15,7 +15,7 @@ timestamp-*, local-timestamp-*        ``Instant``, ``LocalDateTime``
 any type with ``"java-type"``         what that says, as in Java: ``"java.util.Set<java.lang.Long>"``
 ====================================  =================================================================
 
-``"java-final"``, ``"java-record"``, ``"java-generic"``, ``"java-extends"`` (a list) and ``"java-parameters"`` (a list) tell the rest
+``"java-bodies"`` lists the constants of an enum that have a body. ``"java-final"``, ``"java-record"``, ``"java-generic"``, ``"java-extends"`` (a list) and ``"java-parameters"`` (a list) tell the rest
 of a class (:class:`~statetool.types.declared.ClassDeclaration`); a record or enum inside another one is declared with it. Fields stand in any order: Kryo's ``FieldSerializer`` sorts them by name,
 those of superclasses among them.
 """
@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statetool.errors import OptionError
-from statetool.types.declared import ClassDeclaration
+from statetool.types.declared import ClassDeclaration, enum_of
 from statetool.types.java import ARRAY, PRIMITIVES, JavaType, parse_java_type
 
 _PLAIN: Final = {"int": "int", "long": "long", "float": "float", "double": "double", "boolean": "boolean"}
@@ -78,9 +78,9 @@ class _Reader:
         self.classes[full] = self.classes[short] = cls
         extends = tuple(_words(schema, "java-extends"))
         if schema["type"] == "enum":
-            constants = tuple(_words(schema, "symbols"))
-            final = bool(schema.get("java-final", True))
-            self.found[cls] = ClassDeclaration(name=cls, kind="enum", constants=constants, final=final, extends=extends)
+            bodies = set(_words(schema, "java-bodies"))
+            constants = [f"{c}{{}}" if c in bodies else c for c in _words(schema, "symbols")]
+            self.found[cls] = enum_of(cls, constants, extends=extends)
             return JavaType(cls)
         fields = []
         for field in schema.get("fields", ()):

@@ -31,6 +31,8 @@ class ClassDeclaration:
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
     constants
         Of an enum, in the order of the source.
+    bodies
+        Those of an enum's constants that have a body (methods of their own).
     element_types
         Type arguments of a collection or map class.
     parameters
@@ -52,6 +54,7 @@ class ClassDeclaration:
     kind: Kind = "record"
     fields: tuple[tuple[str, JavaType], ...] = ()
     constants: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
     element_types: tuple[JavaType, ...] = ()
     parameters: tuple[str, ...] = ()
     extends: tuple[str, ...] = ()
@@ -139,11 +142,14 @@ def class_of_fields(
     )
 
 
-def enum_of(
-    name: str, constants: Iterable[str], *, final: bool = True, extends: Sequence[str] = ()
-) -> ClassDeclaration:
-    """Declare an enum by its constants in the order of the source; ``final=False`` where a constant has a body."""
-    return ClassDeclaration(name=name, kind="enum", constants=tuple(constants), final=final, extends=tuple(extends))
+def enum_of(name: str, constants: Iterable[str], *, extends: Sequence[str] = ()) -> ClassDeclaration:
+    """Declare an enum by its constants in the order of the source; one that has a body is written with braces: ``"PLUS{}"``."""
+    given = tuple(constants)
+    bodies = tuple(c[:-2] for c in given if c.endswith("{}"))
+    names = tuple(c.removesuffix("{}") for c in given)
+    return ClassDeclaration(
+        name=name, kind="enum", constants=names, bodies=bodies, final=not bodies, extends=tuple(extends)
+    )
 
 
 def to_json(declared: ClassDeclaration) -> dict[str, Any]:
@@ -154,6 +160,7 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "fields": [[n, str(t)] for n, t in declared.fields],
         "element_types": [str(t) for t in declared.element_types],
         "constants": declared.constants,
+        "bodies": declared.bodies,
         "parameters": declared.parameters,
         "extends": declared.extends,
         "final": declared.final,
@@ -173,6 +180,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
             fields=tuple((n, parse_java_type(t)) for n, t in tree["fields"]),
             element_types=tuple(parse_java_type(t) for t in tree["element_types"]),
             constants=tuple(tree["constants"]),
+            bodies=tuple(tree["bodies"]),
             parameters=tuple(tree["parameters"]),
             extends=tuple(tree["extends"]),
             final=tree["final"],

@@ -52,12 +52,18 @@ _SHORT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JavaType:
-    """A type as a field is declared with it; an array is ``[]`` with its element as the only argument."""
+    """A type as a field is declared with it; an array is ``[]`` with its element as the only argument.
+
+    ``as_json``: its values are shown as JSON text, whatever the type tells (a ``TreeMap`` with a comparator, say).
+    """
 
     name: str
     args: tuple[JavaType, ...] = ()
+    as_json: bool = False
 
     def __str__(self) -> str:
+        if self.as_json:
+            return f"json:{JavaType(self.name, self.args)}"
         if self.name == ARRAY:
             return f"{self.args[0]}[]"
         return f"{self.name}<{', '.join(map(str, self.args))}>" if self.args else self.name
@@ -95,6 +101,8 @@ def from_binary_name(name: str) -> JavaType:
 def parse_java_type(text: str) -> JavaType:
     """Parse a type; names without a package are those of ``java.lang`` and the usual ones of ``java.util`` and others.
 
+    ``json:`` in front of a type shows its values as JSON text.
+
     Raises
     ------
     OptionError
@@ -105,10 +113,13 @@ def parse_java_type(text: str) -> JavaType:
     >>> str(parse_java_type("Map<String, com.acme.Item[]>"))
     'java.util.Map<java.lang.String, com.acme.Item[]>'
     """
-    parsed, rest = _parse(text.replace(" ", ""), text)
+    if not isinstance(text, str):
+        raise OptionError(f"{text!r} is not a Java type such as 'java.util.List<java.lang.String>'")
+    bare = text.replace(" ", "")
+    parsed, rest = _parse(bare.removeprefix("json:"), text)
     if rest:
         raise OptionError(f"{text!r} is not a Java type: {rest!r} is left over")
-    return parsed
+    return JavaType(parsed.name, parsed.args, bare.startswith("json:"))
 
 
 def _parse(text: str, whole: str) -> tuple[JavaType, str]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from statetool.errors import EncodeError
 from statetool.serializers.kryo import model, wire
 from statetool.serializers.kryo.model import Headed, Obj
-from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+from statetool.types.java import OBJECT, PRIMITIVES, JavaType, from_binary_name
 
 if TYPE_CHECKING:
     from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
@@ -332,6 +332,21 @@ def _write_pair(g: GraphWriter, obj: Obj, args: Args) -> None:
     g.value(value)
 
 
+def _held_type(g: GraphReader | GraphWriter, name: str, args: Args) -> JavaType:
+    """Return the type of a holder's field; only Kryo 5's serializer of ``Optional`` knows nothing of type arguments."""
+    return args[0] if args and not (g.gen == 5 and name == "java.util.Optional") else OBJECT
+
+
+def _read_held(g: GraphReader, name: str, args: Args) -> Any:
+    kind = _held_type(g, name, args)
+    return g.field(JavaType(kind.name, () if not kind.is_array else kind.args))
+
+
+def _write_held(g: GraphWriter, obj: Obj, args: Args) -> None:
+    kind = _held_type(g, obj.cls, args)
+    g.field(JavaType(kind.name, () if not kind.is_array else kind.args), obj.value)
+
+
 COLLECTION: Final = Container(_read_collection, _write_collection)
 MAP: Final = Container(_read_map, _write_map)
 _ARRAY: Final = Container(_read_array, _write_array)
@@ -343,7 +358,7 @@ _TABLE: Final[dict[str, Container]] = {
     model.SINGLETON_MAP: Container(lambda g, name, args: [(g.value(), g.value())], _write_pair),
     model.AS_LIST: Container(_read_as_list, _write_as_list),
     **dict.fromkeys(model.ENUM_SETS, Container(_read_enum_set, _write_enum_set)),
-    **dict.fromkeys(model.HOLDERS, Container(lambda g, name, args: g.value(), lambda g, obj, args: g.value(obj.value))),
+    **dict.fromkeys(model.HOLDERS, Container(_read_held, _write_held)),
 }
 
 

@@ -162,9 +162,9 @@ class GraphReader:
             case "enum":
                 return self._constant(declared)
             case "collection":
-                return containers.COLLECTION.read(self, name, declared.element_types)
+                return containers.COLLECTION.read(self, name, args)
             case "map":
-                return containers.MAP.read(self, name, declared.element_types)
+                return containers.MAP.read(self, name, args)
         raise registry.unknown(name).at(offset=self.c.offset)
 
     def _record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
@@ -213,6 +213,13 @@ class GraphWriter:
         self.gen = registry.gen
         self.registry = registry
         self._names: dict[str, int] = {}
+        self._streams: set[str] = set()
+
+    def java(self, name: str) -> None:
+        """Note that an object goes into a Java stream: a second one would have to go on in the stream of the first."""
+        if name in self._streams:
+            raise EncodeError(f"a second {name} in one value, which would go on in the Java stream of the first")
+        self._streams.add(name)
 
     def class_name(self, name: str | None) -> None:
         """Append a class."""
@@ -282,6 +289,7 @@ class GraphWriter:
         if in_java and isinstance(obj.value, bytes):
             if not obj.value.startswith(_JAVA_HEAD):
                 raise EncodeError(f"the {obj.cls} is not a Java stream of its own")
+            self.java(obj.cls if registry.by_java(obj.cls) else "java.lang.Throwable")
             self.out += obj.value
         elif container is not None:
             container.write(self, obj, args)
@@ -294,9 +302,9 @@ class GraphWriter:
                 raise EncodeError(f"{obj.value!r} is not a constant of {obj.cls}")
             self.out.varint(declared.constants.index(obj.value) + 1)
         elif declared.kind == "collection":
-            containers.COLLECTION.write(self, obj, declared.element_types)
+            containers.COLLECTION.write(self, obj, args)
         elif declared.kind == "map":
-            containers.MAP.write(self, obj, declared.element_types)
+            containers.MAP.write(self, obj, args)
         else:
             raise registry.unknown(obj.cls)
 
@@ -331,4 +339,4 @@ def resolved(kind: JavaType, known: dict[str, JavaType]) -> JavaType:
     """Put type arguments in the place of type parameters; one that is not known is an Object."""
     if kind.name in known and not kind.args:
         return known[kind.name]
-    return JavaType(kind.name, tuple(resolved(a, known) for a in kind.args)) if kind.args else kind
+    return JavaType(kind.name, tuple(resolved(a, known) for a in kind.args), kind.as_json) if kind.args else kind

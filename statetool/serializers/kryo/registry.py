@@ -7,6 +7,7 @@ one, unless it is registered with a serializer of its own. Follows ``FlinkChillP
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from statetool.errors import UnknownSerializerError
@@ -69,6 +70,10 @@ _FINAL: Final = frozenset(
         "java.util.concurrent.atomic.AtomicLong", "java.util.concurrent.atomic.AtomicBoolean",
     )
 ) | {"java.util.Optional"}  # fmt: skip
+
+
+#: Anonymous classes: those of an enum's constants with bodies.
+_BODY_CLASS: Final = re.compile(r"(.+)\$\d+")
 
 
 def _builtin() -> dict[str, ClassDeclaration]:
@@ -179,8 +184,12 @@ class Registry:
         return None if name in self._serializers else _ALL_BODIES.get(name)
 
     def declared(self, name: str) -> ClassDeclaration | None:
-        """Return the declaration of a class."""
-        return self._declared.get(name)
+        """Return the declaration of a class; a constant with a body has a class of its own, ``Color$1``."""
+        found = self._declared.get(name)
+        if found is None and (inner := _BODY_CLASS.fullmatch(name)) is not None:
+            outer = self._declared.get(inner[1])
+            return outer if outer is not None and outer.kind == "enum" and not outer.final else None
+        return found
 
     def known(self, name: str) -> bool:
         """Tell whether values of a class can be read."""

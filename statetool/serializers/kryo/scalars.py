@@ -24,6 +24,7 @@ from statetool.types import (
     StructType,
     TimestampType,
 )
+from statetool.types.java import BOXES
 
 if TYPE_CHECKING:
     from statetool.serializers.kryo.graph import GraphReader, GraphWriter
@@ -164,7 +165,8 @@ def _read_bits(g: GraphReader) -> list[int]:
 
 
 def _write_bits(g: GraphWriter, value: Any) -> None:
-    words = [0] * ((max(value) // 64 + 1) if value else 0)
+    # chill writes the words that the set has room for: one at least.
+    words = [0] * ((max(value) // 64 + 1) if value else int(g.gen == 2))
     for bit in value:
         words[bit // 64] |= 1 << bit % 64
     g.out.varint(len(words))
@@ -223,6 +225,7 @@ def _write_locale(g: GraphWriter, value: Any) -> None:
         for part in (language, country, variant):
             put_string(g, part)
         return
+    g.java("java.util.Locale")
     g.out += _LOCALE_HEAD
     seen: list[str] = []
     for part in (country, "", language, "", variant):
@@ -240,28 +243,19 @@ def _read_class(g: GraphReader) -> str:
     name = g.class_name()
     if name is None:
         raise g.c.fail("a null Class")
-    if g.gen == 2 or name in PRIMITIVE_BOXES:
-        return name if g.c.bool() else PRIMITIVE_BOXES.get(name, name)
+    if g.gen == 2 or name in _PRIMITIVE_OF:
+        return _PRIMITIVE_OF.get(name, name) if g.c.bool() else name
     return name
 
 
-PRIMITIVE_BOXES: Final = {
-    "int": "java.lang.Integer",
-    "long": "java.lang.Long",
-    "short": "java.lang.Short",
-    "byte": "java.lang.Byte",
-    "char": "java.lang.Character",
-    "boolean": "java.lang.Boolean",
-    "float": "java.lang.Float",
-    "double": "java.lang.Double",
-    "void": "java.lang.Void",
-}
+_PRIMITIVE_OF: Final = {**BOXES, "java.lang.Void": "void"}
 
 
 def _write_class(g: GraphWriter, value: Any) -> None:
-    g.class_name(value)
-    if g.gen == 2 or value in PRIMITIVE_BOXES or value in PRIMITIVE_BOXES.values():
-        g.out.bool(value in PRIMITIVE_BOXES)
+    primitive = value in _PRIMITIVE_OF.values()
+    g.class_name("java.lang.Void" if value == "void" else value)
+    if g.gen == 2 or primitive or value in _PRIMITIVE_OF:
+        g.out.bool(primitive)
 
 
 # dates of java.util and java.sql

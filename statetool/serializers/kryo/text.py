@@ -128,6 +128,8 @@ def _message(stream: bytes) -> dict[str, Any]:
 
 def _elements(obj: Obj, items: list[Any], registry: Registry) -> list[Any]:
     static = from_binary_name(obj.cls).args[0] if obj.cls.startswith("[") else None
+    if isinstance(obj.value, Headed) and obj.cls in model.ENUM_SETS:
+        return [item.value for item in items]
     return [
         [_tree(part, None, registry) for part in item] if isinstance(item, tuple) else _tree(item, static, registry)
         for item in items
@@ -218,8 +220,9 @@ def _container(name: str, tree: Any, registry: Registry) -> Any:
     else:
         static = from_binary_name(name).args[0] if name.startswith("[") else None
         if name in model.ENUM_SETS and isinstance(header, str):
-            static = JavaType(header)
-        items = [_object(item, static, registry) for item in tree]
+            items = [Obj(header, item) for item in tree]
+        else:
+            items = [_object(item, static, registry) for item in tree]
     headed = name in model.SORTED or name in (model.SORTED_MAP, model.SKIP_LIST_MAP) or header is not None
     return Headed(header, items) if headed else items
 

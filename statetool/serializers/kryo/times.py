@@ -1,6 +1,7 @@
 """Bodies of ``java.time``, of atomic numbers and of ``OptionalInt`` and its like.
 
-Kryo 5 has a serializer for each; Kryo 2.24 writes their fields, sorted by name, objects among them with a reference.
+Kryo 5 has a serializer for each but the atomic ones; Kryo 2.24 writes their fields, sorted by name, objects among them with a
+reference.
 
 ==================  ==================================================  ==========================================
 class               Kryo 2.24                                           Kryo 5
@@ -23,7 +24,6 @@ from statetool.errors import EncodeError
 from statetool.serializers.kryo import iso, wire
 from statetool.serializers.kryo.model import Obj
 from statetool.serializers.kryo.scalars import (
-    BOOLEAN,
     INT,
     INT32,
     INT64,
@@ -322,14 +322,6 @@ def _write_month_day(g: GraphWriter, value: Any) -> None:
         wire.write_signed(g.out, month)
 
 
-def _atomic(modern: Body, old: Body) -> Body:
-    return Body(
-        modern.logical,
-        lambda g: modern.read(g) if g.gen == 5 else old.read(g),
-        lambda g, v: modern.write(g, v) if g.gen == 5 else old.write(g, v),
-    )
-
-
 def _optional(modern: Body, old: Body) -> Body:
     """``OptionalInt`` and its like: Kryo 2.24 writes the number of an empty one too."""
 
@@ -351,14 +343,13 @@ def _optional(modern: Body, old: Body) -> Body:
     return Body(modern.logical, read, write)
 
 
-def _read_old_boolean(g: GraphReader) -> bool:
+def _read_int_boolean(g: GraphReader) -> bool:
     return wire.read_signed(g.c) != 0
 
 
 _FIXED_INT: Final = fixed("i", INT32)
 _FIXED_LONG: Final = fixed("q", INT64)
 _DOUBLE: Final = fixed("d", Scalar("float64"))
-_OLD_BOOLEAN: Final = Body(Scalar("bool"), _read_old_boolean, lambda g, v: wire.write_signed(g.out, int(v)))
 
 TIMES: Final[dict[str, Body]] = {
     "java.time.LocalDate": Body(DateType(), _read_date, _write_date),
@@ -375,9 +366,11 @@ TIMES: Final[dict[str, Body]] = {
     "java.time.ZonedDateTime": Body(STRING, _read_zoned, _write_zoned),
     "java.time.OffsetDateTime": Body(STRING, _read_with_offset, _write_with_offset),
     "java.time.OffsetTime": Body(STRING, _read_offset_time, _write_offset_time),
-    "java.util.concurrent.atomic.AtomicInteger": _atomic(_FIXED_INT, INT),
-    "java.util.concurrent.atomic.AtomicLong": _atomic(_FIXED_LONG, LONG),
-    "java.util.concurrent.atomic.AtomicBoolean": _atomic(BOOLEAN, _OLD_BOOLEAN),
+    "java.util.concurrent.atomic.AtomicInteger": INT,
+    "java.util.concurrent.atomic.AtomicLong": LONG,
+    "java.util.concurrent.atomic.AtomicBoolean": Body(
+        Scalar("bool"), _read_int_boolean, lambda g, v: wire.write_signed(g.out, int(v))
+    ),
     "java.util.OptionalInt": _optional(_FIXED_INT, INT),
     "java.util.OptionalLong": _optional(_FIXED_LONG, LONG),
     "java.util.OptionalDouble": _optional(_DOUBLE, _DOUBLE),

@@ -36,6 +36,8 @@ class View:
 
 def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> View:
     """Return how values of a type are shown; a class inside itself is JSON text."""
+    if kind.as_json:
+        return _TextView(registry)
     if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
         return _ScalarView(kind.name, registry)
     if kind.is_array:
@@ -81,8 +83,7 @@ def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registr
 def _expected(what: str, obj: Obj) -> DecodeError:
     return DecodeError(
         f"a {obj.cls} where {what} is declared",
-        hint="correct the declaration: java.lang.Object fits anything and is shown as JSON;"
-        " a subclass is declared with extends=[...]",
+        hint="correct the declaration: a subclass is declared with extends=[...], and json: in front of a type shows what is there",
     )
 
 
@@ -149,7 +150,7 @@ def _natural(obj: Obj) -> list[Any]:
         if isinstance(value.header, Obj):
             raise DecodeError(
                 f"a {obj.cls} with a comparator, which a list or map would not tell",
-                hint="declare the field as java.lang.Object to see it as JSON",
+                hint="put json: in front of the field's type in its declaration to see it as JSON text",
             )
         return value.items
     if not isinstance(value, list):
@@ -212,17 +213,21 @@ class _OptionalView(View):
 
 
 class _EnumView(View):
+    """Names of constants; the n-th constant that has a body is of the class ``Color$n``."""
+
     def __init__(self, declared: ClassDeclaration) -> None:
         super().__init__(Scalar("string"))
-        self._declared = declared
+        self._name = declared.name
+        with_body = [c for c in declared.constants if c in declared.bodies]
+        self._classes = {c: f"{declared.name}${i + 1}" for i, c in enumerate(with_body)}
 
     def plain(self, obj: Obj) -> Any:
-        if obj.cls != self._declared.name:
-            raise _expected(self._declared.name, obj)
+        if obj.cls != self._classes.get(obj.value, self._name):
+            raise _expected(self._name, obj)
         return obj.value
 
     def object(self, value: Any) -> Obj:
-        return Obj(self._declared.name, value)
+        return Obj(self._classes.get(value, self._name), value)
 
 
 class _RecordView(View):

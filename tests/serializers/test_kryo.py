@@ -1,0 +1,196 @@
+"""Kryo values that Flink 1.20.3 and 2.3.0 wrote (``kryo/KryoValues.java``): decoded, skipped, encoded again, damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from statetool.errors import DecodeError, EncodeError, FormatError, StatetoolError, UnknownSerializerError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
+from statetool.serializers.java_types import serializer_snapshot
+from statetool.serializers.snapshot import read_snapshot
+from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
+from statetool.types.java import parse_java_type
+from tests.serializers.kryo_classes import CLASSES
+
+VERSIONS = ("1.20.3", "2.3.0")
+#: Values that hold an object twice: encoded again, it is two objects.
+SHARED = ("shared", "order", "enums", "zoned-offset")
+#: Two objects in one Java stream: read, but not written.
+ONE_STREAM = ("exceptions", "locales")
+#: Java prints these in another way.
+PRINTED_OTHERWISE = (
+    "float", "nan", "true", "bits-empty", "pattern", "address", "class-own", "optional-empty", "optional-int", "optional-int-empty",
+    "optional-long", "optional-double", "period", "year-month", "month-day", "exception", "row", "row-named", "entry", "tuple0",
+    "tuple3", "tuple12", "int-value", "timestamp-before", "date-before", "sql-time", "calendar", "time-zone", "class-array",
+    "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Golden:
+    """What one release wrote."""
+
+    gen: Literal[2, 5]
+    snapshot: bytes
+    values: dict[str, tuple[bytes, str]]
+
+
+@lru_cache
+def golden(version: str) -> Golden:
+    lines = (Path(__file__).parent / "kryo" / f"values-{version}.tsv").read_text("utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    values = {name: (bytes.fromhex(raw), text) for name, raw, text in rows[1:]}
+    return Golden(5 if version.startswith("2") else 2, bytes.fromhex(rows[0][1]), values)
+
+
+def bound(gen: Literal[2, 5], snapshot: bytes, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
+    with reading_with(TypeContext(kryo=gen, classes=classes)):
+        return read_snapshot(Cursor(snapshot))
+
+
+def of_type(gen: Literal[2, 5], kind: str, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
+    """Return the serializer of a generic type."""
+    context = TypeContext(kryo=gen, classes=classes)
+    return bound(gen, serializer_snapshot(parse_java_type(kind), context, generic=True), classes)
+
+
+def encoded(s: Serializer, value: Any) -> bytes:
+    out = Output()
+    s.encode(out, value)
+    return bytes(out)
+
+
+CASES = [(v, n) for v in VERSIONS for n in golden(v).values]
+
+
+@pytest.mark.parametrize(("version", "name"), CASES)
+def test_every_value_is_decoded_skipped_and_encoded(version: str, name: str) -> None:
+    known = golden(version)
+    s = bound(known.gen, known.snapshot)
+    raw, printed = known.values[name]
+    c = Cursor(raw)
+    s.skip(c)
+    assert c.left == 0
+    c = Cursor(raw)
+    if name == "loop":
+        with pytest.raises(FormatError, match="contains itself"):
+            s.decode(c)
+        return
+    value = s.decode(c)
+    assert c.left == 0
+    if name in ONE_STREAM and (name, known.gen) != ("locales", 5):
+        with pytest.raises(EncodeError):
+            encoded(s, value)
+        return
+    again = encoded(s, value)
+    if name in SHARED:
+        assert s.decode(Cursor(again)) == value
+    else:
+        assert again == raw
+    if printed and name not in PRINTED_OTHERWISE:
+        tree = json.loads(value)
+        body = next(iter(tree.values())) if isinstance(tree, dict) else tree
+        assert str(body).lower() == printed.lower()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_declared_class_is_a_struct(version: str) -> None:
+    known = golden(version)
+    s = of_type(known.gen, "KryoValues$Order")
+    raw = known.values["order"][0]
+    # The type itself is registered, so its values start with its id: by name is as good.
+    row = dict(zip([f.name for f in s.logical.fields], s.decode(Cursor(raw)), strict=True))  # type: ignore[attr-defined]
+    assert (row["id"], row["boxed"], row["small"], row["letter"], row["maybe"]) == (-7, 12, -300, "é", False)
+    assert row["tags"] == ["a", "bb", "é€"]
+    assert row["numbers"] == [1, None, 3]
+    assert row["items"][0] == (1, "one", None, None, "KryoValues$Item")
+    assert row["items"][1] == (5, "five", 55, ['{"KryoValues$Item":{"n":6,"name":"six"}}'], "KryoValues$BigItem")
+    assert row["counts"] == [("k", 9)]
+    assert row["nested"] == [("n", ["p", "q"])]
+    assert row["byId"][1] == (4, None)
+    assert row["ids"] == ["00000000-0000-0001-0000-000000000002"]
+    assert (row["fixed"], row["color"], row["op"]) == ((0.5, None), "BLUE", "MINUS")
+    assert row["any"] == '[{"java.lang.Long":1},"s",null,{"KryoValues$Color":"RED"}]'
+    assert row["matrix"] == [[1], None, []]
+    assert row["raw"] == b"\0\xff"
+    assert row["maybeText"] == ("text",)
+    assert row["pair"] == ("l", 1)
+    assert row["pairs"] == ([("m", 2), ("n", None)] if known.gen == 5 else None)
+    assert row["lists"] == [["deep"], []]
+    assert (row["day"], row["at"], str(row["amount"])) == (19782, -4_999_999_993, "-12.3400")
+    assert row["box"] == ("boxed", ["m1", "m2"])
+    assert json.loads(row["sorted"]) == {
+        "java.util.TreeMap": {"comparator": {"java.util.Collections$ReverseComparator": {}}, "elements": [["a", 1]]}
+    }
+    assert row["colors"] == ["GREEN", "RED"]
+    value = tuple(row.values())
+    assert s.decode(Cursor(encoded(s, value))) == value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
+    known = golden(version)
+    s = bound(known.gen, known.snapshot, ())
+    with pytest.raises(UnknownSerializerError, match=r"statetool.declare\(\"KryoValues\$Item\""):
+        s.decode(Cursor(known.values["item"][0]))
+    opaque = of_type(known.gen, "KryoValues$Item", ())
+    assert opaque.framed_only
+    assert "KryoValues$Item" in opaque.what_is_missing
+    assert opaque.decode(Cursor(b"abc")) == b"abc"
+
+
+def test_without_a_version_values_stay_bytes() -> None:
+    s = read_snapshot(Cursor(golden("2.3.0").snapshot))
+    assert s.framed_only
+    assert "kryo=" in s.what_is_missing
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_wrong_declaration_is_noticed(version: str) -> None:
+    known = golden(version)
+    wrong = (class_of_fields("KryoValues$Item", {"n": "Integer", "name": "String"}),)
+    s = bound(known.gen, known.snapshot, wrong)
+    with pytest.raises(FormatError):
+        s.decode(Cursor(known.values["item"][0]))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damage_raises_our_errors_only(version: str) -> None:
+    known = golden(version)
+    s = bound(known.gen, known.snapshot)
+    for name, (raw, _) in known.values.items():
+        for at in range(0, len(raw), max(1, len(raw) // 12)):
+            for damaged in (
+                raw[:at],
+                raw[:at] + b"\xff" + raw[at + 1 :],
+                raw[:at] + bytes((raw[at] ^ 4,)) + raw[at + 1 :],
+            ):
+                for read in (s.decode, s.skip):
+                    c = Cursor(damaged)
+                    try:
+                        read(c)
+                    except StatetoolError:
+                        continue
+                    assert c.pos <= len(damaged), name
+
+
+@pytest.mark.parametrize("gen", [2, 5])
+def test_lists_of_a_declared_type_keep_to_it(gen: Literal[2, 5]) -> None:
+    classes = (class_of_fields("a.B", {"tags": "List<String>", "sorted": "SortedMap<String, Integer>"}),)
+    s = of_type(gen, "a.B", classes)
+    value = (["x", None], [("k", 1)])
+    assert s.decode(Cursor(encoded(s, value))) == value
+    loose = of_type(gen, "a.B", (class_of_fields("a.B", {"tags": "Object", "sorted": "Object"}),))
+    other = encoded(loose, ('[1,"x"]', '{"java.util.TreeMap":[]}'))
+    assert loose.decode(Cursor(other)) == ('[1,"x"]', '{"java.util.TreeMap":[]}')
+    with pytest.raises((DecodeError, StatetoolError)):
+        s.decode(Cursor(other))
