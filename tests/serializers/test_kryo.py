@@ -22,6 +22,8 @@ from statetool.types.java import parse_java_type
 from tests.serializers.kryo_classes import CLASSES
 
 VERSIONS = ("1.20.3", "2.3.0")
+#: With flink-scala on the class path (``kryo/KryoScala.java``); what is printed there is the class.
+SCALA = "scala-1.20.3"
 #: Values that hold an object twice: encoded again, it is two objects.
 SHARED = ("shared", "order", "enums", "zoned-offset")
 #: Two objects in one Java stream: read, but not written.
@@ -49,7 +51,7 @@ def golden(version: str) -> Golden:
     lines = (Path(__file__).parent / "kryo" / f"values-{version}.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     values = {name: (bytes.fromhex(raw), text) for name, raw, text in rows[1:]}
-    return Golden(5 if version.startswith("2") else 2, bytes.fromhex(rows[0][1]), values)
+    return Golden(5 if version.startswith("2.") else 2, bytes.fromhex(rows[0][1]), values)
 
 
 def bound(gen: Literal[2, 5], snapshot: bytes, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
@@ -69,7 +71,7 @@ def encoded(s: Serializer, value: Any) -> bytes:
     return bytes(out)
 
 
-CASES = [(v, n) for v in VERSIONS for n in golden(v).values]
+CASES = [(v, n) for v in (*VERSIONS, SCALA) for n in golden(v).values]
 
 
 @pytest.mark.parametrize(("version", "name"), CASES)
@@ -96,7 +98,9 @@ def test_every_value_is_decoded_skipped_and_encoded(version: str, name: str) -> 
         assert s.decode(Cursor(again)) == value
     else:
         assert again == raw
-    if printed and name not in PRINTED_OTHERWISE:
+    if version == SCALA:
+        assert value.startswith(f'{{"{printed}":')
+    elif printed and name not in PRINTED_OTHERWISE:
         tree = json.loads(value)
         body = next(iter(tree.values())) if isinstance(tree, dict) else tree
         assert str(body).lower() == printed.lower()
@@ -136,6 +140,23 @@ def test_a_declared_class_is_a_struct(version: str) -> None:
     assert s.decode(Cursor(encoded(s, value))) == value
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("some", '{"scala.Some":"x"}'),
+        ("none", '{"scala.None$":null}'),
+        ("list", '{"scala.collection.immutable.$colon$colon":["a",1]}'),
+        ("tuple2-long-double", '{"scala.Tuple2$mcJD$sp":[{"java.lang.Long":1099511627776},1.5]}'),
+        ("map", '{"scala.collection.immutable.Map$Map1":[{"scala.Tuple2":["k",1]}]}'),
+        ("symbol", '{"scala.Symbol":"sy"}'),
+        ("bitset", '{"scala.collection.immutable.BitSet$BitSet1":[3]}'),
+    ],
+)
+def test_scala_values(name: str, text: str) -> None:
+    known = golden(SCALA)
+    assert bound(2, known.snapshot).decode(Cursor(known.values[name][0])) == text
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
     known = golden(version)
@@ -163,7 +184,7 @@ def test_a_wrong_declaration_is_noticed(version: str) -> None:
         s.decode(Cursor(known.values["item"][0]))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, SCALA])
 def test_damage_raises_our_errors_only(version: str) -> None:
     known = golden(version)
     s = bound(known.gen, known.snapshot)

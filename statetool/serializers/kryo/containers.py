@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from statetool.errors import EncodeError
-from statetool.serializers.kryo import model, wire
+from statetool.serializers.kryo import model, scala, wire
 from statetool.serializers.kryo.model import Headed, Obj
 from statetool.types.java import OBJECT, PRIMITIVES, JavaType, from_binary_name
 
@@ -362,6 +362,12 @@ _TABLE: Final[dict[str, Container]] = {
 }
 
 
-def find(name: str) -> Container | None:
+def find(name: str, gen: wire.Generation) -> Container | None:
     """Return how a class with elements is read and written."""
-    return _ARRAY if name.startswith("[") else _TABLE.get(name)
+    if name.startswith("["):
+        return _ARRAY
+    found = _TABLE.get(name)
+    if found is None and gen == 2 and name.startswith("scala."):
+        known = scala.find(name)
+        return None if known is None else Container(*known)
+    return found

@@ -150,7 +150,7 @@ class GraphReader:
             raise registry.unknown(name).at(offset=self.c.offset)
         if registry.by_java(name):
             return self._java_bytes(name, name)
-        container = containers.find(name)
+        container = containers.find(name, self.gen)
         if container is not None:
             return container.read(self, name, args)
         declared = registry.declared(name)
@@ -283,7 +283,7 @@ class GraphWriter:
             return
         if registry.custom(obj.cls) is not None:
             raise registry.unknown(obj.cls)
-        container = containers.find(obj.cls)
+        container = containers.find(obj.cls, self.gen)
         declared = registry.declared(obj.cls)
         in_java = (declared is None and container is None) or registry.by_java(obj.cls)
         if in_java and isinstance(obj.value, bytes):

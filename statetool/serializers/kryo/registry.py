@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from statetool.errors import UnknownSerializerError
+from statetool.serializers.kryo import scala
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.scalars import SCALARS, Body
 from statetool.serializers.kryo.times import TIMES
@@ -44,9 +45,6 @@ _FLINK_IDS: Final = (
     "java.util.Locale",
     "java.text.SimpleDateFormat",
 )
-#: Classes of flink-scala in Flink 1.x (its ``FlinkScalaKryoInstantiator``), from id 10 on.
-_FIRST_SCALA_ID: Final = 10
-_SCALA_IDS: Final[tuple[str, ...]] = ()
 _JAVA_SERIALIZERS: Final = (
     "org.apache.flink.api.java.typeutils.runtime.kryo.JavaSerializer",
     "com.esotericsoftware.kryo.serializers.JavaSerializer",
@@ -130,6 +128,7 @@ def _builtin() -> dict[str, ClassDeclaration]:
         class_of_fields("java.util.Collections$ReverseComparator", {}),
         class_of_fields("java.util.Collections$ReverseComparator2", {"cmp": "java.util.Comparator"}),
     ]
+    found += [class_of_fields(name, fields) for name, fields in scala.RECORDS.items()]
     return {c.name: c for c in found}
 
 
@@ -155,7 +154,7 @@ class Registry:
             self._by_id[9] = "java.lang.Void"
         if context.chill:
             if gen == 2:
-                self._by_id.update(enumerate(_SCALA_IDS, _FIRST_SCALA_ID))
+                self._by_id.update(enumerate(scala.IDS, scala.FIRST_ID))
             self._by_id.update(enumerate(_FLINK_IDS, _FIRST_FLINK_ID))
         self._ids = {name: i for i, name in self._by_id.items()}
         self._serializers: dict[str, str] = {}
@@ -195,7 +194,10 @@ class Registry:
         """Tell whether values of a class can be read."""
         if name.startswith("["):
             return True
-        return name in _ALL_BODIES or name in LIST_LIKE or name in MAP_LIKE or name in self._declared
+        if name in _ALL_BODIES or name in LIST_LIKE or name in MAP_LIKE or name in self._declared:
+            return True
+        # Scala's are known by chill's serializers, abstract ones tell as little as Object.
+        return self.gen == 2 and name.startswith("scala.")
 
     def custom(self, name: str) -> str | None:
         """Return the serializer class that the job registered for a class, if statetool does not know what it writes."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.serializers.kryo import iso, model
+from statetool.serializers.kryo import iso, model, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.model import Headed, Obj, boxed
 from statetool.serializers.kryo.registry import Registry
@@ -190,8 +190,10 @@ def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))
     declared = registry.declared(name)
-    if name in model.HOLDERS:
+    if name in model.HOLDERS or name in scala.HOLDERS:
         return Obj(name, _object(tree, None, registry))
+    if tree is None and name.startswith("scala.") and scala.is_empty(name):
+        return Obj(name, None)
     if name == "[B":
         return Obj(name, _bytes(tree))
     if isinstance(tree, dict) and "java" in tree and (declared is None or declared.kind == "java"):
