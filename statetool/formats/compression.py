@@ -2,7 +2,7 @@
 
 A stream starts with the chunk FF 06 00 00 "sNaPpY"; chunks are u8 type, u3 length (little-endian), u4 checksum, data:
 type 0 compressed, 1 as it is. A stream has no end mark: its region is bounded from outside. Flink does not verify the
-checksums on read, and neither does statetool.
+checksums on read, and statetool only where it verifies.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ class Chunk:
     data: bytes
 
 
-def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
+def read_chunks(region: memoryview, *, base: int, checked: bool = False) -> Iterator[Chunk]:
     """Yield the uncompressed chunks of a region.
 
     Parameters
     ----------
     base
         Offset of the region in the file, for messages.
+    checked
+        Compare checksums too.
 
     Raises
     ------
@@ -60,7 +62,10 @@ def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
         elif kind in (0, 1):
             if length < 4:
                 raise FormatError("a compressed chunk without its checksum").at(offset=base + at)
-            yield Chunk(at, _uncompressed(body[4:], compressed=kind == 0, offset=base + at))
+            chunk = Chunk(at, _uncompressed(body[4:], compressed=kind == 0, offset=base + at))
+            if checked:
+                _check_sum(bytes(region[at : at + 4 + length]), offset=base + at)
+            yield chunk
         elif 2 <= kind <= 0x7F:
             raise FormatError(f"snappy chunk type {kind:#04x} may not be skipped").at(offset=base + at)
         at += 4 + length
@@ -69,7 +74,7 @@ def read_chunks(region: memoryview, *, base: int) -> Iterator[Chunk]:
 
 
 def stream_chunks(
-    read: Callable[[int, int], memoryview], size: int, *, base: int, block: int = _READ_BYTES
+    read: Callable[[int, int], memoryview], size: int, *, base: int, block: int = _READ_BYTES, checked: bool = False
 ) -> Iterator[Chunk]:
     """Yield the uncompressed chunks of a region of any size, of which about ``block`` bytes are read at a time.
 
@@ -79,6 +84,8 @@ def stream_chunks(
         Called with the offset in the region and a length.
     size, base
         Bytes of the region, and its offset in the file.
+    checked
+        Compare checksums too.
 
     Raises
     ------
@@ -92,7 +99,7 @@ def stream_chunks(
         if whole == 0:
             length *= 2  # one chunk is larger than the block; its length has three bytes
             continue
-        for chunk in read_chunks(raw[:whole], base=base + at):
+        for chunk in read_chunks(raw[:whole], base=base + at, checked=checked):
             yield Chunk(at + chunk.start, chunk.data)
         at, length = at + whole, block
     if size == 0:
@@ -120,6 +127,14 @@ def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:
         return bytes(cramjam.snappy.decompress_raw(bytes(body)))
     except cramjam.DecompressionError as e:
         raise FormatError(f"a compressed chunk is damaged: {e}").at(offset=offset) from e
+
+
+def _check_sum(chunk: bytes, *, offset: int) -> None:
+    """Compare the checksum of a chunk that can be uncompressed."""
+    try:
+        cramjam.snappy.decompress(STREAM_START + chunk)
+    except cramjam.DecompressionError as e:
+        raise FormatError("the checksum of a compressed chunk does not fit its bytes").at(offset=offset) from e
 
 
 def _claimed_size(body: memoryview) -> int:

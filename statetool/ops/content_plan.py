@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandle, KeyGroupsHandle, StreamHandle
 from statetool.formats.stream import Stream
-from statetool.ops.contents import ContentTask
+from statetool.ops.entry_check import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
 from statetool.plan.inventory import KeyedPart, OperatorInventory
 from statetool.plan.splits import TableSpec, plan_database, plan_log, plan_operator_state, plan_part, plan_raw_timers
@@ -21,12 +21,17 @@ _EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw")
 
 
 class ContentPlanner:
-    """Plans the checks of one operator's contents; what cannot be planned is a problem."""
+    """Plans the checks of one operator's contents; what cannot be planned is a problem, unless it is among the ``known`` ones."""
 
     def __init__(
-        self, operator: OperatorInventory, resolve: Callable[[StreamHandle], Stream | None], deep: bool
+        self,
+        operator: OperatorInventory,
+        resolve: Callable[[StreamHandle], Stream | None],
+        known: Sequence[Problem],
+        deep: bool,
     ) -> None:
         self.operator = operator
+        self.known = known
         self.resolve = resolve
         self.deep = deep
         self.problems: list[Problem] = []
@@ -42,6 +47,10 @@ class ContentPlanner:
         """Return what ``look`` gives, ``None`` where it raises, which becomes a problem."""
         try:
             return look()
+        except SnapshotNotFoundError as error:
+            # Files that are not there have been named already.
+            if not any(p.severity == "error" for p in self.known):
+                self.problems.append(problem_of(error, operator=self.operator.label, subtask=subtask))
         except NotImplementedError as error:
             if not isinstance(error, StatetoolError):
                 raise

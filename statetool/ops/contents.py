@@ -1,24 +1,18 @@
-"""Check the bytes of keyed and operator state: entries that can be walked, keys in their key groups, values that decode.
+"""Check the bytes of a split of keyed or operator state; runs in a task.
 
-Runs in a task, on one split. A batch that fails is halved until the failing entries stand alone, so that each is named.
+Key groups that cannot be walked, and elements that cannot be decoded, are found one by one.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from statetool.arrow.changelog import read_changelog
-from statetool.arrow.decode import find_ends
-from statetool.arrow.keyed import KeyedTable
-from statetool.arrow.keys import SplitKeys, split_keys
 from statetool.arrow.operator_state import operator_rows
-from statetool.arrow.values import StateShape
-from statetool.errors import DecodeError, StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import StatetoolError
+from statetool.formats.compression import stream_chunks
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import (
     KeyGroupRange,
@@ -33,39 +27,19 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.operator_state import read_operator_header
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
-from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct
-from statetool.ops.problems import Problem, Severity, problem_of
-from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit, Split
+from statetool.ops.entry_check import ContentResult, ContentTask, EntryCheck
+from statetool.ops.problems import Problem, problem_of
+from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit
 from statetool.serializers.context import reading_with
-from statetool.write.key_hash import key_groups
 
 _BATCH_BYTES: Final = 8 << 20
 _LARGE_BYTES: Final = 64 << 20
 _COMPRESSED_SHARE: Final = 4
-_TIMESTAMP_BYTES: Final = 8
-_KEY_TEXT: Final = 60
-
-
-@dataclass(frozen=True, slots=True)
-class ContentTask:
-    """One split to check; picklable. ``most`` problems are looked for."""
-
-    split: Split
-    deep: bool
-    most: int
-
-
-@dataclass(slots=True)
-class ContentResult:
-    """What was found in a split. ``unknown_hash`` names a key type whose hash code is not known."""
-
-    problems: list[Problem]
-    entries: int = 0
-    keys: int = 0
-    unknown_hash: str = ""
+#: In the layout of the heap backend a key group starts with its number, which is never compressed.
+_GROUP_NUMBER_BYTES: Final = 4
 
 
 def check_contents(task: ContentTask) -> ContentResult:
@@ -87,7 +61,7 @@ def _check(task: ContentTask) -> ContentResult:
     return check.result
 
 
-def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit) -> _KeyedCheck:
+def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit) -> EntryCheck:
     match split:
         case ChangelogSplit():
             return _LogCheck(task, split)
@@ -99,163 +73,7 @@ def _check_of(task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | Ch
             return _StreamCheck(task, split)
 
 
-class _KeyedCheck(ABC):
-    """Check of some key groups of one subtask."""
-
-    def __init__(self, task: ContentTask, split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit) -> None:
-        self.task = task
-        self.spec = split.spec
-        self.file = split.stream.file
-        self.subtask = split.subtask
-        self.result = ContentResult([])
-
-    def add(self, error: StatetoolError, *, state: str | None = None, severity: Severity = "error") -> None:
-        if isinstance(error, UnknownSerializerError | UnsupportedError):
-            severity = "note"  # nothing is known to be wrong where nothing can be known
-        self.result.problems.append(
-            problem_of(
-                error,
-                severity=severity,
-                operator=self.spec.operator,
-                subtask=self.subtask,
-                state=state,
-                file=self.file,
-            )
-        )
-
-    @property
-    def full(self) -> bool:
-        return len(self.result.problems) >= self.task.most
-
-    @abstractmethod
-    def run(self, f: OpenStream) -> None:
-        """Check the split; errors of a single key group become problems."""
-
-    def start(self, header: KeyedHeader) -> None:
-        """Make ready for batches of streams with this header."""
-        self.header = header
-        self.hasher = KeyHasher(self.header.key)
-        names = [m.name for m in self.header.states]
-        self.table = KeyedTable(self.header, names, self.spec.options, None)
-
-    def batch(self, batch: EntryBatch) -> None:
-        """Check entries; raises nothing."""
-        self.result.entries += len(batch)
-        found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
-        for number, meta in enumerate(self.header.states):
-            entries = batch.of_state(number)
-            if not len(entries):
-                continue
-            for some, start, end in self.keys(entries, meta):
-                found.append((meta, some, start, end))
-                if meta.kind != "timers":
-                    self.twins(some, meta)
-                if self.task.deep:
-                    self.values(some, meta)
-        if found:
-            self.hashes(batch, found)
-
-    def keys(self, entries: EntryBatch, meta: StateMeta) -> list[tuple[EntryBatch, Int64s, Int64s]]:
-        """Return the entries whose keys fit their serializers, with where the job's own key is in each."""
-        good: list[tuple[EntryBatch, Int64s, Int64s]] = []
-
-        def split(some: EntryBatch) -> None:
-            if meta.kind == "timers":
-                for _ in [self.table.timer_rows(some, meta.name)]:
-                    start = some.key + _TIMESTAMP_BYTES
-                    key = self.header.key
-                    good.append((some, start, find_ends(key.program(), key.skip, some.data, start, some.key_end)))
-                return
-            parts: SplitKeys = split_keys(some, self.header.key, meta)
-            good.append((some, parts.key, parts.key_end))
-
-        self.isolated(entries, meta, split)
-        return good
-
-    def isolated(self, entries: EntryBatch, meta: StateMeta, check: Callable[[EntryBatch], None]) -> None:
-        """Call ``check`` with entries, and with ever fewer around those that it raises for."""
-        if self.full:
-            return
-        try:
-            check(entries)
-        except StatetoolError as error:
-            if len(entries) == 1:
-                self.failed(entries, meta, error)
-                return
-            middle = len(entries) // 2
-            self.isolated(entries.take(np.arange(middle)), meta, check)
-            self.isolated(entries.take(np.arange(middle, len(entries))), meta, check)
-
-    def failed(self, entry: EntryBatch, meta: StateMeta, error: StatetoolError) -> None:
-        """Tell damage from what only Arrow cannot hold (a lone surrogate, a date beyond its range)."""
-        if error.where.offset is None:
-            error = error.at(offset=int(entry.key[0]))
-        if error.where.file is None:
-            error = entry.locate(error)
-        fine = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
-        if fine:
-            error.message = f"fine as it is, but no table can show it: {error.message}"
-        self.add(error, state=meta.name, severity="note" if fine else "error")
-
-    def twins(self, entries: EntryBatch, meta: StateMeta) -> None:
-        ids, first = distinct(entries.data, entries.key, entries.key_end, entries.group)
-        if len(first) == len(ids):
-            return
-        for i in np.flatnonzero(np.bincount(ids)[ids] > 1).tolist():
-            if i not in first and not self.full:
-                error = DecodeError("a second entry with the same key").at(offset=int(entries.key[i]))
-                self.add(entries.locate(error), state=meta.name)
-
-    def values(self, entries: EntryBatch, meta: StateMeta) -> None:
-        """Decode keys, namespaces and values to their last byte."""
-        if meta.kind == "timers":
-            return
-
-        def decode(some: EntryBatch) -> None:
-            for _ in self.table.long_rows(some, meta.name):
-                pass
-
-        self.isolated(entries, meta, decode)
-
-    def hashes(self, batch: EntryBatch, found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
-        """Check that keys lie in the key groups of their hash codes."""
-        if self.result.unknown_hash:
-            return
-        start = np.concatenate([s for _, _, s, _ in found])
-        end = np.concatenate([e for _, _, _, e in found])
-        group = np.concatenate([b.group for _, b, _, _ in found])
-        _, first = distinct(batch.data, start, end, group)
-        start, end, group = start[first], end[first], group[first]
-        states = np.repeat(np.arange(len(found)), [len(b) for _, b, _, _ in found])[first]
-        codes = np.zeros(len(first), dtype=np.int64)
-        known = np.ones(len(first), dtype=np.bool_)
-        try:
-            codes = self.hasher.hashes(batch.data, start, end)
-        except UnsupportedError as error:
-            self.result.unknown_hash = f"{self.header.key.type_name}: {error.message}"
-            return
-        except StatetoolError:
-            for i in range(len(first)):
-                try:
-                    codes[i] = self.header.key.hash_code(decode_key(self.header.key, batch.data, start[i], end[i]))
-                except StatetoolError as error:
-                    known[i] = False
-                    error = error.at(offset=int(start[i]))
-                    self.add(batch.locate(error), state=found[states[i]][0].name)
-        right = key_groups(codes, self.spec.max_parallelism)
-        self.result.keys += int(known.sum())
-        for i in np.flatnonzero(known & (right != group)).tolist():
-            if self.full:
-                return
-            text = repr(decode_key(self.header.key, batch.data, int(start[i]), int(end[i])))
-            text = text if len(text) <= _KEY_TEXT else f"{text[:_KEY_TEXT]}..."
-            words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(right[i])}"
-            wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))
-            wrong.where = replace(wrong.where, key_group=None)
-            self.add(wrong, state=found[states[i]][0].name)
-
-
-class _StreamCheck(_KeyedCheck):
+class _StreamCheck(EntryCheck):
     """Check of key groups of a stream."""
 
     def __init__(self, task: ContentTask, split: KeyedSplit) -> None:
@@ -274,6 +92,9 @@ class _StreamCheck(_KeyedCheck):
         limit = _BATCH_BYTES // (_COMPRESSED_SHARE if self.header.compressed else 1)
         for groups in batches_of(split.key_groups, limit=limit):
             self.groups(f, groups)
+        if self.task.deep and self.header.compressed:
+            for group in split.key_groups:
+                self.checksums(f, group)
 
     def groups(self, f: OpenStream, groups: list[KeyGroupRange]) -> None:
         """Check key groups; those that cannot be walked are found one by one."""
@@ -290,6 +111,14 @@ class _StreamCheck(_KeyedCheck):
             self.groups(f, groups[:middle])
             self.groups(f, groups[middle:])
 
+    def checksums(self, f: OpenStream, group: KeyGroupRange) -> None:
+        """Compare checksums, of which Flink writes one for each 64 KiB and reads none."""
+        head = _GROUP_NUMBER_BYTES if self.split.heap else 0
+        try:
+            check_sums(f, group.offset + head, group.size_bytes - head)
+        except StatetoolError as error:
+            self.add(error.at(key_group=group.number))
+
     def batches(self, f: OpenStream, groups: list[KeyGroupRange]) -> Iterator[EntryBatch]:
         if self.layout.heap is None and len(groups) == 1 and is_larger(f, groups[0], self.layout, _LARGE_BYTES):
             with open_large(f, groups[0], self.layout) as group:
@@ -298,7 +127,7 @@ class _StreamCheck(_KeyedCheck):
             yield read_entries(f, groups, self.layout)
 
 
-class _NativeCheck(_KeyedCheck):
+class _NativeCheck(EntryCheck):
     """Check of key groups of a RocksDB database."""
 
     def __init__(self, task: ContentTask, split: NativeSplit) -> None:
@@ -322,7 +151,7 @@ class _NativeCheck(_KeyedCheck):
                 return
 
 
-class _LogCheck(_KeyedCheck):
+class _LogCheck(EntryCheck):
     """Check of key groups of a change log on top of what was materialized."""
 
     def __init__(self, task: ContentTask, split: ChangelogSplit) -> None:
@@ -338,7 +167,7 @@ class _LogCheck(_KeyedCheck):
                 return
 
 
-class _RawCheck(_KeyedCheck):
+class _RawCheck(EntryCheck):
     """Check of timers in raw keyed state."""
 
     def __init__(self, task: ContentTask, split: RawSplit) -> None:
@@ -366,25 +195,24 @@ class _RawCheck(_KeyedCheck):
                 return
 
 
+def check_sums(f: OpenStream, offset: int, size: int) -> None:
+    """Uncompress a region and compare its checksums.
+
+    Raises
+    ------
+    FormatError
+        Damaged, or a checksum that does not fit.
+    """
+    if size == 0:
+        return
+    chunks = stream_chunks(lambda at, n: f.read_at(offset + at, n), size, base=f.stream.start + offset, checked=True)
+    for _ in chunks:
+        pass
+
+
 def _header(f: OpenStream, size: int) -> KeyedHeader:
     raw = bytes(f.read_at(0, size))
     return read_keyed_header(Cursor(raw, base=f.stream.start), end=size)
-
-
-def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
-    """Tell whether the value of one entry decodes to its last byte by the readable reference of its serializer."""
-    c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
-    try:
-        if shape.kind == "map" and shape.user_key is not None and c.bool():
-            return True
-        shape.element.decode(c)
-        while shape.kind == "list" and not shape.framed_bytes and c.left:
-            if c.u1() != 0x2C:
-                return False
-            shape.element.decode(c)
-    except StatetoolError:
-        return False
-    return c.left == 0
 
 
 def _check_elements(task: ContentTask, split: OperatorSplit) -> ContentResult:
@@ -412,4 +240,20 @@ def _check_elements(task: ContentTask, split: OperatorSplit) -> ContentResult:
             else:
                 middle = (first + stop) // 2
                 left += [(middle, stop), (first, middle)]
+    if not result.problems:
+        result.problems += _element_checksums(split, name)
     return result
+
+
+def _element_checksums(split: OperatorSplit, name: str) -> list[Problem]:
+    try:
+        with split.stream.open() as f:
+            header = read_operator_header(Cursor(f.read_at(0, split.header_bytes), base=split.stream.start))
+            if header.compressed and split.starts:
+                start = min(split.starts)
+                check_sums(f, start, max(split.ends) - start)
+    except StatetoolError as error:
+        return [
+            problem_of(error, operator=split.spec.operator, subtask=split.subtask, state=name, file=split.stream.file)
+        ]
+    return []

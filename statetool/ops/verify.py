@@ -18,7 +18,7 @@ from statetool.plan.locate import Locator
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statetool.ops.contents import ContentResult, ContentTask
+    from statetool.ops.entry_check import ContentResult, ContentTask
 
 MOST_PROBLEMS: Final = 1000
 
@@ -101,7 +101,7 @@ def verify(
         check = StructureCheck(operator, locator.resolve, find)
         problems += check.run()
         streams += check.streams
-        planner = ContentPlanner(operator, locator.resolve, deep)
+        planner = ContentPlanner(operator, locator.resolve, check.problems, deep)
         tasks += planner.run()
         problems += planner.problems
     counted = entries = keys = 0

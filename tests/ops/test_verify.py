@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import statetool
 from statetool.cli.main import cli
 from statetool.errors import FormatError
-from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle
+from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
 from statetool.ops.problems import Problem
 from tests.ops.damage import Patient
 from tests.ops.trees import link, replace_file
@@ -296,6 +296,26 @@ def test_a_broken_element_of_operator_state(corpus: Path, tmp_path: Path) -> Non
         break
     problem = only(errors(patient.folder, deep=True))
     assert (problem.operator, problem.state) == ("op-lists", state.name if state is not None else "")
+
+
+@pytest.mark.parametrize("case", ["v2_3_0-hashmap-canonical-compressed", "v2_3_0-hashmap-checkpoint-compressed"])
+def test_a_checksum_that_does_not_fit_is_found_by_deep_alone(case: str, corpus: Path, tmp_path: Path) -> None:
+    source = next((corpus / case).glob("snapshot/**/_metadata")).parent
+    patient = Patient.of(source, tmp_path / "snapshot")
+    handle = patient.keyed("timers", 0)
+    heap = "checkpoint" in case
+    offset = max(handle.offsets) if not heap else _compressed_group(patient, handle)
+    # Number of the key group, stream identifier, type and length of the chunk; then its checksum.
+    patient.change_bytes("timers", 0, offset + (4 if heap else 0) + 10 + 4, b"\0\1\2\3")
+    assert errors(patient.folder) == []
+    assert any("checksum" in p.problem and p.operator == "timers" for p in errors(patient.folder, deep=True))
+
+
+def _compressed_group(patient: Patient, handle: KeyGroupsHandle) -> int:
+    """Return where a key group with the beginning of a compressed stream starts."""
+    assert isinstance(handle.stream, RelativeFileHandle)
+    data = (patient.folder / handle.stream.path).read_bytes()
+    return next(o for o in handle.offsets if data[o + 4 : o + 8] == b"\xff\x06\0\0")
 
 
 # ---- ways in ------------------------------------------------------------------------------------
