@@ -267,7 +267,7 @@ class Operator:
         keys
             Keys wanted; only their key groups are read. A filter on ``key`` does the same (PySpark 4).
         **options
-            ``ttl``, ``ttl_ms``, ``now_ms``, ``nanos``, ``decimals``, ``on_error``
+            ``ttl``, ``ttl_ms``, ``now_ms``, ``nanos``, ``decimals``, ``columns``, ``on_error``
             (:class:`statetool.types.options.ReadOptions`), ``key_group=True`` for a column with the key group,
             ``split_bytes`` and ``memory_bytes``.
 
@@ -304,6 +304,28 @@ class Operator:
         info = self.states.get(name)
         if info is not None and (info.namespace_type is None or not info.namespace_type.endswith("Window")):
             raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
+
+    def columns_from_plan(self, plan: str, *, node: int | None = None) -> dict[str, list[str]]:
+        """Return names for the rows of a SQL operator, to be passed on as ``columns=``.
+
+        Parameters
+        ----------
+        plan
+            Path or URI of the JSON that ``COMPILE PLAN`` wrote for the job.
+        node
+            Id of the operator's node in it; by default the number that the uid begins with (``4_group-aggregate``).
+
+        Raises
+        ------
+        OptionError, FormatError, SnapshotNotFoundError
+        """
+        from statetool.io.files import InputFile
+        from statetool.ops.compiled_plan import CompiledPlan
+
+        with InputFile(plan) as f:
+            compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
+        states = [meta for _, meta in self._operator.keyed_states.values()]
+        return compiled.columns(compiled.node_of(self.name) if node is None else node, states)
 
     # ---- Arrow --------------------------------------------------------------------------------
 
