@@ -143,9 +143,9 @@ def read_back(snapshot: Path, expected: Expected, *, parallelism: int) -> list[s
     case = type("Case", (), {"metadata": snapshot, "expected": {"operators": {}}})
     checker = Checker(case, None)  # type: ignore[arg-type]
     # Kryo's values are compared as what they hold, and the checker takes its own copy apart.
-    expected = json.loads(json.dumps(dict(expected)), object_hook=without_kryo)
+    own: dict[str, Any] = json.loads(json.dumps(stateful(expected)), object_hook=without_kryo)
     by_id = {op.operator_id: op for op in checker.savepoint.operators.values()}
-    for name, wanted in stateful(expected).items():
+    for name, wanted in own.items():
         if wanted.get("no_uid"):
             # Found by its hash, written under the id that Flink generates for the job at hand.
             continue
