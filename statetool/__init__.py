@@ -10,7 +10,7 @@ from statetool.ops.copies import copy
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
 from statetool.ops.verify import verify
-from statetool.plan.declarations import declare, declare_from
+from statetool.plan.declarations import declare, declare_from, declare_protobuf, declare_thrift
 from statetool.types.declared import ClassDeclaration
 from statetool.write import flink_types as flink
 from statetool.write.declare import aggregating, list_of, map_of, reducing, value
@@ -42,6 +42,8 @@ __all__ = [
     "copy",
     "declare",
     "declare_from",
+    "declare_protobuf",
+    "declare_thrift",
     "drop",
     "flink",
     "list_of",

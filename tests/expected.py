@@ -520,7 +520,16 @@ def _kryo(value: Any, s: Any, style: Style) -> Any:
     return kryo_json(object_of(s, value), style, _by_type)
 
 
+def _written(value: Any, s: Any, style: Style) -> Any:
+    fields = {f.name: _by_type(v, f.type, style) for f, v in zip(s.logical.fields, value, strict=True)}
+    if style == "savepoint":
+        return fields
+    own = s.type_class.startswith("org.apache.flink.")  # Flink's own cases are described in another way
+    return {"$class": s.type_class, **fields} if own else {"$class": s.type_class, "fields": fields}
+
+
 _BY_CLASS: Final[dict[str, _Encoder]] = {
+    "WrittenSerializer": _written,
     "KryoSerializer": _kryo,
     "BufferEntrySerializer": _named(joined=0, element="1:element"),
     "LockableSerializer": _named(refs=0, element="1:part0"),

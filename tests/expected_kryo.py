@@ -38,6 +38,8 @@ def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
         if obj.cls.startswith(_TUPLE):
             parts = [fields[f"f{i}"] for i in range(len(fields))]
             return {"$tuple": parts} if style == "serializer" else parts
+        if obj.cls.startswith("org.apache.flink.") and style == "serializer":
+            return {"$class": obj.cls, **fields}  # Flink's own cases are described in another way
         return {"$class": obj.cls, "fields": fields} if style == "serializer" else fields
     if isinstance(items, str):
         return {"$enum": items} if style == "serializer" else items

@@ -40,7 +40,9 @@ NO_HASH: Final = {
     "identity hash, no key type": (
         "PrimitiveArray", "StringArray", "GenericArray", "EnumSerializer", "ValueArraySerializer",
     ),
-    "hashCode() is in user code": ("PojoSerializer", "KryoSerializer", "AvroSerializer", "JavaSerializer"),
+    "hashCode() is in user code": (
+        "PojoSerializer", "KryoSerializer", "AvroSerializer", "JavaSerializer", "runtime.ValueSerializer",
+    ),
     "never part of a key": (
         "TimeWindow", "GlobalWindow", "CountWindow", "VoidNamespace", "TimerSerializer", "TtlSerializer",
         "BufferEntry", "TwoPhaseCommit", "StreamElement", "UnionSerializer", "cep.nfa", "FlinkKafkaProducer",

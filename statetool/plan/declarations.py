@@ -37,8 +37,9 @@ def declare(
         The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
     schema
         Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
-        neither static nor transient, with those of superclasses. Their order does not matter, Kryo sorts them by name. A box
-        (``Integer``) is not its primitive (``int``). Of an enum, the list of its constants in the order of the source.
+        neither static nor transient, with those of superclasses. Their order does not matter, Kryo and POJOs sort them by
+        name; only of a ``Value`` or ``Writable`` class it is that of its ``write`` method. A box (``Integer``) is not its
+        primitive (``int``). Of an enum, the list of its constants in the order of the source.
         Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
     extends
         Superclasses and interfaces by which fields of other classes refer to it.
@@ -72,6 +73,35 @@ def declare(
     else:
         found = (enum_of(name, schema, extends=extends),)
     _declared.update({c.name: c for c in found})
+    return _declared[name]
+
+
+def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:
+    """Declare a class as a Protobuf message, written through Kryo by chill's ``ProtobufSerializer``; shown as JSON text.
+
+    Parameters
+    ----------
+    name
+        The Java class.
+    descriptor
+        A ``FileDescriptorSet``, or the file that ``protoc --descriptor_set_out=FILE --include_imports`` wrote.
+    message
+        Full name of the message in its ``.proto`` file, ``acme.Order``.
+    """
+    raw = descriptor if isinstance(descriptor, bytes) else bytes(files.read_whole(os.fspath(descriptor)))
+    _declared[name] = ClassDeclaration(name=name, kind="protobuf", descriptor=raw, message=message)
+    return _declared[name]
+
+
+def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
+    """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``; shown as JSON text.
+
+    Parameters
+    ----------
+    fields
+        Names of the fields with ids 1, 2, ...; others are shown by their ids.
+    """
+    _declared[name] = ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))
     return _declared[name]
 
 

@@ -16,9 +16,12 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES
+from statetool.serializers.context import current_context
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader
+from statetool.serializers.written import WrittenSerializer
 from statetool.types import LogicalType, Scalar
+from statetool.types.declared import skeleton
 
 _VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
 
@@ -34,6 +37,10 @@ class UserTypeSerializer(Serializer):
     @property
     def framed_only(self) -> bool:
         return True
+
+    @property
+    def what_is_missing(self) -> str:
+        return f"{skeleton(self.type_class)}, in the order of its write method"
 
     @property
     def type_name(self) -> str:
@@ -72,6 +79,10 @@ class KnownValueSerializer(UserTypeSerializer):
         return False
 
     @property
+    def what_is_missing(self) -> str:
+        return ""
+
+    @property
     def type_name(self) -> str:
         return self.spec.name
 
@@ -99,6 +110,10 @@ def _generic(how: str, versions: tuple[int, ...]) -> Reader:
         type_class = c.utf()
         if type_class in _VALUES:
             return KnownValueSerializer(name, version, type_class, _VALUES[type_class])
+        context = current_context()
+        declared = context.find(type_class)
+        if declared is not None and declared.kind == "record":
+            return WrittenSerializer(name, version, declared, context, how)
         return UserTypeSerializer(name, version, type_class, how)
 
     return Reader(read, read)

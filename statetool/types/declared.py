@@ -30,7 +30,7 @@ class ClassDeclaration:
         Name and declared type of every field that is neither static nor transient, those of superclasses too.
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
     constants
-        Of an enum, in the order of the source.
+        Of an enum, in the order of the source; of a Thrift struct, names of the fields 1, 2, ...
     bodies
         Those of an enum's constants that have a body (methods of their own).
     element_types

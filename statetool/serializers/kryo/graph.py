@@ -150,6 +150,8 @@ class GraphReader:
             raise registry.unknown(name).at(offset=self.c.offset)
         if registry.by_java(name):
             return self._java_bytes(name, name)
+        if registry.is_message(name):
+            return self.c.take(self.c.varint(), "message")
         container = containers.find(name, self.gen)
         if container is not None:
             return container.read(self, name, args)
@@ -283,6 +285,10 @@ class GraphWriter:
             return
         if registry.custom(obj.cls) is not None:
             raise registry.unknown(obj.cls)
+        if registry.is_message(obj.cls):
+            self.out.varint(len(obj.value))
+            self.out += obj.value
+            return
         container = containers.find(obj.cls, self.gen)
         declared = registry.declared(obj.cls)
         in_java = (declared is None and container is None) or registry.by_java(obj.cls)

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from statetool.errors import UnknownSerializerError
-from statetool.serializers.kryo import scala
+from statetool.serializers.kryo import messages, scala
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.scalars import SCALARS, Body
 from statetool.serializers.kryo.times import TIMES
@@ -202,7 +202,11 @@ class Registry:
     def custom(self, name: str) -> str | None:
         """Return the serializer class that the job registered for a class, if statetool does not know what it writes."""
         serializer = self._serializers.get(name)
-        if serializer is None or serializer.endswith(_PLAIN_SERIALIZERS) or serializer in _JAVA_SERIALIZERS:
+        if (
+            serializer is None
+            or serializer.endswith((*_PLAIN_SERIALIZERS, *messages.SERIALIZERS))
+            or serializer in _JAVA_SERIALIZERS
+        ):
             return None
         if name in COLLECTIONS or self._declares_how(name):
             return None
@@ -211,6 +215,13 @@ class Registry:
     def _declares_how(self, name: str) -> bool:
         found = self._declared.get(name)
         return found is not None and found.kind in ("java", "protobuf", "thrift")
+
+    def is_message(self, name: str) -> bool:
+        """Tell whether a class is a Protobuf or Thrift message, as its declaration or its registration says."""
+        found = self._declared.get(name)
+        if found is not None:
+            return found.kind in ("protobuf", "thrift")
+        return self._serializers.get(name, "").endswith(messages.SERIALIZERS)
 
     def by_java(self, name: str) -> bool:
         """Tell whether a class is written by Java serialization."""

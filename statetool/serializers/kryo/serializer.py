@@ -123,6 +123,7 @@ def _readable(type_class: str, registry: Registry) -> bool:
         open_type
         or registry.known(kind.name)
         or registry.by_java(kind.name)
+        or registry.is_message(kind.name)
         or bool(registry.context.subclasses(kind.name))
         or (kind != from_binary_name(type_class) and registry.is_final(kind))
     )

@@ -20,7 +20,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.serializers.kryo import iso, model, scala
+from statetool.serializers.kryo import iso, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.model import Headed, Obj, boxed
 from statetool.serializers.kryo.registry import Registry
@@ -54,7 +54,12 @@ def to_text(obj: Obj | None, registry: Registry) -> str | None:
     """Return an object as JSON text, null as ``None``."""
     if obj is None:
         return None
-    text = json.dumps(_tree(obj, None, registry), ensure_ascii=False, separators=(",", ":"))
+    return as_json(_tree(obj, None, registry))
+
+
+def as_json(tree: Any) -> str:
+    """Return JSON text; lone surrogates are escaped."""
+    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
     return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
@@ -68,8 +73,13 @@ def from_text(text: str | None, registry: Registry) -> Obj | None:
     """
     if text is None:
         return None
+    return _object(of_json(text), None, registry)
+
+
+def of_json(text: Any) -> Any:
+    """Parse JSON text."""
     try:
-        return _object(json.loads(text), None, registry)
+        return json.loads(text)
     except (json.JSONDecodeError, TypeError, RecursionError) as e:
         raise EncodeError(f"not the JSON of a Java object: {e}") from e
 
@@ -96,11 +106,13 @@ def _body(obj: Obj, registry: Registry) -> Any:
     if scalar is not None:
         return _scalar(obj.value, scalar.logical)
     value = obj.value
+    declared = registry.declared(obj.cls)
+    if isinstance(value, bytes) and declared is not None and registry.is_message(obj.cls):
+        return messages.to_tree(declared, value)
     if isinstance(value, bytes):
         code = base64.b64encode(value).decode("ascii")
         return code if obj.cls == "[B" else {**_message(value), "java": code}
     if isinstance(value, dict):
-        declared = registry.declared(obj.cls)
         kinds = dict(fields_of(declared, (), registry.gen)) if declared is not None else {}
         return {n: _tree(v, kinds.get(n), registry) for n, v in value.items()}
     if isinstance(value, Headed):
@@ -190,6 +202,8 @@ def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))
     declared = registry.declared(name)
+    if declared is not None and registry.is_message(name):
+        return Obj(name, messages.from_tree(declared, tree))
     if name in model.HOLDERS or name in scala.HOLDERS:
         return Obj(name, _object(tree, None, registry))
     if tree is None and name.startswith("scala.") and scala.is_empty(name):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from statetool.errors import DecodeError, EncodeError
 from statetool.serializers.composite import inside, sequence
-from statetool.serializers.kryo import model, text
+from statetool.serializers.kryo import messages, model, text
 from statetool.serializers.kryo.graph import resolved
 from statetool.serializers.kryo.model import Headed, Obj, boxed
 from statetool.serializers.kryo.registry import Registry
@@ -51,6 +51,8 @@ def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> 
     if kind.name == "java.util.Optional" and len(kind.args) == 1:
         return _OptionalView(view_of(kind.args[0], registry, above))
     declared = registry.declared(kind.name)
+    if registry.is_message(kind.name):
+        return _BytesView(kind.name) if declared is None else _MessageView(declared)
     below = registry.context.subclasses(kind.name)
     if kind.name in above or (declared is None and not below):
         return _TextView(registry)
@@ -126,6 +128,22 @@ class _TextView(View):
         if obj is None:
             raise EncodeError("JSON null for an object")
         return obj
+
+
+class _MessageView(View):
+    """A Protobuf or Thrift message: its fields as JSON text."""
+
+    def __init__(self, declared: ClassDeclaration) -> None:
+        super().__init__(Scalar("string"))
+        self._declared = declared
+
+    def plain(self, obj: Obj) -> Any:
+        if obj.cls != self._declared.name:
+            raise _expected(self._declared.name, obj)
+        return text.as_json(messages.to_tree(self._declared, obj.value))
+
+    def object(self, value: Any) -> Obj:
+        return Obj(self._declared.name, messages.from_tree(self._declared, text.of_json(value)))
 
 
 class _BytesView(View):
