@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from statetool.errors import OptionError, UnknownNameError
+from statetool.formats.channel_state import Side
 from statetool.plan.declarations import Declarations, declared_classes, read_declarations
 from statetool.plan.inventory import Inventory, OperatorInventory, StateInfo, suggest
+from statetool.serializers.base import Serializer
+from statetool.serializers.java_types import serializer_of_type
 from statetool.types.declared import TypeContext
+from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -22,9 +26,10 @@ if TYPE_CHECKING:
 
     from statetool.arrow.scan import TableScan
 
+Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 KEYED_STATE = "keyed_state"
 TIMERS = "timers"
-METADATA_TABLES = ("operators", "states", "files", "key_groups")
+METADATA_TABLES = ("operators", "states", "files", "key_groups", "in_flight")
 
 
 def load(
@@ -148,6 +153,8 @@ class Savepoint:
                 return [s for o in operators for s in o.states]
             case "files":
                 return [r for o in operators for r in o.file_rows()]
+            case "in_flight":
+                return [r for o in operators for r in o.in_flight_rows()]
             case "key_groups":
                 return [r for o in operators for r in o.key_group_rows()]
         raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
@@ -293,6 +300,69 @@ class Operator:
     def timers(self, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
         """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``domain`` (event, processing), ``service``."""
         return self._frame(TIMERS, keys=keys, **options)
+
+    def in_flight(self, side: Side | None = None, like: Record | None = None, **options: Any) -> DataFrame | pa.Table:
+        """Return data in flight (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
+
+        Without ``like`` a row for each channel: ``side``, ``subtask``, ``gate`` and ``channel`` (of outputs result partition and
+        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others), ``cut_bytes`` of elements that go on
+        in another channel's data.
+
+        Parameters
+        ----------
+        side
+            ``input`` or ``output``.
+        like
+            What the records are, which no snapshot says: a state (of ``states``) with values or elements of the same type, or
+            the same of another operator as ``(operator, name)``; or a Java type (``"com.acme.Order"``, declared; ``"String"``).
+            Then there is a row for each element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
+            (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut one.
+        **options
+            As for :meth:`keyed_state`: ``nanos``, ``decimals``, ``ttl``.
+
+        Raises
+        ------
+        OptionError
+            ``like`` without ``side``.
+        FormatError
+            The bytes are no stream elements, or not of this type.
+        """
+        if like is None:
+            rows = [r for r in self._operator.in_flight_rows() if side in (None, r.side)]
+            return self._rows_table("in_flight", rows)
+        if side is None:
+            raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
+        from statetool.arrow.scan import scan_in_flight
+
+        scan = scan_in_flight(self._operator, side, self._record(like), **split_options(options))
+        if self._spark is not None:
+            from statetool.spark.frames import scan_frame
+
+            return scan_frame(self._spark, scan)
+        import pyarrow as pa
+
+        return pa.Table.from_batches(scan.batches(), schema=scan.schema)
+
+    def _rows_table(self, table: str, rows: list[Any]) -> DataFrame | pa.Table:
+        from statetool.arrow.metadata import metadata_table
+
+        found = metadata_table(table, rows)
+        if self._spark is None:
+            return found
+        from statetool.spark.frames import metadata_frame
+
+        return metadata_frame(self._spark, found)
+
+    def _record(self, like: Record) -> Serializer:
+        """Return the serializer that ``like`` of :meth:`in_flight` means."""
+        match like:
+            case str():
+                return serializer_of_type(parse_java_type(like), self._operator.types)
+            case StateInfo():
+                return self._inventory.operator(like.operator).value_serializer(like.name)
+            case (Operator() as other, str(name)):
+                return other._operator.value_serializer(name)
+        raise OptionError(f"like={like!r} is neither a state nor (operator, state name) nor a Java type")
 
     def _frame(self, table: str, **arguments: Any) -> DataFrame:
         from statetool.spark.frames import table_frame

@@ -27,6 +27,7 @@ from statetool.serializers.base import Serializer
 from statetool.types import Scalar
 from tests.expected import json_text, to_json
 from tests.expected_kryo import without_kryo
+from tests.in_flight import wrong_records
 from tests.kryo_classes import CLASSES
 from tests.plain import row_value
 from tests.sql_check import SqlChecker
@@ -85,6 +86,9 @@ class Checker:
                 self.operator(op, wanted)
             except StatetoolError as error:
                 self.problems.append(f"{label}: {error}")
+        records, problems = wrong_records(self.case.metadata, self.case.expected, self.spark)
+        self.rows += records
+        self.problems += problems
 
     def read(self, op: statetool.Operator, table: str, **arguments: Any) -> pa.Table:
         if self.spark is None:

@@ -8,9 +8,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from statetool.formats.channel_state import InFlightRow
 from statetool.plan.inventory import FileRow, KeyGroupRow, OperatorRow, StateInfo
 
-_RECORDS: Final = {"operators": OperatorRow, "states": StateInfo, "files": FileRow, "key_groups": KeyGroupRow}
+_RECORDS: Final = {
+    "operators": OperatorRow,
+    "states": StateInfo,
+    "files": FileRow,
+    "key_groups": KeyGroupRow,
+    "in_flight": InFlightRow,
+}
 _TYPES: Final = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from statetool.arrow.batches import bounded
 from statetool.arrow.changelog import read_changelog
+from statetool.arrow.in_flight import in_flight_columns, in_flight_rows
 from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, KeyedTable, flatten
 from statetool.arrow.merge import mergeable, merged
 from statetool.arrow.operator_state import operator_columns, operator_rows
@@ -31,6 +32,7 @@ from statetool.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for, prefix_size
 from statetool.formats.keyed.canonical import (
     BATCH_BYTES,
@@ -51,10 +53,12 @@ from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
+from statetool.io.output import Output
 from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.plan.splits import (
     TARGET_BYTES,
     ChangelogSplit,
+    InFlightSplit,
     KeyedSplit,
     NativeSplit,
     OperatorSplit,
@@ -62,11 +66,13 @@ from statetool.plan.splits import (
     Split,
     TableSpec,
     plan_changelog,
+    plan_in_flight,
     plan_keyed,
     plan_native,
     plan_operator_state,
     plan_raw_timers,
 )
+from statetool.serializers.base import Serializer
 from statetool.serializers.context import reading_with
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import TypeContext
@@ -303,6 +309,33 @@ def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str
     return TableScan(schema=schema, splits=tuple(splits))
 
 
+def scan_in_flight(
+    operator: OperatorInventory, side: Side, record: Serializer, *, options: ReadOptions | None = None
+) -> TableScan:
+    """Plan the table of the data in flight at an operator's inputs or outputs (unaligned checkpoints).
+
+    Parameters
+    ----------
+    record
+        Serializer of the records: the snapshot does not name it.
+    """
+    options = _resolve(options or ReadOptions())
+    fields = [f for n, t in in_flight_columns(record) for f in column_fields(n, t, options)]
+    schema = _schema(fields, operator.label)
+    spec = TableSpec(
+        operator=operator.label,
+        table="in_flight",
+        states=(),
+        options=options,
+        max_parallelism=operator.state.max_parallelism,
+        schema=schema.serialize().to_pybytes(),
+        types=operator.types,
+    )
+    out = Output()
+    record.write_snapshot(out)
+    return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
+
+
 # ---- in a task ----------------------------------------------------------------------------------
 
 
@@ -330,6 +363,10 @@ def _read(split: Split) -> Iterator[pa.RecordBatch]:
             for n, columns in operator_rows(split):
                 extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
                 yield from _record_batches(n, columns, split.spec, extra)
+            return
+        if isinstance(split, InFlightSplit):
+            for n, columns in in_flight_rows(split):
+                yield from _record_batches(n, columns, split.spec, [])
             return
         if isinstance(split, NativeSplit):
             yield from _read_native(split)
@@ -529,4 +566,4 @@ def _parse_header(
     return header
 
 
-__all__ = ["Split", "TableScan", "read_split", "scan_table"]
+__all__ = ["Split", "TableScan", "read_split", "scan_in_flight", "scan_table"]

@@ -24,7 +24,7 @@ from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct
 from statetool.ops.problems import Problem, Severity, problem_of
-from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, RawSplit, Split
+from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit
 from statetool.write.key_hash import key_groups
 
 _TIMESTAMP_BYTES: Final = 8
@@ -35,7 +35,7 @@ _KEY_TEXT: Final = 60
 class ContentTask:
     """One split to check; picklable. ``most`` problems are looked for."""
 
-    split: Split
+    split: KeyedSplit | NativeSplit | RawSplit | ChangelogSplit | OperatorSplit
     deep: bool
     most: int
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError
+from statetool.formats.channel_state import Channel, InFlightRow, channels_of, in_flight_row
 from statetool.formats.keyed.change_sets import ChangeSet, writes_alike
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.described import learn_header
@@ -482,6 +483,22 @@ class OperatorInventory:
             return header.key
         raise OptionError(f"operator {self.label!r} has no keyed state, and so no type of keys")
 
+    def value_serializer(self, name: str) -> Serializer:
+        """Return the serializer of a state's values, of its elements where it is a list.
+
+        Raises
+        ------
+        UnknownNameError
+            The operator has no such state.
+        """
+        keyed, others = self.keyed_states, self.operator_states
+        if name in keyed:
+            meta = keyed[name][1]
+            return meta.parts[0] if meta.kind == "list" and meta.parts else meta.value
+        if name in others:
+            return others[name].value
+        raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, [*keyed, *others]))
+
     @cached_property
     def operator_states(self) -> Mapping[str, StateMeta]:
         """Operator states by name."""
@@ -543,6 +560,28 @@ class OperatorInventory:
             readable=not reason,
             reason=reason,
         )
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """Channels with data in flight (unaligned checkpoints), by subtask."""
+        try:
+            return tuple(
+                c
+                for s in sorted(self.state.subtasks, key=lambda s: s.index)
+                for c in channels_of(s, self._locator.resolve)
+            )
+        except StatetoolError as error:
+            raise error.at(operator=self.label, file=self._locator.metadata_file) from None
+
+    def in_flight_rows(self) -> list[InFlightRow]:
+        """Every channel with data in flight; counts are of whole stream elements, as far as they can be told.
+
+        Raises
+        ------
+        FormatError
+            Buffers that do not lie where the metadata says, or that hold no records.
+        """
+        return [in_flight_row(c, self.label) for c in self.channels]
 
     def file_rows(self) -> list[FileRow]:
         """Every piece of state and where it lies."""
@@ -681,9 +720,9 @@ class Inventory:
             # Names and uids are in the metadata since Flink 2.0, which is also when Kryo 5 came.
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
-        self._key_types = dict(key_types or {})
+        self.key_types = dict(key_types or {})
         self.operators = self._name_operators(uids)
-        if unknown := self._key_types.keys() - self.operators.keys():
+        if unknown := self.key_types.keys() - self.operators.keys():
             raise UnknownNameError(
                 f"no operator is called {', '.join(map(repr, sorted(unknown)))}, which key_types names",
                 hint=suggest(min(unknown), self.operators),
@@ -700,7 +739,7 @@ class Inventory:
         found = {}
         for state in self.metadata.operators:
             uid = state.uid or by_id.get(state.operator_id, "")
-            key = self._key_types.get(uid or state.operator_id)
+            key = self.key_types.get(uid or state.operator_id)
             inventory = OperatorInventory(state, uid, self._locator, key, self.types)
             if inventory.label in found:
                 raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
@@ -719,7 +758,7 @@ class Inventory:
             self.path,
             rebase=self.rebase,
             uids=(*self.given_uids, *uids),
-            key_types=self._key_types,
+            key_types=self.key_types,
             types=self.types,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.errors import FormatError
+from statetool.formats.channel_state import Channel, Side
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, batches_of, read_entries
 from statetool.formats.keyed.change_sets import ChangeSet
@@ -21,7 +22,7 @@ from statetool.types.options import ReadOptions
 TARGET_BYTES: Final = 64 << 20
 MEMORY_BYTES: Final = 128 << 20
 _SAMPLE_BYTES: Final = 1 << 20
-TableKind = Literal["keyed_state", "state", "timers", "windows", "operator_state"]
+TableKind = Literal["keyed_state", "state", "timers", "windows", "operator_state", "in_flight"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,22 @@ class ChangelogSplit:
     size_bytes: int
 
 
-Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit | ChangelogSplit
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightSplit:
+    """Channels of one subtask whose buffers lie in one stream; ``record`` is the snapshot of the records' serializer."""
+
+    spec: TableSpec
+    stream: Stream
+    channels: tuple[Channel, ...]
+    record: bytes
+    subtask: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.stream.size_bytes
+
+
+Split = KeyedSplit | OperatorSplit | NativeSplit | RawSplit | ChangelogSplit | InFlightSplit
 
 
 def plan_native(
@@ -298,6 +314,18 @@ def _splits_below(
     if isinstance(part, NativePart):
         return plan_database(part, spec, groups=groups, target_bytes=sys.maxsize)
     return plan_part(operator, part, spec, groups=groups, target_bytes=sys.maxsize)
+
+
+def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
+    """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
+    found: dict[tuple[int, Stream], list[Channel]] = {}
+    for channel in operator.channels:
+        if channel.side == side:
+            found.setdefault((channel.subtask, channel.stream), []).append(channel)
+    return [
+        InFlightSplit(spec=spec, stream=stream, channels=tuple(channels), record=record, subtask=subtask)
+        for (subtask, stream), channels in found.items()
+    ]
 
 
 def _is_heap(operator: OperatorInventory, part: KeyedPart, ranges: list[KeyGroupRange]) -> bool:

@@ -56,6 +56,20 @@ def declared_serializer(declared: ClassDeclaration, context: TypeContext) -> Ser
         return read_snapshot(Cursor(bytes(out)))
 
 
+def serializer_of_type(kind: JavaType, context: TypeContext) -> Serializer:
+    """Return the serializer that Flink gives to values of a Java type, by the type's name alone.
+
+    Raises
+    ------
+    StatetoolError
+        There is none that can be read.
+    """
+    out = Output()
+    _type(out, kind, context, ())
+    with reading_with(context):
+        return read_snapshot(Cursor(bytes(out)))
+
+
 def _simple(out: Output, name: str, package: str = _BASE) -> None:
     out.utf(f"{package}{name}Serializer${name}SerializerSnapshot")
     out.i4(3)

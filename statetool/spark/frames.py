@@ -35,7 +35,7 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
         reads.setdefault("now_ms", int(time.time() * 1000))
     # Planned here as well, so that mistakes show before Spark is involved.
     scan = scan_table(operator, table, options=ReadOptions(**reads), **given)
-    if "keys" in given or not has_data_sources():
+    if "keys" in given or inventory.key_types or not has_data_sources():
         return scan_frame(spark, scan)
     register(spark)
     reader = spark.read.format("flink-state").option("operatorId", operator.state.operator_id).option("table", table)

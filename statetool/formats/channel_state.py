@@ -1,0 +1,287 @@
+"""Data in flight of unaligned checkpoints: the buffers that lay in the channels between tasks.
+
+A stream is: i4 0; buffers of i4 length and bytes. Offsets point at the lengths. The buffers of a channel, one after another, are the
+network's record stream: i4 length and a stream element (``StreamElementSerializer``), cut anywhere. Follows
+``ChannelStateSerializerImpl``, ``SpillingAdaptiveSpanningRecordDeserializer`` and the channel-state handles.
+
+What lies at a task's input starts at a record, since the start of one that was read in part is stored with it; its end may lie in the
+output of the task before. So what lies at an output may start with the end of a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statetool.errors import FormatError
+from statetool.formats.metadata.handles import AnyChannelHandle, ChannelHandle, StreamHandle
+from statetool.formats.metadata.model import SubtaskState
+from statetool.formats.stream import OpenStream, Stream
+from statetool.io.cursor import Cursor
+
+Side = Literal["input", "output"]
+_VERSION_BYTES: Final = 4
+_LENGTH_BYTES: Final = 4
+_BATCH_BYTES: Final = 8 << 20
+#: Bytes of a stream element behind its tag, ``None`` for records.
+_ELEMENT_BYTES: Final = {0: None, 1: None, 2: 8, 3: 28, 4: 4, 5: 1, 6: 12}
+_TIMESTAMP_BYTES: Final = 8
+_PROBED: Final = 64
+_MOST_CUT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channel:
+    """One channel of a subtask: gate and channel at an input, result partition and subpartition at an output."""
+
+    side: Side
+    subtask: int
+    gate: int
+    channel: int
+    offsets: tuple[int, ...]
+    stream: Stream
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.gate}/{self.channel} of subtask {self.subtask}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlightRow:
+    """The data in flight of one channel: buffers, their bytes, whole stream elements, and the bytes of cut ones around them."""
+
+    operator: str
+    side: str
+    subtask: int
+    gate: int
+    channel: int
+    buffers: int
+    size_bytes: int
+    elements: int
+    cut_bytes: int
+    path: str
+
+
+def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
+    """Count what a channel holds.
+
+    Raises
+    ------
+    FormatError
+        As :func:`read_buffers` and :func:`read_records`.
+    """
+    sizes: list[int] = []
+
+    def counted(buffers: Iterable[memoryview]) -> Iterator[memoryview]:
+        for buffer in buffers:
+            sizes.append(len(buffer))
+            yield buffer
+
+    elements = cut = 0
+    try:
+        with channel.stream.open() as f:
+            buffers = counted(read_buffers(f, channel))
+            for records in read_records(buffers, side=channel.side, batch_bytes=_BATCH_BYTES):
+                elements += len(records.places)
+                cut += len(records.head) + len(records.tail)
+    except FormatError as error:
+        raise error.at(file=channel.stream.file, operator=operator, region=str(channel)) from None
+    return InFlightRow(
+        operator=operator,
+        side=channel.side,
+        subtask=channel.subtask,
+        gate=channel.gate,
+        channel=channel.channel,
+        buffers=len(sizes),
+        size_bytes=sum(sizes),
+        elements=elements,
+        cut_bytes=cut,
+        path=channel.stream.file,
+    )
+
+
+def channels_of(subtask: SubtaskState, resolve: Callable[[StreamHandle], Stream | None]) -> Iterator[Channel]:
+    """Yield the channels of a subtask.
+
+    Raises
+    ------
+    FormatError
+        The inner list of a merged handle is damaged.
+    """
+    sides: tuple[tuple[Side, tuple[AnyChannelHandle, ...]], ...] = (
+        ("input", subtask.input_channels),
+        ("output", subtask.output_channels),
+    )
+    for side, handles in sides:
+        for handle in handles:
+            stream = resolve(handle.stream)
+            if stream is None:
+                continue
+            for gate, channel, offsets in _places(handle):
+                yield Channel(
+                    side=side, subtask=subtask.index, gate=gate, channel=channel, offsets=offsets, stream=stream
+                )
+
+
+def _places(handle: AnyChannelHandle) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    if isinstance(handle, ChannelHandle):
+        yield handle.gate, handle.channel, handle.offsets
+        return
+    c = Cursor(handle.channels)
+    for _ in range(c.count("channels", at_least=20)):
+        gate, channel = c.i4(), c.i4()
+        c.i8()  # bytes of the channel, with or without what is around them: releases differ
+        yield gate, channel, tuple(c.i8() for _ in range(c.count("offsets", at_least=8)))
+    c.expect_end("the channels of a handle")
+
+
+def read_buffers(f: OpenStream, channel: Channel) -> Iterator[memoryview]:
+    """Yield the bytes of each buffer of a channel.
+
+    Raises
+    ------
+    FormatError
+        An offset or a length that does not fit the stream.
+    """
+    size = f.stream.size_bytes
+    if size and (size < _VERSION_BYTES or any(f.read_at(0, _VERSION_BYTES))):
+        raise FormatError("the data of channels does not start with version 0").at(
+            file=f.stream.file, offset=f.stream.start
+        )
+    for offset in channel.offsets:
+        if not 0 <= offset <= size - _LENGTH_BYTES:
+            raise FormatError(f"a buffer at {offset} of {size} bytes").at(file=f.stream.file)
+        length = int.from_bytes(f.read_at(offset, _LENGTH_BYTES), "big", signed=True)
+        if not 0 <= length <= size - offset - _LENGTH_BYTES:
+            raise FormatError(f"a buffer of {length} bytes, {size - offset - _LENGTH_BYTES} are left").at(
+                file=f.stream.file, offset=f.stream.start + offset
+            )
+        yield f.read_at(offset + _LENGTH_BYTES, length)
+
+
+@dataclass(slots=True)
+class Records:
+    """Whole stream elements that lie in ``data``, and where each is; ``head`` and ``tail`` are parts of records around them."""
+
+    data: bytes
+    places: list[tuple[int, int]]
+    head: bytes = b""
+    tail: bytes = b""
+
+
+def read_records(
+    buffers: Iterable[memoryview], *, side: Side, fits: Callable[[bytes], bool] = lambda _: True, batch_bytes: int
+) -> Iterator[Records]:
+    """Put the records of a channel together, about ``batch_bytes`` at a time.
+
+    Parameters
+    ----------
+    fits
+        Tells whether a stream element can be read; where the first record of an output starts is found by it.
+
+    Raises
+    ------
+    FormatError
+        The bytes are no records.
+    """
+    left = b""
+    first = True
+    head = b""
+    parts: list[memoryview] = []
+    size = 0
+    for buffer in buffers:
+        parts.append(buffer)
+        size += len(buffer)
+        if size < batch_bytes:
+            continue
+        data = b"".join((left, *parts))
+        parts, size = [], 0
+        if first:
+            cut = _first_record(data, side, fits)
+            head, data, first = data[:cut], data[cut:], False
+        places, at = _framed(data)
+        left = data[at:]
+        if places:
+            yield Records(data, places, head)
+            head = b""
+    data = b"".join((left, *parts))
+    if first:
+        cut = _first_record(data, side, fits)
+        head, data = data[:cut], data[cut:]
+    places, at = _framed(data)
+    if places or head or at < len(data):
+        yield Records(data, places, head, data[at:])
+
+
+def _framed(data: bytes) -> tuple[list[tuple[int, int]], int]:
+    """Return where the whole records are, and where the first one that is not starts.
+
+    Raises
+    ------
+    FormatError
+        What stands there is no stream element.
+    """
+    places = []
+    at, size = 0, len(data)
+    while size - at >= _LENGTH_BYTES:
+        length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
+        start, stop = at + _LENGTH_BYTES, at + _LENGTH_BYTES + length
+        if not _plausible(length, data[start] if start < size else None):
+            raise FormatError(f"{data[at : at + 12].hex()} is not the start of a stream element in flight")
+        if stop > size:
+            break
+        places.append((start, stop))
+        at = stop
+    return places, at
+
+
+def _plausible(length: int, tag: int | None) -> bool:
+    if length < 1:
+        return False
+    if tag is None:
+        return True
+    if tag not in _ELEMENT_BYTES:
+        return False
+    known = _ELEMENT_BYTES[tag]
+    return length > (_TIMESTAMP_BYTES if tag == 0 else 0) if known is None else length == 1 + known
+
+
+def _first_record(data: bytes, side: Side, fits: Callable[[bytes], bool]) -> int:
+    """Return where the first record starts: at the start, or at an output behind the end of one that was cut."""
+    if side == "input" or _reads_from(data, 0, fits) is not False:
+        return 0
+    for cut in range(1, min(len(data), _MOST_CUT)):
+        if _reads_from(data, cut, fits):
+            return cut
+    return len(data)  # the end of one record, longer than all that lies here
+
+
+def _reads_from(data: bytes, at: int, fits: Callable[[bytes], bool]) -> bool | None:
+    """Tell whether records start here: ``None`` where there is not a whole one to tell by."""
+    seen = 0
+    while at < len(data) and seen < _PROBED:
+        length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
+        start, stop = at + _LENGTH_BYTES, at + _LENGTH_BYTES + length
+        if len(data) - at < _LENGTH_BYTES:
+            break
+        if not _plausible(length, data[start] if start < len(data) else None):
+            return False
+        if stop > len(data):
+            break
+        if not fits(data[start:stop]):
+            return False
+        seen += 1
+        at = stop
+    return True if seen else None
+
+
+__all__ = [
+    "Channel",
+    "InFlightRow",
+    "Records",
+    "Side",
+    "channels_of",
+    "in_flight_row",
+    "read_buffers",
+    "read_records",
+]
