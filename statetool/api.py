@@ -255,7 +255,7 @@ class Operator:
         tables = [KEYED_STATE] if void else []
         if any(s.kind == "timers" for s in keyed):
             tables.append(TIMERS)
-        return tables + [s.name for s in states if s.kind != "timers"]
+        return tables + [s.name for s in states if s.kind not in ("timers", "raw")]
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r}, tables={self.tables})"

@@ -424,11 +424,12 @@ def _read_raw_timers(split: RawSplit) -> Iterator[pa.RecordBatch]:
     with split.stream.open() as f:
         first = min(split.key_groups, key=lambda g: g.size_bytes)
         base = split.stream.start + first.offset
-        header = read_raw_header(f.read_at(first.offset, first.size_bytes), base=base, key=key)
+        with reading_with(spec.types):
+            header = read_raw_header(f.read_at(first.offset, first.size_bytes), base=base, key=key)
         if header is None:
             return
         table = KeyedTable(header, spec.states, spec.options, spec.keys)
-        for batch in read_raw_timers(f, split.key_groups, header):
+        for batch in read_raw_timers(f, split.key_groups, header, spec.types):
             yield from _rows(batch, table, spec)
 
 

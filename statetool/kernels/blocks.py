@@ -119,6 +119,7 @@ def measure_blocks(data, starts, ends):  # type: ignore[no-untyped-def]
         stop = _entries_end(data, p, ends[b])
         if stop < 0:
             return BAD_RESTARTS, b, n, size
+        before = np.int64(0)
         while p < stop:
             shared, p = read_varint(data, p, stop)
             if p < 0:
@@ -129,8 +130,9 @@ def measure_blocks(data, starts, ends):  # type: ignore[no-untyped-def]
             value, p = read_varint(data, p, stop)
             if p < 0 or fresh < 0 or value < 0 or fresh > stop - p or value > stop - p - fresh:
                 return TRUNCATED, b, n, size
-            if shared < 0 or shared > ends[b] - starts[b] + size:
+            if shared < 0 or shared > before:
                 return BAD_SHARED, b, n, size
+            before = shared + fresh
             p += fresh + value
             size += shared + fresh
             n += 1
@@ -163,8 +165,6 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
             shared, p = read_varint(data, p, stop)
             fresh, p = read_varint(data, p, stop)
             size, p = read_varint(data, p, stop)
-            if shared > before_size:
-                return BAD_SHARED, b
             if shared + fresh < 8:
                 return SHORT_KEY, b
             for k in range(shared):

@@ -328,6 +328,24 @@ class OperatorInventory:
                 parts.append(part)
         return tuple(parts)
 
+    @cached_property
+    def own_raw_subtasks(self) -> tuple[int, ...]:
+        """Subtasks whose raw keyed state is no timers: only the operator's own code knows what it is."""
+        with_timers = {p.subtask for p in self.raw_parts}
+        found = []
+        for subtask in self.state.subtasks:
+            handle = subtask.raw_keyed
+            if not isinstance(handle, KeyGroupsHandle) or subtask.index in with_timers:
+                continue
+            stream = self._stream_of(handle.stream)
+            for _, offset, size in raw_group_sizes(handle.start, handle.offsets, stream)[:1]:
+                with stream.open() as f:
+                    region = f.read_at(offset, size)
+                    # Four zero bytes: no timer service, as Flink up to 1.3 wrote it.
+                    if not is_versioned(region) and bytes(region) != bytes(4):
+                        found.append(subtask.index)
+        return tuple(found)
+
     def raw_header(self, part: RawPart) -> KeyedHeader | None:
         """Read which timers a part holds, ``None`` where they are none or it is the operator's own raw state."""
         _, offset, size = min(part.groups, key=lambda g: g[2])  # all name the same services
@@ -541,6 +559,21 @@ class OperatorInventory:
         """All states, keyed first; what cannot be read says why."""
         infos = [self._info(meta, "keyed", header.key) for header, meta in self.keyed_states.values()]
         infos += [self._info(meta, "operator", None) for meta in self.operator_states.values()]
+        if self.own_raw_subtasks:
+            infos.append(
+                StateInfo(
+                    operator=self.label,
+                    name="(raw keyed state)",
+                    scope="keyed",
+                    kind="raw",
+                    key_type=None,
+                    namespace_type=None,
+                    value_type="bytes",
+                    ttl=False,
+                    readable=False,
+                    reason="written by the operator itself, and no timers",
+                )
+            )
         return tuple(infos)
 
     def _info(self, meta: StateMeta, scope: Literal["keyed", "operator"], key: Serializer | None) -> StateInfo:

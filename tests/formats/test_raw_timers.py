@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.canonical import KeyGroupRange
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
+from statetool.formats.metadata import parse_metadata, write_metadata
+from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -107,3 +110,33 @@ def test_every_cut_is_an_error(corpus: Path) -> None:
             timers_of(raw[:size])
     with pytest.raises(FormatError, match="trail"):
         timers_of(raw + b"\0")
+
+
+def test_raw_state_of_an_operator_itself_is_named(corpus: Path, tmp_path: Path) -> None:
+    """It has no table, but it is not passed over in silence either."""
+    source = corpus / "v2_3_0-rocksdb-heap-timers" / "snapshot" / "chk-3"
+    metadata = parse_metadata((source / "_metadata").read_bytes())
+    raw = ByteStreamHandle(name="own", data=b"what only the operator knows")
+    operators = tuple(
+        replace(
+            o,
+            subtasks=tuple(
+                replace(s, raw_keyed=KeyGroupsHandle(tag=3, start=0, offsets=(0,), stream=raw), managed_keyed=None)
+                for s in o.subtasks
+            ),
+        )
+        for o in metadata.operators
+        if o.uid == "timers"
+    )
+    (tmp_path / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
+    op = statetool.load(str(tmp_path))["timers"]
+    assert [(s.kind, s.readable) for s in op.states.values() if s.scope == "keyed"] == [("raw", False)]
+    assert not {"timers", "(raw keyed state)"} & set(op.tables)
+
+
+def test_many_timers_come_in_bounded_batches(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operators = raw_operators(corpus / "v2_3_0-rocksdb-heap-timers" / "snapshot" / "chk-3")
+    raw = group_bytes(next(o for o in operators if o.label == "timers"))
+    whole = timers_of(raw)
+    monkeypatch.setattr("statetool.formats.keyed.raw_entries.BATCH_BYTES", 30)
+    assert timers_of(raw) == whole

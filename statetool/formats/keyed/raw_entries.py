@@ -7,26 +7,32 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.keyed.canonical import KeyGroupRange
+from statetool.formats.keyed.canonical import BATCH_BYTES, KeyGroupRange
 from statetool.formats.keyed.entries import Int64s, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.raw_timers import TIMESTAMP_BYTES, RawTimers, parse_raw_timers
+from statetool.formats.keyed.raw_timers import TIMESTAMP_BYTES, parse_raw_timers
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.kernels.codes import MESSAGES, OK
 from statetool.kernels.program import Fixed, Struct
 from statetool.kernels.skip import compile_skip, element_positions
 from statetool.kernels.timers import flip_timers
+from statetool.serializers.context import reading_with
 from statetool.serializers.runtime import TimerSerializer
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 
-def read_raw_timers(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader) -> Iterator[RebuiltBatch]:
-    """Read the timers of some key groups, a batch for each.
+def read_raw_timers(
+    f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext = NOTHING_DECLARED
+) -> Iterator[RebuiltBatch]:
+    """Read the timers of some key groups, a bounded number in each batch.
 
     Parameters
     ----------
     header
-        From :func:`read_raw_header`.
+        From :func:`~statetool.formats.keyed.raw_timers.read_raw_header`.
+    types
+        What serializers are read with.
 
     Raises
     ------
@@ -38,14 +44,16 @@ def read_raw_timers(f: OpenStream, groups: Sequence[KeyGroupRange], header: Keye
         region = f.read_at(group.offset, group.size_bytes)
         base = f.stream.start + group.offset
         try:
-            found = parse_raw_timers(region, base=base, key=header.key, find=_edges)
+            with reading_with(types):
+                found = parse_raw_timers(region, base=base, key=header.key, find=_edges)
             if unknown := {t.state for t in found} - ids.keys():
                 raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
                     offset=base
                 )
-            yield _batch(region, found, ids, group.number, f.stream.file)
         except StatetoolError as error:
             raise error.at(file=f.stream.file, key_group=group.number) from None
+        for timers in found:
+            yield from _batches(region, timers.found, ids[timers.state], group.number, f.stream.file)
 
 
 def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
@@ -73,19 +81,25 @@ def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
     return edges
 
 
-def _batch(
-    region: memoryview, found: list[RawTimers[Int64s]], ids: dict[str, int], key_group: int, file: str
-) -> RebuiltBatch:
-    none = np.empty(0, dtype=np.int64)
-    starts = np.concatenate([t.found[:-1] for t in found] or [none])
-    ends = np.concatenate([t.found[1:] for t in found] or [none])
-    state = np.concatenate([np.full(len(t.found) - 1, ids[t.state], dtype=np.int64) for t in found] or [none])
-    key_end = np.cumsum(ends - starts)
-    key = key_end - (ends - starts)
-    data = np.empty(int(key_end[-1]) if len(key_end) else 0, dtype=np.uint8)
-    flip_timers(np.frombuffer(region, dtype=np.uint8), starts, ends, key, data)
-    data.flags.writeable = False
-    return RebuiltBatch(
-        data=data, state=state, group=np.full(len(key), key_group, dtype=np.int64), key=key, key_end=key_end,
-        value=key_end, value_end=key_end, regions=(), file=file,
-    )  # fmt: skip
+def _batches(region: memoryview, edges: Int64s, state: int, key_group: int, file: str) -> Iterator[RebuiltBatch]:
+    data = np.frombuffer(region, dtype=np.uint8)
+    first = 0
+    while first < len(edges) - 1:
+        last = max(first + 1, int(np.searchsorted(edges, edges[first] + BATCH_BYTES, side="right")) - 1)
+        key = edges[first:last] - edges[first]
+        key_end = edges[first + 1 : last + 1] - edges[first]
+        out = np.empty(int(key_end[-1]), dtype=np.uint8)
+        flip_timers(data, edges[first:last], edges[first + 1 : last + 1], key, out)
+        out.flags.writeable = False
+        yield RebuiltBatch(
+            data=out,
+            state=np.full(len(key), state, dtype=np.int64),
+            group=np.full(len(key), key_group, dtype=np.int64),
+            key=key,
+            key_end=key_end,
+            value=key_end,
+            value_end=key_end,
+            regions=(),
+            file=file,
+        )
+        first = last
