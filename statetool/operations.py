@@ -231,6 +231,10 @@ def _opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str]
 
 
 def _runner(spark: SparkSession | None, progress: Callable[[int], object] | None) -> Runner:
+    if spark is not None:
+        from statetool.ops.on_spark import SparkRunner
+
+        return SparkRunner(spark)
     from statetool.ops.jobs import LocalRunner
 
     return LocalRunner(progress=progress)

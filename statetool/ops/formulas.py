@@ -12,7 +12,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from statetool.errors import OptionError, UnsupportedError
 from statetool.io.cursor import Cursor
@@ -31,11 +31,13 @@ from statetool.serializers.tuples import CaseClassSerializer, scala_hash, scala_
 from statetool.types import LogicalType, Scalar
 
 Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal"]
-#: How parts are hashed: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1 and 0, both zeros of a
-#: floating point number 0); ``lombok`` booleans 79 and 97, null 43 (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
-Style = Literal["boxed", "plain", "lombok", "lombok-boxed", "commons"]
-STYLES: Final[tuple[Style, ...]] = ("boxed", "plain", "lombok", "lombok-boxed", "commons")
-_BOOLEANS: Final = {"plain": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
+#: How parts are hashed: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1 and 0, the zeros of a float
+#: 0; in ``plain-old`` those of a double too); ``kotlin`` booleans 1 and 0; ``lombok`` booleans 79 and 97, null 43
+#: (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
+Style = Literal["boxed", "plain", "kotlin", "plain-old", "lombok", "lombok-boxed", "commons"]
+STYLES: Final[tuple[Style, ...]] = get_args(Style)
+_BOOLEANS: Final = {"plain": (0, 1), "kotlin": (0, 1), "plain-old": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
+_ZEROS: Final = {"plain": (Scalar("float32"),), "plain-old": (Scalar("float32"), Scalar("float64"))}
 _NAMED: Final[dict[str, tuple[int, int, Style]]] = {
     "Objects.hash": (1, 31, "boxed"),
     "record": (0, 31, "boxed"),
@@ -46,7 +48,6 @@ _WRITTEN: Final = re.compile(
     r"\s*([\w.]+?)\s*(?:\[\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*([\w-]+)\s*)?\])?\s*\(([^()]*)\)\s*"
 )
 _BOOL: Final = Scalar("bool")
-_FLOATS: Final = (Scalar("float32"), Scalar("float64"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +261,7 @@ def part_hash(part: Serializer, value: Any, style: Style) -> int:
     logical = part.logical
     if logical == _BOOL and style in _BOOLEANS:
         return _BOOLEANS[style][bool(value)]
-    if style == "plain" and logical in _FLOATS and value == 0:
+    if logical in _ZEROS.get(style, ()) and value == 0:
         return 0
     # A class that has an array as a field hashes its elements (Arrays.hashCode).
     if isinstance(part, SimpleSerializer) and part.spec.name in ARRAY_ELEMENTS:

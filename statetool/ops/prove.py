@@ -93,11 +93,28 @@ def prove_hashes(splits: Sequence[SourceSplit], key: Serializer, declared: HashF
     sample = sample_keys(splits, key)
     if not sample.values:
         return KeyProof()
-    unknown = {name: s for name, s in classes.items() if declared.of(name) is None}
+    return find_formula(key, declared, sample, _declare(splits, classes))
+
+
+def find_formula(key: Serializer, declared: HashFormula, sample: Sample, hint: str) -> KeyProof:
+    """Find the formula under which every key lies in its key group.
+
+    Parameters
+    ----------
+    hint
+        What the user can do where there is none.
+
+    Raises
+    ------
+    UnsupportedError
+        No formula fits, more than one does, or the keys are too few to prove one.
+    OptionError
+        What is declared does not fit.
+    """
+    unknown = {name: s for name, s in user_classes(key).items() if declared.of(name) is None}
     if not unknown:
         return _declared_proof(key, declared, sample)
-    search = _Search(key, unknown, declared, sample)
-    return search.run(_declare(splits, classes))
+    return _Search(key, unknown, declared, sample).run(hint)
 
 
 def sample_keys(splits: Sequence[SourceSplit], key: Serializer, *, most: int = _MOST_KEYS) -> Sample:

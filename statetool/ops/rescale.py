@@ -15,7 +15,7 @@ from statetool.formats.metadata.handles import streams_of
 from statetool.ops.formulas import HashFormula
 from statetool.ops.jobs import Runner
 from statetool.ops.prove import KeyProof, prove_hashes
-from statetool.ops.rewrite import OperatorRewrite, check_rewrite, rewrite_snapshot
+from statetool.ops.rewrite import OperatorRewrite, check_rewrite, moves, rewrite_snapshot
 from statetool.ops.sources import joined_header, keyed_splits
 from statetool.plan.inventory import Inventory, OperatorInventory
 
@@ -94,7 +94,7 @@ def plan_rescale(
         new = subtasks.get(operator_id, min(old.parallelism, number))
         check_max_parallelism(number, new)
         rewrite = OperatorRewrite(max_parallelism=number, parallelism=new)
-        check_rewrite(inventory.metadata, old, rewrite)
+        check_rewrite(inventory.metadata, operator, rewrite)
         plan, formula = _plan_operator(operator, rewrite, declared)
         plans.append(plan)
         if (number, new) != (old.max_parallelism, old.parallelism):
@@ -122,13 +122,13 @@ def _plan_operator(
     operator: OperatorInventory, rewrite: OperatorRewrite, declared: HashFormula
 ) -> tuple[OperatorPlan, HashFormula | None]:
     old = operator.state
-    joined = joined_header(operator)
+    joined = joined_header(operator, raw=moves(old, rewrite))
     keys_move, proof = "no", KeyProof()
     if joined is not None and rewrite.max_parallelism != old.max_parallelism:
         keys_move = "divisor"
         if old.max_parallelism % rewrite.max_parallelism:
             try:
-                proof = prove_hashes(keyed_splits(operator), joined.header.key, declared)
+                proof = prove_hashes(keyed_splits(operator, raw=False), joined.header.key, declared)
             except StatetoolError as error:
                 raise error.at(operator=operator.label) from None
             keys_move = "hash" if proof.formula is None else "formula"

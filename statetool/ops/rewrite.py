@@ -50,21 +50,20 @@ def keyed_job(operator: OperatorInventory, rewrite: OperatorRewrite) -> KeyedJob
     UnsupportedError
         It cannot be read, or its subtasks do not agree.
     """
-    joined = joined_header(operator, without=rewrite.without)
+    raw = moves(operator.state, rewrite)
+    joined = joined_header(operator, raw=raw, without=rewrite.without)
     if joined is None:
         return None
-    tasks = []
-    for split in keyed_splits(operator):
-        raw, _ = split_header(split)
-        tasks.append(
-            DealTask(
-                split=split,
-                state_ids=joined.state_ids[raw],
-                old_max=operator.state.max_parallelism,
-                new_max=rewrite.max_parallelism,
-                formula=rewrite.formula,
-            )
+    tasks = [
+        DealTask(
+            split=split,
+            state_ids=joined.state_ids[split_header(split)[0]],
+            old_max=operator.state.max_parallelism,
+            new_max=rewrite.max_parallelism,
+            formula=rewrite.formula,
         )
+        for split in keyed_splits(operator, raw=raw)
+    ]
     return KeyedJob(
         operator=operator.label,
         tasks=tuple(tasks),
@@ -76,41 +75,46 @@ def keyed_job(operator: OperatorInventory, rewrite: OperatorRewrite) -> KeyedJob
     )
 
 
-def check_rewrite(metadata: SnapshotMetadata, operator: OperatorState, rewrite: OperatorRewrite) -> None:
+def moves(operator: OperatorState, rewrite: OperatorRewrite) -> bool:
+    """Tell whether keys move: to other key groups, or key groups to other subtasks."""
+    return (rewrite.max_parallelism, rewrite.parallelism) != (operator.max_parallelism, operator.parallelism)
+
+
+def check_rewrite(metadata: SnapshotMetadata, operator: OperatorInventory, rewrite: OperatorRewrite) -> None:
     """Refuse what cannot be right under new key groups or subtasks.
 
     Raises
     ------
     UnsupportedError
-        In-flight data, raw keyed state, or finished subtasks where key groups or subtasks change.
+        In-flight data, an operator's own raw state, or finished subtasks where key groups or subtasks change.
     """
-    same = (rewrite.max_parallelism, rewrite.parallelism) == (operator.max_parallelism, operator.parallelism)
-    if same:
+    state = operator.state
+    if not moves(state, rewrite):
         return
-    label = operator.uid or operator.operator_id
     stops = "stop the job with a savepoint (flink stop) and use that: it holds no such data"
     for other in metadata.operators:
         if any(s.input_channels or s.output_channels for s in other.subtasks):
             raise UnsupportedError(
                 "the checkpoint is unaligned: records in flight were dealt to the old key groups", hint=stops
             ).at(operator=other.uid or other.operator_id)
-    for s in operator.subtasks:
+    timers = {p.subtask for p in operator.raw_parts}
+    for s in state.subtasks:
         if s.index >= rewrite.parallelism and s.raw_operator is not None:
             raise UnsupportedError(
                 f"raw operator state of subtask {s.index}, which is one too many for parallelism {rewrite.parallelism}",
                 hint="keep the parallelism, at least the number of subtasks that hold such state",
-            ).at(operator=label)
+            ).at(operator=operator.label)
         if s.finished:
             raise UnsupportedError(
                 f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
-            ).at(operator=label)
+            ).at(operator=operator.label)
         raw = s.raw_keyed
-        if raw is not None and not (isinstance(raw, KeyGroupsHandle) and all(o < 0 for o in raw.offsets)):
+        written = raw is not None and not (isinstance(raw, KeyGroupsHandle) and all(o < 0 for o in raw.offsets))
+        if written and s.index not in timers:
             raise UnsupportedError(
-                "raw keyed state (timers on heap beside RocksDB, or what an operator writes itself) has its own bytes for each "
-                "key group",
-                hint="take a canonical savepoint of the job (flink savepoint --type canonical), in which timers are managed",
-            ).at(operator=label)
+                "raw keyed state that is no timers: the operator itself wrote it, and only the operator can deal it out again",
+                hint="leave the operator's max parallelism and parallelism as they are",
+            ).at(operator=operator.label)
 
 
 def rewrite_snapshot(
@@ -152,7 +156,7 @@ def rewrite_snapshot(
     kept = [o for o in old.operators if o.operator_id not in without]
     for state in kept:
         if state.operator_id in rewrites:
-            check_rewrite(old, state, rewrites[state.operator_id])
+            check_rewrite(old, by_id[state.operator_id], rewrites[state.operator_id])
     work = {i: _Work.plan(by_id[i], r) for i, r in rewrites.items()}
     with Publication(target) as publication:
         staging = publication.staging
@@ -177,16 +181,17 @@ def rewrite_snapshot(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The rewriting of one operator: ``streams`` are its operator state where that changes."""
+    """The rewriting of one operator: ``streams`` are its operator state where that changes, ``moved`` whether keys move."""
 
     rewrite: OperatorRewrite
+    moved: bool
     keyed: KeyedJob | None
     streams: list[OperatorStreamJob] | None
 
     @classmethod
     def plan(cls, operator: OperatorInventory, rewrite: OperatorRewrite) -> _Work:
         streams = plan_operator_streams(operator, rewrite.parallelism, without=rewrite.without)
-        return cls(rewrite, keyed_job(operator, rewrite), streams)
+        return cls(rewrite, moves(operator.state, rewrite), keyed_job(operator, rewrite), streams)
 
     def rest(self, operator: OperatorState) -> OperatorState:
         """Return what is carried over as it is."""
@@ -197,6 +202,8 @@ class _Work:
                     s,
                     managed_keyed=None if self.keyed is not None else s.managed_keyed,
                     managed_operator=None if self.streams is not None else s.managed_operator,
+                    # Timers in raw keyed state become managed ones where keys move; nothing else is in there (check_rewrite).
+                    raw_keyed=None if self.moved else s.raw_keyed,
                 )
                 for s in operator.subtasks
             ),
@@ -204,7 +211,6 @@ class _Work:
 
     def run(self, state: OperatorState, runner: Runner, staging: Staging) -> tuple[OperatorState, list[StagedFile]]:
         rewrite = self.rewrite
-        same = (rewrite.max_parallelism, rewrite.parallelism) == (state.max_parallelism, state.parallelism)
         kept = {s.index: s for s in state.subtasks if s.index < rewrite.parallelism}
         files: list[StagedFile] = []
         if self.streams is not None:
@@ -215,10 +221,7 @@ class _Work:
         if self.keyed is not None and self.keyed.states:
             for new in runner.run(self.keyed, staging):
                 subtask = kept.get(new.subtask, SubtaskState(index=new.subtask))
-                # Where key groups changed there is no raw keyed state that says anything (check_rewrite).
-                kept[new.subtask] = replace(
-                    subtask, managed_keyed=new.handle, raw_keyed=subtask.raw_keyed if same else None
-                )
+                kept[new.subtask] = replace(subtask, managed_keyed=new.handle)
                 files += [new.file] if new.file is not None else []
         changed = replace(
             state,

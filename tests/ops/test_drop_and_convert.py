@@ -168,3 +168,22 @@ def test_uids_change_in_a_whole_snapshot(corpus: Path, tmp_path: Path) -> None:
     assert stream_bytes(new.operators["timers"]) == stream_bytes(old.operators["orders"])
     with pytest.raises(TargetExistsError):
         statetool.change_uids(str(source), str(tmp_path / "new"), {"timers": "t"})
+
+
+def test_heap_timers_beside_rocksdb_become_managed_where_keys_move(corpus: Path, tmp_path: Path) -> None:
+    case = Case(corpus / "v2_3_0-rocksdb-heap-timers")
+    old = Inventory(str(case.metadata))
+    assert any(s.raw_keyed is not None for o in old.operators.values() for s in o.state.subtasks)
+    statetool.convert(str(case.metadata.parent), str(tmp_path / "same"))
+    check_case(case, tmp_path / "same")
+    statetool.rescale(str(tmp_path / "same"), str(tmp_path / "new"), 90)
+    new = Inventory(str(tmp_path / "new"))
+    assert all(s.raw_keyed is None for o in new.operators.values() for s in o.state.subtasks)
+    check_case(Case(corpus / "v2_3_0-rocksdb-heap-timers"), tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["v2_3_0-changelog-rocksdb", "v2_3_0-forst"])
+def test_logs_and_forst_become_canonical(corpus: Path, tmp_path: Path, name: str) -> None:
+    case = Case(corpus / name)
+    statetool.convert(str(case.metadata.parent), str(tmp_path / "new"))
+    check_case(case, tmp_path / "new")
