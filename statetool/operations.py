@@ -74,7 +74,7 @@ def rescale(
     TargetExistsError
         ``dst`` is there.
     UnsupportedError
-        Keys whose hash code is not known, records in flight, raw keyed state.
+        Keys whose hash code is not known, records in flight, an operator's own raw keyed state. (A dry run tells in its plan.)
     OptionError, UnknownNameError, FormatError
     """
     from statetool.ops.rescale import plan_rescale, run_rescale

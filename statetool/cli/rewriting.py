@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +14,8 @@ from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.errors import OptionError
 
-_RESCALE_COLUMNS = (
-    "operator", "old_max_parallelism", "new_max_parallelism", "old_parallelism", "new_parallelism", "keys_move", "formula",
-    "keys_tested", "chance", "size_bytes",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from statetool.ops.rescale import OperatorPlan
 
 
 def _rewriting(command: Callable[..., None]) -> Callable[..., None]:
@@ -119,9 +117,31 @@ def rescale(
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
         progress=_total(source, rebase),
-        on_plan=lambda plan: Output(form).rows(plan.operators, columns=_RESCALE_COLUMNS),
+        on_plan=lambda plan: Output(form).rows(plan.operators if form == "json" else list(map(_row, plan.operators))),
     )
-    _say_done(target, dry_run, sum(o.size_bytes for o in plan.operators))
+    for refusal in plan.refusals:
+        Output.say(f"refused: {refusal}")
+    _say_done(target, dry_run, sum(o.size_bytes for o in plan.operators if o.keys_move not in ("no", "refused")))
+    if plan.refusals:
+        sys.exit(1)
+
+
+def _row(plan: OperatorPlan) -> dict[str, Any]:
+    """Return what text shows of one operator."""
+    proof = f"{plan.keys_tested} keys, chance {plan.chance:.0e}" if plan.formula else ""
+    return {
+        "operator": plan.operator,
+        "max_parallelism": _change(plan.old_max_parallelism, plan.new_max_parallelism),
+        "parallelism": _change(plan.old_parallelism, plan.new_parallelism),
+        "keys_move": plan.keys_move,
+        "size_bytes": plan.size_bytes,
+        "formula": plan.formula,
+        "proof": proof,
+    }
+
+
+def _change(old: int, new: int) -> str:
+    return str(old) if old == new else f"{old} -> {new}"
 
 
 def _pairs_of_hashes(given: tuple[str, ...]) -> dict[str, str]:

@@ -36,8 +36,8 @@ Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordina
 #: (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
 Style = Literal["boxed", "plain", "kotlin", "plain-old", "lombok", "lombok-boxed", "commons"]
 STYLES: Final[tuple[Style, ...]] = get_args(Style)
-_BOOLEANS: Final = {"plain": (0, 1), "kotlin": (0, 1), "plain-old": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
-_ZEROS: Final = {"plain": (Scalar("float32"),), "plain-old": (Scalar("float32"), Scalar("float64"))}
+BOOLEANS: Final = {"plain": (0, 1), "kotlin": (0, 1), "plain-old": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
+ZEROS: Final = {"plain": (Scalar("float32"),), "plain-old": (Scalar("float32"), Scalar("float64"))}
 _NAMED: Final[dict[str, tuple[int, int, Style]]] = {
     "Objects.hash": (1, 31, "boxed"),
     "record": (0, 31, "boxed"),
@@ -246,6 +246,11 @@ def class_fields(serializer: Serializer) -> dict[str, Serializer]:
     return {} if isinstance(serializer, EnumSerializer) else dict(serializer.children())
 
 
+def null_hash(style: Style) -> int:
+    """Return what a null counts."""
+    return 43 if style in ("lombok", "lombok-boxed") else 0
+
+
 def part_hash(part: Serializer, value: Any, style: Style) -> int:
     """Return the hash code of a field as a class's own ``hashCode()`` counts it.
 
@@ -255,13 +260,13 @@ def part_hash(part: Serializer, value: Any, style: Style) -> int:
         It has none that is the same in two processes.
     """
     if value is None:
-        return 43 if style.startswith("lombok") else 0
+        return null_hash(style)
     if isinstance(part, NullableSerializer):
         return part_hash(part.nested[0], value, style)
     logical = part.logical
-    if logical == _BOOL and style in _BOOLEANS:
-        return _BOOLEANS[style][bool(value)]
-    if logical in _ZEROS.get(style, ()) and value == 0:
+    if logical == _BOOL and style in BOOLEANS:
+        return BOOLEANS[style][bool(value)]
+    if logical in ZEROS.get(style, ()) and value == 0:
         return 0
     # A class that has an array as a field hashes its elements (Arrays.hashCode).
     if isinstance(part, SimpleSerializer) and part.spec.name in ARRAY_ELEMENTS:

@@ -13,6 +13,7 @@ from statetool.kernels import skip
 from statetool.kernels.codes import MESSAGES, OK
 from statetool.kernels.walk import group_ranges, hash_ranges
 from statetool.ops.formulas import HashFormula, hashed
+from statetool.ops.vector_hash import hash_pojos
 from statetool.serializers.base import Serializer
 from statetool.write.key_hash import hash_keys
 
@@ -67,7 +68,8 @@ class KeyHasher:
         DecodeError
             The offset is the position in ``data``.
         """
-        return hash_keys(self._hashed, data, start, end)
+        found = hash_pojos(self._hashed, data, start, end)
+        return hash_keys(self._hashed, data, start, end) if found is None else found
 
 
 def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:

@@ -81,9 +81,14 @@ def prove_hashes(splits: Sequence[SourceSplit], key: Serializer, declared: HashF
     if not splits:
         return KeyProof()
     if not classes:
-        sample = sample_keys(splits, key, most=1)
-        for value in sample.values:
-            key.hash_code(value)  # raises where the type has none
+        for value in sample_keys(splits, key, most=1).values:
+            try:
+                key.hash_code(value)
+            except UnsupportedError as error:
+                raise UnsupportedError(
+                    error.message,
+                    hint=f"choose a divisor of {splits[0].spec.max_parallelism} as max parallelism: it needs no hash codes",
+                ) from None
         return KeyProof()
     if key.framed_only:
         raise UnsupportedError(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from statetool.errors import OptionError, StatetoolError
+from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata.handles import streams_of
 from statetool.ops.formulas import HashFormula
@@ -27,8 +28,10 @@ class OperatorPlan:
     Attributes
     ----------
     keys_move
-        ``no``: there is no keyed state; ``divisor``: the old key group tells the new one; ``hash``: the key type's own hash code;
-        ``formula``: a hash code that lies in user code.
+        ``no``: there is no keyed state, or its key groups stay; ``divisor``: the old key group tells the new one; ``hash``: by
+        the key type's own hash code; ``formula``: by a hash code that lies in user code; ``refused``: they cannot.
+    problem
+        Why they cannot move, and what to do.
     formula
         The formula, as it can be declared.
     keys_tested, chance
@@ -48,14 +51,16 @@ class OperatorPlan:
     keys_tested: int = 0
     chance: float = 0.0
     size_bytes: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """All operators that change, and how."""
+    """All operators that change, and how; ``refusals`` are why some cannot."""
 
     operators: tuple[OperatorPlan, ...]
     rewrites: Mapping[str, OperatorRewrite]
+    refusals: tuple[UnsupportedError, ...] = ()
 
 
 def plan_rescale(
@@ -66,6 +71,8 @@ def plan_rescale(
     hashes: Mapping[str, str] | None = None,
 ) -> RescalePlan:
     """Plan a change of max parallelism; reads keys only where their hash code lies in user code.
+
+    Operators whose keys cannot move are in the plan too, as refused.
 
     Parameters
     ----------
@@ -87,19 +94,24 @@ def plan_rescale(
         labels = [_by_id(inventory)[i].label for i in stray]
         raise OptionError(f"parallelism of {', '.join(labels)} without a max parallelism")
     declared = HashFormula.declared(hashes or {})
-    plans, rewrites = [], {}
+    plans, rewrites, refusals = [], {}, []
     for operator_id, number in wanted.items():
         operator = _by_id(inventory)[operator_id]
         old = operator.state
         new = subtasks.get(operator_id, min(old.parallelism, number))
         check_max_parallelism(number, new)
         rewrite = OperatorRewrite(max_parallelism=number, parallelism=new)
-        check_rewrite(inventory.metadata, operator, rewrite)
-        plan, formula = _plan_operator(operator, rewrite, declared)
+        formula = None
+        try:
+            check_rewrite(inventory.metadata, operator, rewrite)
+            plan, formula = _plan_operator(operator, rewrite, declared)
+        except UnsupportedError as error:
+            refusals.append(error.at(operator=operator.label))
+            plan = _row(operator, rewrite, "refused", problem=str(error))
         plans.append(plan)
         if (number, new) != (old.max_parallelism, old.parallelism):
             rewrites[operator_id] = OperatorRewrite(max_parallelism=number, parallelism=new, formula=formula)
-    return RescalePlan(tuple(plans), rewrites)
+    return RescalePlan(tuple(plans), rewrites, tuple(refusals))
 
 
 def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
@@ -122,18 +134,31 @@ def _plan_operator(
     operator: OperatorInventory, rewrite: OperatorRewrite, declared: HashFormula
 ) -> tuple[OperatorPlan, HashFormula | None]:
     old = operator.state
-    joined = joined_header(operator, raw=moves(old, rewrite))
+    raw = moves(old, rewrite)
+    joined = joined_header(operator, raw=raw)
     keys_move, proof = "no", KeyProof()
     if joined is not None and rewrite.max_parallelism != old.max_parallelism:
         keys_move = "divisor"
         if old.max_parallelism % rewrite.max_parallelism:
             try:
-                proof = prove_hashes(keyed_splits(operator, raw=False), joined.header.key, declared)
+                proof = prove_hashes(keyed_splits(operator, raw=raw), joined.header.key, declared)
             except StatetoolError as error:
                 raise error.at(operator=operator.label) from None
             keys_move = "hash" if proof.formula is None else "formula"
-    size = sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed))
-    plan = OperatorPlan(
+    plan = _row(
+        operator,
+        rewrite,
+        keys_move,
+        formula=str(proof.formula or ""),
+        keys_tested=proof.keys_tested,
+        chance=proof.chance,
+    )
+    return plan, proof.formula
+
+
+def _row(operator: OperatorInventory, rewrite: OperatorRewrite, keys_move: str, **more: Any) -> OperatorPlan:
+    old = operator.state
+    return OperatorPlan(
         operator=operator.label,
         operator_id=old.operator_id,
         old_max_parallelism=old.max_parallelism,
@@ -141,12 +166,9 @@ def _plan_operator(
         old_parallelism=old.parallelism,
         new_parallelism=rewrite.parallelism,
         keys_move=keys_move,
-        formula=str(proof.formula or ""),
-        keys_tested=proof.keys_tested,
-        chance=proof.chance,
-        size_bytes=size,
+        size_bytes=sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed)),
+        **more,
     )
-    return plan, proof.formula
 
 
 def run_rescale(
@@ -156,6 +178,14 @@ def run_rescale(
 
     Raises
     ------
-    TargetExistsError, UnsupportedError, FormatError
+    UnsupportedError
+        Keys of an operator cannot move.
+    TargetExistsError, FormatError
     """
+    if plan.refusals:
+        first = plan.refusals[0]
+        if len(plan.refusals) > 1:
+            others = [str(e.where.operator) for e in plan.refusals[1:]]
+            first.message = f"{first.message} (likewise {', '.join(others)})"
+        raise first
     return rewrite_snapshot(inventory, target, plan.rewrites, runner, checkpoint_id=checkpoint_id)

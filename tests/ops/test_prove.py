@@ -8,14 +8,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.ops.formulas import Convention, HashFormula, formula_hash, parse_convention
+from statetool.ops.formulas import Convention, HashFormula, formula_hash, hashed, parse_convention
+from statetool.ops.hashing import KeyHasher
 from statetool.ops.prove import KeyProof, Sample, find_formula
+from statetool.ops.vector_hash import hash_pojos
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import read_snapshot
 from tests.serializers import build
@@ -125,6 +128,35 @@ def test_the_formula_of_a_class_is_found_and_gives_javas_hash_codes(name: str) -
     assert proof.chance < 1e-15
     hash_code = formula_hash(proof.formula, key)
     assert [hash_code(value) for value, _ in keys] == [code for _, code in keys]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_many_keys_hash_as_each_alone(name: str) -> None:
+    key, keys = key_of(name), keys_of(name)
+    proof = prove(key, keys)
+    out, edges = Output(), [0]
+    for value, _ in keys:
+        key.encode(out, value)
+        edges.append(len(out))
+    data, places = np.frombuffer(bytes(out), dtype=np.uint8), np.array(edges, dtype=np.int64)
+    hasher = KeyHasher(key, proof.formula)
+    assert hasher.hashes(data, places[:-1], places[1:]).tolist() == [code for _, code in keys]
+    assert hasher.ends(data, places[:-1], np.full(len(keys), len(out))).tolist() == edges[1:]
+
+
+@pytest.mark.parametrize("name", ["ObjectsHash", "Pair", "Bloch", "Lombok", "Commons", "Prime", "Subset"])
+def test_simple_fields_are_hashed_from_their_bytes(name: str) -> None:
+    key, keys = key_of(name), keys_of(name)
+    formula = prove(key, keys).formula
+    assert formula is not None
+    out, edges = Output(), [0]
+    for value, _ in keys:
+        key.encode(out, value)
+        edges.append(len(out))
+    places = np.array(edges, dtype=np.int64)
+    found = hash_pojos(hashed(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:])
+    assert found is not None
+    assert found.tolist() == [code for _, code in keys]
 
 
 @pytest.mark.parametrize("name", ["Identity", "Odd"])

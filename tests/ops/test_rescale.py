@@ -242,3 +242,21 @@ def test_operator_state_of_subtasks_that_are_no_more_goes_to_others(
         for state, n in counts.items():
             if operator.operator_states[state].kind == "list" and parallelism < 3 and len(n) > 1:
                 assert max(n) - min(n) <= 1
+
+
+def test_the_plan_tells_what_cannot_move_and_nothing_is_written(corpus: Path, tmp_path: Path) -> None:
+    source = str(Case(corpus / "v2_3_0-unaligned").metadata.parent)
+    plan = statetool.rescale(source, str(tmp_path / "new"), 1000, dry_run=True)
+    refused = [p for p in plan.operators if p.keys_move == "refused"]
+    assert refused
+    assert all("records in flight" in p.problem and "flink stop" in p.problem for p in refused)
+    with pytest.raises(UnsupportedError, match="likewise"):
+        statetool.rescale(source, str(tmp_path / "new"), 1000)
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_is_written_verifies(corpus: Path, tmp_path: Path) -> None:
+    source = str(Case(corpus / "v2_3_0-rocksdb-canonical").metadata.parent)
+    statetool.rescale(source, str(tmp_path / "new"), 1000)
+    found = statetool.verify(str(tmp_path / "new"), deep=True)
+    assert [p for p in found.problems if p.severity == "error"] == []
