@@ -91,6 +91,18 @@ class OperatorPlan:
     element_tables: list[tuple[Any, ElementRecipe]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamJob:
+    """The keyed state, or the operator state, of one operator: what its streams are made of.
+
+    ``kept`` are tasks that read records of state that stays (:mod:`statetool.ops.kept`).
+    """
+
+    recipe: StreamRecipe
+    tables: tuple[tuple[Any, KeyedRecipe | ElementRecipe], ...]
+    kept: tuple[Any, ...] = ()
+
+
 def plan_operator(
     uid: str,
     bootstraps: Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -52,16 +53,31 @@ class SubtaskStream:
         return operator_handle(tuple(m.name for m in states), modes, self.element_offsets, self.stream)
 
 
-def write_streams(recipe: StreamRecipe, staging: Staging, batches: Iterable[pa.RecordBatch]) -> Iterator[SubtaskStream]:
+def write_streams(
+    recipes: Sequence[tuple[int, StreamRecipe]], staging: Staging, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[int, SubtaskStream]]:
     """Write records, sorted by :data:`statetool.arrow.records.SORTED_BY`, as the streams of their subtasks.
+
+    Parameters
+    ----------
+    recipes
+        Each with the number in the column ``subtask`` that stands for its first subtask, ascending.
+
+    Yields
+    ------
+    index, stream
+        Index of the recipe, and a stream of it.
 
     Raises
     ------
     EncodeError
         A key comes twice; names it.
     """
-    for subtask, parts in groupby(_by_subtask(batches), key=lambda part: part[0]):
-        yield write_subtask(recipe, staging, subtask, (records_of(batch) for _, batch in parts))
+    firsts = [first for first, _ in recipes]
+    for slot, parts in groupby(_by_subtask(batches), key=lambda part: part[0]):
+        index = bisect_right(firsts, slot) - 1
+        first, recipe = recipes[index]
+        yield index, write_subtask(recipe, staging, slot - first, (records_of(batch) for _, batch in parts))
 
 
 def _by_subtask(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -12,12 +12,12 @@ from statetool.arrow.bootstrap import (
     SERVICE_COLUMNS,
     ElementBootstrap,
     KeyedBootstrap,
-    OperatorPlan,
+    StreamJob,
     Table,
     checked_services,
 )
 from statetool.arrow.gather import SubtaskStream, write_subtask
-from statetool.arrow.records import element_records, keyed_records, records_of
+from statetool.arrow.records import records_of, table_records
 from statetool.errors import OptionError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.stream import Stream
@@ -55,23 +55,16 @@ class LocalRunner:
         timers = _table(bootstrap.timers)
         return Table(schema=table.schema, timers=timers.schema, services=services_of(timers))
 
-    def keyed(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
-        """Make the keyed streams of an operator; ``kept`` are tasks whose records are kept."""
-        assert plan.keyed is not None
-        batches = [batch for task in kept for batch in self._read_kept(task)]
-        for data, recipe in plan.keyed_tables:
-            for batch in _table(data).to_batches(max_chunksize=_BATCH_ROWS):
-                batches += keyed_records(recipe, batch)
-        return _streams(plan.keyed, staging, batches)
+    def streams(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[SubtaskStream]]:
+        """Make the streams of each job, one job after the other."""
+        return [self._streams_of(job, staging) for job in jobs]
 
-    def elements(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
-        """Make the operator state streams of an operator."""
-        assert plan.elements is not None
-        batches = [batch for task in kept for batch in self._read_kept(task)]
-        for data, recipe in plan.element_tables:
+    def _streams_of(self, job: StreamJob, staging: Staging) -> list[SubtaskStream]:
+        batches = [batch for task in job.kept for batch in self._read_kept(task)]
+        for data, recipe in job.tables:
             for batch in _table(data).to_batches(max_chunksize=_BATCH_ROWS):
-                batches += element_records(recipe, batch)
-        return _streams(plan.elements, staging, batches)
+                batches += table_records(recipe, batch)
+        return _streams(job.recipe, staging, batches)
 
     def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target."""

@@ -57,6 +57,11 @@ Int64s = npt.NDArray[np.int64]
 _EMPTY: Final = np.empty(0, dtype=np.uint8)
 
 
+def table_records(recipe: KeyedRecipe | ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Encode rows of a table: :func:`keyed_records` or :func:`element_records`."""
+    return keyed_records(recipe, batch) if isinstance(recipe, KeyedRecipe) else element_records(recipe, batch)
+
+
 def keyed_records(recipe: KeyedRecipe, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Encode rows of a table with keys.
 

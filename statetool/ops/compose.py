@@ -15,18 +15,20 @@ from statetool.arrow.bootstrap import (
     ElementBootstrap,
     KeyedBootstrap,
     OperatorPlan,
+    StreamJob,
     Table,
     plan_operator,
     state_names,
 )
 from statetool.arrow.gather import SubtaskStream, write_subtask
-from statetool.errors import OptionError, UnknownNameError
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import (
     FileHandle,
     KeyedHandle,
     KeyGroupsHandle,
+    OperatorStreamHandle,
     RelativeFileHandle,
     SegmentHandle,
     StreamHandle,
@@ -42,7 +44,7 @@ from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.ops.carry import Carrier
 from statetool.ops.formulas import HashFormula, hashed, user_classes
-from statetool.ops.kept import Kept, KeptElements, KeptKeyed, element_tasks, kept_metas, keyed_tasks
+from statetool.ops.kept import KeptElements, KeptKeyed, element_tasks, kept_metas, keyed_tasks
 from statetool.ops.prove import prove_hashes
 from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import change_uids, find_operator
@@ -97,12 +99,8 @@ class Runner(Protocol):
         """Return what the tables of a bootstrap look like."""
         ...
 
-    def keyed(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Kept]) -> list[SubtaskStream]:
-        """Make keyed streams."""
-        ...
-
-    def elements(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Kept]) -> list[SubtaskStream]:
-        """Make operator state streams."""
+    def streams(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[SubtaskStream]]:
+        """Make the streams of each job; subtasks without records may be missing."""
         ...
 
     def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
@@ -147,12 +145,13 @@ def write_composition(wanted: Composition, target: str, release: Target, runner:
         staging = publication.staging
         staged: list[StagedFile] = []
         carried = _carried(wanted, skeleton.operators, runner, staging, staged)
+        made = _made(planned, runner, staging, staged)
+        by_id = {p.old.operator_id: i for i, p in enumerate(planned) if p.old is not None}
         operators = []
-        by_id = {p.old.operator_id: p for p in planned if p.old is not None}
         for state in carried:
-            found = by_id.get(state.operator_id)
-            operators.append(state if found is None else _written(found, state, runner, staging, staged))
-        operators += [_written(p, None, runner, staging, staged) for p in planned if p.old is None]
+            i = by_id.get(state.operator_id)
+            operators.append(state if i is None else _written(planned[i], state, made[i]))
+        operators += [_written(p, None, m) for p, m in zip(planned, made, strict=True) if p.old is None]
         metadata = _with_uids(wanted, _metadata(wanted, operators))
         metadata = fitted(metadata, release, properties=savepoint_properties())
         return publication.commit(write_metadata(metadata), staged)
@@ -261,6 +260,11 @@ def _plan_change(
             )
     if old.fully_finished and change.bootstraps:
         raise OptionError(f"operator {label!r} had finished: Flink restores no state of it")
+    if any(s.finished for s in old.subtasks):
+        raise UnsupportedError(
+            "some subtasks had finished, and hold no state from then on",
+            hint="let the job finish, or take a savepoint before it does",
+        ).at(operator=label)
     tables = [(b, runner.describe(b)) for b in change.bootstraps]
     keyed_names = state_names([(b, t) for b, t in tables if isinstance(b, KeyedBootstrap)])
     element_names = {b.name for b, _ in tables if isinstance(b, ElementBootstrap)}
@@ -396,29 +400,52 @@ def _referenced(operator: OperatorState, base: Inventory) -> OperatorState:
     )
 
 
-def _written(
-    planned: _Planned, old: OperatorState | None, runner: Runner, staging: Staging, staged: list[StagedFile]
-) -> OperatorState:
+@dataclass(slots=True)
+class _Made:
+    """Handles of one operator by subtask."""
+
+    keyed: dict[int, KeyGroupsHandle] = field(default_factory=dict)
+    elements: dict[int, OperatorStreamHandle] = field(default_factory=dict)
+
+
+def _made(planned: Sequence[_Planned], runner: Runner, staging: Staging, staged: list[StagedFile]) -> list[_Made]:
+    """Make the streams of all operators at once."""
+    jobs, owners = [], []
+    for i, p in enumerate(planned):
+        for recipe, tables, kept in (
+            (p.plan.keyed, p.plan.keyed_tables, p.keyed),
+            (p.plan.elements, p.plan.element_tables, p.elements),
+        ):
+            if recipe is not None:
+                jobs.append(StreamJob(recipe=recipe, tables=tuple(tables), kept=tuple(kept)))
+                owners.append(i)
+    made = [_Made() for _ in planned]
+    for i, job, streams in zip(owners, jobs, runner.streams(jobs, staging), strict=True):
+        by_subtask = {s.subtask: s for s in streams}
+        for n in range(job.recipe.parallelism):
+            stream = by_subtask.get(n) or write_subtask(job.recipe, staging, n, ())
+            staged += stream.files
+            if job.recipe.keyed:
+                made[i].keyed[n] = stream.keyed_handle(job.recipe)
+            else:
+                made[i].elements[n] = stream.operator_handle(job.recipe)
+    return made
+
+
+def _written(planned: _Planned, old: OperatorState | None, made: _Made) -> OperatorState:
     plan = planned.plan
     subtasks = {s.index: s for s in old.subtasks} if old is not None else {}
-    for recipe, run, kept in (
-        (plan.keyed, runner.keyed, planned.keyed),
-        (plan.elements, runner.elements, planned.elements),
-    ):
-        if recipe is None:
-            continue
-        streams = {s.subtask: s for s in run(plan, staging, kept)}
-        for i in range(plan.parallelism):
-            stream = streams.get(i) or write_subtask(recipe, staging, i, ())
-            staged += stream.files
-            subtask = subtasks.get(i, SubtaskState(index=i))
-            if recipe.keyed:
-                subtasks[i] = replace(subtask, managed_keyed=stream.keyed_handle(recipe))
-            else:
-                subtasks[i] = replace(subtask, managed_operator=stream.operator_handle(recipe))
+    for i in made.keyed.keys() | made.elements.keys():
+        subtask = subtasks.get(i, SubtaskState(index=i))
+        subtasks[i] = replace(
+            subtask,
+            managed_keyed=made.keyed.get(i, subtask.managed_keyed),
+            managed_operator=made.elements.get(i, subtask.managed_operator),
+        )
     found = tuple(subtasks[i] for i in sorted(subtasks))
     if old is not None:
         return replace(old, subtasks=found)
+    found = found or tuple(SubtaskState(index=i) for i in range(plan.parallelism))
     return OperatorState(
         operator_id=operator_id_for_uid(planned.uid),
         parallelism=plan.parallelism,

@@ -14,27 +14,29 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from statetool.arrow.bootstrap import (
     SERVICE_COLUMNS,
     ElementBootstrap,
     KeyedBootstrap,
-    OperatorPlan,
+    StreamJob,
     Table,
     checked_services,
 )
 from statetool.arrow.gather import SubtaskStream, write_streams
-from statetool.arrow.records import RECORDS, SORTED_BY, element_records, keyed_records
+from statetool.arrow.records import RECORDS, SORTED_BY, table_records
 from statetool.errors import OptionError, StatetoolError
 from statetool.formats.stream import Stream
 from statetool.spark.schema import spark_schema
 from statetool.spark.tasks import run_tasks
 from statetool.write.publish import StagedFile, Staging
-from statetool.write.recipe import StreamRecipe
+from statetool.write.recipe import ElementRecipe, KeyedRecipe, StreamRecipe
 
 _RESULT: Final = pa.schema([pa.field("result", pa.binary())])
 _FAILED: Final = -1
 _DEFAULT_PARALLELISM: Final = 4
+_LEAST_PARTITIONS: Final = 32
 
 
 class SparkRunner:
@@ -68,43 +70,41 @@ class SparkRunner:
         rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
         return Table(schema=schema, timers=_arrow_schema(timers), services=checked_services(rows))
 
-    def keyed(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
-        """Make the keyed streams of an operator."""
-        assert plan.keyed is not None
-        frames = [self._records(data, _encoder(keyed_records, recipe)) for data, recipe in plan.keyed_tables]
-        return self._streams(plan.keyed, staging, frames + self._kept(kept))
-
-    def elements(self, plan: OperatorPlan, staging: Staging, kept: Sequence[Any] = ()) -> list[SubtaskStream]:
-        """Make the operator state streams of an operator."""
-        assert plan.elements is not None
-        frames = [self._records(data, _encoder(element_records, recipe)) for data, recipe in plan.element_tables]
-        return self._streams(plan.elements, staging, frames + self._kept(kept))
-
-    def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
-        """Copy streams into the target, each in a task."""
-        return run_tasks(self.spark, staging.copy, streams)
-
-    def _kept(self, tasks: Sequence[Any]) -> list[Any]:
-        if not tasks:
-            return []
-        n = len(tasks)
-        return [self.spark.range(0, n, 1, n).mapInArrow(_keeper(self._read_kept, tasks), spark_schema(RECORDS))]
-
-    def _records(self, data: Any, encode: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Any:
-        return self._frame(data).mapInArrow(encode, spark_schema(RECORDS))
-
-    def _streams(self, recipe: StreamRecipe, staging: Staging, frames: list[Any]) -> list[SubtaskStream]:
+    def streams(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[SubtaskStream]]:
+        """Make the streams of all jobs in one shuffle; a subtask's number there is its place among all subtasks."""
+        frames, recipes, slots = [], [], 0
+        for job in jobs:
+            frames += [
+                self._frame(data).mapInArrow(_encoder(recipe, slots), spark_schema(RECORDS))
+                for data, recipe in job.tables
+            ]
+            if job.kept:
+                n = len(job.kept)
+                numbers = self.spark.range(0, n, 1, n)
+                frames.append(numbers.mapInArrow(_keeper(self._read_kept, job.kept, slots), spark_schema(RECORDS)))
+            recipes.append((slots, job.recipe))
+            slots += job.recipe.parallelism
+        found: list[list[SubtaskStream]] = [[] for _ in jobs]
         if not frames:
-            return []
-        records = _dealt(reduce(lambda a, b: a.unionAll(b), frames), recipe.parallelism)
-        written = records.sortWithinPartitions(*SORTED_BY).mapInArrow(_writer(recipe, staging), spark_schema(_RESULT))
-        streams = []
+            return found
+        records = _dealt(reduce(lambda a, b: a.unionAll(b), frames), min(slots, self.most_partitions))
+        written = records.sortWithinPartitions(*SORTED_BY).mapInArrow(_writer(recipes, staging), spark_schema(_RESULT))
         for row in written.collect():
             result = pickle.loads(row.result)
             if isinstance(result, StatetoolError):
                 raise result
-            streams.append(result)
-        return streams
+            index, stream = result
+            found[index].append(stream)
+        return found
+
+    @property
+    def most_partitions(self) -> int:
+        """Partitions of the shuffle; where there are more subtasks, one task writes several, one after another."""
+        return max(_LEAST_PARTITIONS, 4 * self.parallelism)
+
+    def copy_all(self, streams: list[Stream], staging: Staging) -> list[StagedFile]:
+        """Copy streams into the target, each in a task."""
+        return run_tasks(self.spark, staging.copy, streams)
 
     def _frame(self, data: Any) -> Any:
         if isinstance(data, pa.Table):
@@ -123,22 +123,25 @@ def _arrow_schema(frame: Any) -> pa.Schema:
     return to_arrow_schema(frame.schema)
 
 
-def _dealt(records: Any, parallelism: int) -> Any:
-    """Give each subtask a partition of its own, where this Spark can; else by hash, several may share one."""
+def _dealt(records: Any, partitions: int) -> Any:
+    """Bring the records of each subtask into one partition: evenly where this Spark can, else by hash."""
     if hasattr(records, "repartitionById"):
-        return records.repartitionById(parallelism, "subtask")
-    return records.repartition(parallelism, "subtask")
+        from pyspark.sql import functions as f
+
+        return records.repartitionById(partitions, f.expr(f"subtask % {partitions}"))
+    return records.repartition(partitions, "subtask")
 
 
 def _encoder(
-    encode: Callable[[Any, pa.RecordBatch], Iterable[pa.RecordBatch]], recipe: Any
+    recipe: KeyedRecipe | ElementRecipe, first: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what runs in tasks: rows to records."""
+    """Return what runs in tasks: rows to records, whose subtasks are numbered from ``first`` on."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             for batch in batches:
-                yield from encode(recipe, batch)
+                for records in table_records(recipe, batch):
+                    yield _numbered(records, first)
         except StatetoolError as error:
             yield _failure(error)
 
@@ -146,7 +149,7 @@ def _encoder(
 
 
 def _keeper(
-    read_kept: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any]
+    read_kept: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], first: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what runs in tasks: numbers of kept pieces to their records."""
 
@@ -154,11 +157,19 @@ def _keeper(
         try:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from read_kept(tasks[number])
+                    for records in read_kept(tasks[number]):
+                        yield _numbered(records, first)
         except StatetoolError as error:
             yield _failure(error)
 
     return run
+
+
+def _numbered(records: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    if first == 0:
+        return records
+    slots = pc.add(records.column(0), pa.scalar(first, pa.int32()))
+    return pa.RecordBatch.from_arrays([slots, *records.columns[1:]], schema=RECORDS)
 
 
 def _failure(error: StatetoolError) -> pa.RecordBatch:
@@ -166,13 +177,15 @@ def _failure(error: StatetoolError) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row], schema=RECORDS)
 
 
-def _writer(recipe: StreamRecipe, staging: Staging) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _writer(
+    recipes: Sequence[tuple[int, StreamRecipe]], staging: Staging
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what runs in tasks: sorted records to streams."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
-            for stream in write_streams(recipe, staging, _unfailed(batches)):
-                yield _result(stream)
+            for made in write_streams(recipes, staging, _unfailed(batches)):
+                yield _result(made)
         except StatetoolError as error:
             yield _result(error)
 
@@ -188,5 +201,5 @@ def _unfailed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _result(result: SubtaskStream | StatetoolError) -> pa.RecordBatch:
+def _result(result: tuple[int, SubtaskStream] | StatetoolError) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], type=pa.binary())], schema=_RESULT)
