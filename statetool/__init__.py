@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from statetool.api import Operator, Savepoint, load
+from statetool.api import Operator, Savepoint, load, verify
 from statetool.errors import StatetoolError
 from statetool.operations import change_uids, convert, drop, rescale
 from statetool.ops.chain import chain
 from statetool.ops.copies import copy
 from statetool.ops.orphans import orphans
 from statetool.ops.snapshots import list_snapshots
-from statetool.ops.verify import verify
 from statetool.plan.declarations import declare, declare_from, declare_protobuf, declare_thrift
 from statetool.types.declared import ClassDeclaration
 from statetool.write import flink_types as flink

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from statetool.arrow.scan import TableScan
+    from statetool.ops.verify import Verification
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 KEYED_STATE = "keyed_state"
@@ -81,6 +82,48 @@ def load(
         if has_data_sources():
             register(spark)
     return savepoint
+
+
+def verify(
+    src: str | Savepoint,
+    *,
+    deep: bool = False,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    threads: int | None = None,
+    most: int = 1000,
+) -> Verification:
+    """Check that a snapshot is whole.
+
+    Every handle resolves, lengths match, key groups are there exactly once, offsets are sound, every entry can be walked and
+    every key lies in the key group of its hash code. Memory does not grow with the size of the state.
+
+    Parameters
+    ----------
+    src
+        The snapshot's path, or an open one.
+    deep
+        Decode every value to its last byte too, and compare checksums.
+    spark
+        Check the contents in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+    uids, rebase
+        As in :func:`load`.
+    most
+        Stop after about so many problems.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        There is no snapshot.
+    FormatError
+        Its metadata is damaged.
+    """
+    from statetool.ops.verify import verify_inventory
+
+    savepoint = load(src, rebase=rebase) if isinstance(src, str) else src
+    savepoint = savepoint.with_uids(uids) if uids else savepoint
+    return verify_inventory(savepoint.inventory, deep=deep, spark=spark, threads=threads, most=most)
 
 
 class Savepoint:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import statetool
-from statetool.cli.options import output_option, rebase_option, rebase_pairs
+from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.cli.progress import progress_bar
 
@@ -18,6 +18,7 @@ _PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset"
 @click.command()
 @output_option
 @rebase_option
+@declare_option  # type: ignore[untyped-decorator]
 @click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only.")
 @click.option("--deep", is_flag=True, help="Decode every value to its last byte too.")
 @click.option("--spark", "on_spark", is_flag=True, help="Check the contents on Spark.")

@@ -9,6 +9,7 @@ from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandle, KeyGroupsHandle, StreamHandle
 from statetool.formats.stream import Stream
+from statetool.ops.channels import check_channels
 from statetool.ops.entry_check import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
 from statetool.plan.inventory import KeyedPart, OperatorInventory
@@ -38,7 +39,10 @@ class ContentPlanner:
 
     def run(self) -> list[ContentTask]:
         tasks = [*self.keyed(), *self.raw_timers(), *(self.elements() if self.deep else [])]
-        if not self.deep:
+        if self.deep:
+            for subtask in self.operator.state.subtasks:
+                self.problems += check_channels(subtask, self.resolve, self.operator.label)
+        else:
             self.guarded(lambda: self.operator.operator_states)
         self.notes()
         return tasks

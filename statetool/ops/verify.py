@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,6 @@ from statetool.io.listing import FoundFile, stat
 from statetool.ops.problems import Problem, Severity, note
 from statetool.ops.structure import StructureCheck
 from statetool.plan.inventory import Inventory
-from statetool.plan.locate import Locator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,47 +44,17 @@ class Verification:
         return not any(p.severity == "error" for p in self.problems)
 
 
-def verify(
-    path: str,
+def verify_inventory(
+    inventory: Inventory,
     *,
     deep: bool = False,
     spark: SparkSession | None = None,
-    uids: Iterable[str] = (),
-    rebase: Mapping[str, str] | None = None,
     threads: int | None = None,
     most: int = MOST_PROBLEMS,
 ) -> Verification:
-    """Check that a snapshot is whole.
-
-    Every handle resolves, lengths match, key groups are there exactly once, offsets are sound, every entry can be walked and
-    every key lies in the key group of its hash code. Memory does not grow with the size of the state.
-
-    Parameters
-    ----------
-    path
-        Its directory, or its metadata file.
-    deep
-        Decode every value to its last byte too.
-    spark
-        Check the contents in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
-    uids
-        Names for operators of snapshots before Flink 2.0.
-    rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
-    most
-        Stop after about so many problems.
-
-    Raises
-    ------
-    SnapshotNotFoundError
-        There is no snapshot.
-    FormatError
-        Its metadata is damaged.
-    """
+    """Check that a snapshot is whole; parameters as of :func:`statetool.verify`."""
     from statetool.ops.content_plan import ContentPlanner
 
-    inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids))
-    locator = Locator(inventory.metadata_file, inventory.rebase)
     known: dict[str, FoundFile | None] = {}
 
     def find(uri: str) -> FoundFile | None:
@@ -98,10 +67,10 @@ def verify(
     tasks: list[ContentTask] = []
     streams = 0
     for operator in inventory.operators.values():
-        check = StructureCheck(operator, locator.resolve, find)
+        check = StructureCheck(operator, inventory.resolve, find)
         problems += check.run()
         streams += check.streams
-        planner = ContentPlanner(operator, locator.resolve, check.problems, deep)
+        planner = ContentPlanner(operator, inventory.resolve, check.problems, deep)
         tasks += planner.run()
         problems += planner.problems
     counted = entries = keys = 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from click.testing import CliRunner
 
 import statetool
 from statetool.cli.main import cli
-from statetool.errors import FormatError
+from statetool.errors import FormatError, StatetoolError
 from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
+from statetool.ops.channels import offsets_of
 from statetool.ops.problems import Problem
-from tests.ops.damage import Patient
+from tests.ops.damage import Patient, patched
 from tests.ops.trees import link, replace_file
 
 
@@ -318,6 +320,42 @@ def _compressed_group(patient: Patient, handle: KeyGroupsHandle) -> int:
     return next(o for o in handle.offsets if data[o + 4 : o + 8] == b"\xff\x06\0\0")
 
 
+def test_a_buffer_of_channel_state_that_is_cut(corpus: Path, tmp_path: Path) -> None:
+    patient = Patient.of(corpus / "v2_3_0-unaligned" / "snapshot" / "chk-2", tmp_path / "chk-2")
+    assert errors(patient.folder, deep=True) == []
+    channels = [c for o in patient.metadata.operators for s in o.subtasks for c in s.input_channels + s.output_channels]
+    assert channels
+    stream = channels[0].stream
+    assert isinstance(stream, RelativeFileHandle)
+    at = offsets_of(channels[0])[0]
+    file = patient.folder / stream.path
+    replace_file(file, patched(file.read_bytes(), at, b"\x7f\0\0\0"))
+    found = errors(patient.folder, deep=True)
+    assert found
+    assert all("a buffer of" in p.problem and p.offset == at and p.file == str(file) for p in found)
+
+
+@pytest.mark.parametrize("case", ["v2_3_0-finished/snapshot/chk-3", "v2_3_0-unaligned-inline/snapshot/chk-2"])
+def test_no_damage_is_more_than_a_problem(case: str, corpus: Path, tmp_path: Path) -> None:
+    """Whatever is changed: a list of problems or an error of ours."""
+    chance = random.Random(case)
+    source = corpus / case
+    files = sorted(f.name for f in source.iterdir())
+    outcomes: set[bool | None] = set()
+    for n in range(60):
+        folder = link(source, tmp_path / str(n))
+        name = chance.choice(files) if n % 2 else "_metadata"
+        data = bytearray((folder / name).read_bytes())
+        at = chance.randrange(len(data))
+        data[at : at + chance.choice((1, 8))] = chance.randbytes(chance.choice((0, 1, 8)))
+        replace_file(folder / name, bytes(data))
+        try:
+            outcomes.add(statetool.verify(str(folder), deep=True).ok)
+        except StatetoolError:
+            outcomes.add(None)
+    assert {False, None} <= outcomes
+
+
 # ---- ways in ------------------------------------------------------------------------------------
 
 
@@ -331,6 +369,11 @@ def test_verify_by_uri(corpus: Path) -> None:
         assert not statetool.verify("memory://verified").ok
     finally:
         memory.rm("/verified", recursive=True)
+
+
+def test_an_open_savepoint(patient: Patient) -> None:
+    savepoint = statetool.load(str(patient.folder))
+    assert statetool.verify(savepoint, deep=True) == statetool.verify(str(patient.folder), deep=True)
 
 
 def test_the_command(patient: Patient) -> None:
