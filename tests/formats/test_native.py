@@ -26,60 +26,16 @@ from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
 from statetool.plan.splits import NativeSplit
 from tests.canonical import composite_key, encoded, keyed, serializer
+from tests.native import Entry, block_options, database
 from tests.serializers.build import INT, STRING
 
 KEY = serializer(STRING)
-Entry = tuple[str, int, bytes, bytes]
 
 
 def header(*states: str) -> KeyedHeader:
     return KeyedHeader(
         version=6, compressed=False, key=KEY, states=tuple(keyed(s, "value", INT) for s in states), size_bytes=0
     )
-
-
-def block_options(format_version: int = 5) -> rocksdict.BlockBasedOptions:
-    """Return options of table files; version 6 is one that only RocksDB itself reads."""
-    blocks = rocksdict.BlockBasedOptions()
-    blocks.set_format_version(format_version)
-    return blocks
-
-
-def database(
-    folder: Path,
-    entries: Iterable[Entry],
-    *,
-    deleted: Iterable[Entry] = (),
-    states: str = "ab",
-    blocks: rocksdict.BlockBasedOptions | None = None,
-    compression: rocksdict.DBCompressionType | None = None,
-    deleted_range: tuple[bytes, bytes] | None = None,
-) -> DatabaseFiles:
-    """Write a database of value states; several flushes leave several files in each column family."""
-    options = rocksdict.Options(raw_mode=True)
-    options.set_block_based_table_factory(blocks or block_options())
-    if compression is not None:
-        options.set_compression_type(compression)
-    options.create_missing_column_families(True)
-    options.set_disable_auto_compactions(True)
-    db = rocksdict.Rdict(str(folder), options, column_families=dict.fromkeys(states, options))
-    families = {s: db.get_column_family(s) for s in states}
-    for i, (state, group, key, value) in enumerate(entries):
-        families[state].put(bytes([group]) + key, value)
-        if i % 500 == 499:
-            for f in families.values():
-                f.flush()
-    for state, group, key, _ in deleted:
-        families[state].delete(bytes([group]) + key)
-    if deleted_range is not None:
-        families["a"].delete_range(*deleted_range)
-    for f in families.values():
-        f.flush()
-    families.clear()
-    db.close()
-    kept = [p for p in sorted(folder.iterdir()) if p.suffix == ".sst" or p.name.startswith(("MANIFEST", "CURRENT"))]
-    files = [(p.name, Stream(file=str(p), start=0, size_bytes=p.stat().st_size)) for p in kept]
-    return DatabaseFiles(name=str(folder / "_metadata"), files=tuple(files))
 
 
 def some_entries(n: int, states: str = "ab") -> list[Entry]:
