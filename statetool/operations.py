@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from statetool.api import Savepoint
-from statetool.plan.inventory import Inventory
+from statetool.api import Savepoint, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from statetool.ops.jobs import Runner
     from statetool.ops.rescale import RescalePlan
     from statetool.ops.uids import UidChange
+    from statetool.plan.inventory import Inventory
 
 
 def rescale(
@@ -41,7 +41,7 @@ def rescale(
     Parameters
     ----------
     src
-        The snapshot's path, or an open one.
+        The snapshot's path, or an open one (:func:`statetool.load` takes what may have to be said of its types).
     dst
         Directory of the new savepoint.
     max_parallelism
@@ -227,7 +227,7 @@ def _check_target(dst: str, dry_run: bool) -> None:
 def _opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
     if isinstance(src, Savepoint):
         return src.inventory.with_uids(uids) if uids else src.inventory
-    return Inventory(src, rebase=tuple((rebase or {}).items()), uids=tuple(uids))
+    return load(src, uids=uids, rebase=rebase).inventory
 
 
 def _runner(spark: SparkSession | None, progress: Callable[[int], object] | None) -> Runner:

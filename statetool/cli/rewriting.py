@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import statetool
-from statetool.cli.options import output_option, rebase_option, rebase_pairs
+from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.errors import OptionError
 
@@ -23,6 +23,7 @@ def _rewriting(command: Callable[..., None]) -> Callable[..., None]:
     for decorator in (
         output_option,
         rebase_option,
+        declare_option,
         click.option("--dry-run", is_flag=True, help="Show the plan only."),
         click.option(
             "--checkpoint-id", type=click.IntRange(min=0), help="Id of the new snapshot. [default: the old one's]"

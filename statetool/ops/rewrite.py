@@ -98,13 +98,14 @@ def check_rewrite(metadata: SnapshotMetadata, operator: OperatorInventory, rewri
                 "the checkpoint is unaligned: records in flight were dealt to the old key groups", hint=stops
             ).at(operator=other.uid or other.operator_id)
     timers = {p.subtask for p in operator.raw_parts}
+    keyed = any(s.managed_keyed is not None for s in state.subtasks)
     for s in state.subtasks:
         if s.index >= rewrite.parallelism and s.raw_operator is not None:
             raise UnsupportedError(
                 f"raw operator state of subtask {s.index}, which is one too many for parallelism {rewrite.parallelism}",
                 hint="keep the parallelism, at least the number of subtasks that hold such state",
             ).at(operator=operator.label)
-        if s.finished:
+        if s.finished and (keyed or rewrite.parallelism != state.parallelism):
             raise UnsupportedError(
                 f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
             ).at(operator=operator.label)

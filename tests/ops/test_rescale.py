@@ -260,3 +260,19 @@ def test_what_is_written_verifies(corpus: Path, tmp_path: Path) -> None:
     statetool.rescale(source, str(tmp_path / "new"), 1000)
     found = statetool.verify(str(tmp_path / "new"), deep=True)
     assert [p for p in found.problems if p.severity == "error"] == []
+
+
+def test_finished_subtasks_keep_their_places(corpus: Path, tmp_path: Path) -> None:
+    case = Case(corpus / "v2_3_0-finished")
+    old = Inventory(str(case.metadata))
+    statetool.rescale(str(case.metadata.parent), str(tmp_path / "new"), 100)
+    new = Inventory(str(tmp_path / "new"))
+    for before, after in zip(old.operators.values(), new.operators.values(), strict=True):
+        assert after.state.max_parallelism == 100
+        assert after.state.fully_finished == before.state.fully_finished
+        assert [(s.index, s.finished) for s in after.state.subtasks] == [
+            (s.index, s.finished) for s in before.state.subtasks
+        ]
+    check_case(case, tmp_path / "new")
+    with pytest.raises(UnsupportedError, match="had finished"):
+        statetool.rescale(str(case.metadata.parent), str(tmp_path / "other"), 100, parallelism=1)
