@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from statetool.errors import OptionError, UnknownNameError
 from statetool.formats.channel_state import Side
-from statetool.plan.declarations import Declarations, declared_classes, read_declarations
+from statetool.plan.declarations import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.plan.inventory import Inventory, OperatorInventory, StateInfo, suggest
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_types import serializer_of_type
@@ -42,6 +42,8 @@ def load(
     key_types: Mapping[str, Operator] | None = None,
     declarations: Declarations = (),
     kryo: Literal[2, 5] | None = None,
+    python: PythonTypes | None = None,
+    unsafe_pickle: bool = False,
 ) -> Savepoint:
     """Open a savepoint or checkpoint.
 
@@ -64,6 +66,12 @@ def load(
         (or folders of them, ``*.avsc``). Those made by :func:`declare` come first.
     kryo
         2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), where the version of the metadata does not tell.
+    python
+        Of a PyFlink job, the types by state name (:mod:`statetool.pyflink`): ``{"count": Types.LONG()}``; of map state those of key
+        and value, ``{"sizes": (Types.STRING(), Types.LONG())}``. Each array of a list state (PyFlink's
+        value state is one) is a list of values; undeclared states are byte arrays.
+    unsafe_pickle
+        Load the pickles of ``PICKLED_BYTE_ARRAY`` states, shown as JSON. This runs what they say: only for snapshots that you trust.
 
     Raises
     ------
@@ -73,7 +81,12 @@ def load(
         Its metadata is damaged.
     """
     keys = {name: other._operator.key_serializer() for name, other in (key_types or {}).items()}
-    types = TypeContext(kryo=kryo, classes=(*declared_classes(), *read_declarations(declarations)))
+    types = TypeContext(
+        kryo=kryo,
+        classes=(*declared_classes(), *read_declarations(declarations)),
+        python=python_types(python or {}),
+        unsafe_pickle=unsafe_pickle,
+    )
     inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys, types=types)
     savepoint = Savepoint(inventory, spark)
     if spark is not None:

@@ -14,7 +14,7 @@ import click
 import statetool
 from statetool.api import Operator, Savepoint
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
-from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
+from statetool.cli.options import output_option, rebase_option, rebase_pairs, type_arguments, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.whole import copy, verify
@@ -64,7 +64,7 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
     for decorator in (
         output_option,
         rebase_option,
-        declare_option,
+        type_options,
         click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only."),
         click.argument("path"),
     ):
@@ -73,7 +73,7 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _load(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], spark: Any = None) -> Savepoint:
-    return statetool.load(path, spark=spark, uids=uids, rebase=rebase_pairs(rebase))
+    return statetool.load(path, spark=spark, uids=uids, rebase=rebase_pairs(rebase), **type_arguments())
 
 
 @cli.command()

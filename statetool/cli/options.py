@@ -6,28 +6,73 @@ from typing import Any
 
 import click
 
-import statetool
 from statetool.errors import OptionError
 
+_META = "statetool.types"
 
-def _declare(context: click.Context, parameter: click.Parameter, files: tuple[str, ...]) -> None:
-    """Declare before the command runs; bad files are our errors, with exit code 3."""
-    if files:
-        statetool.declare_from(*files)
+
+def _keep(context: click.Context, parameter: click.Parameter, given: Any) -> None:
+    if given:
+        context.meta.setdefault(_META, {})[parameter.name] = given
+
+
+def type_arguments() -> dict[str, Any]:
+    """Return what the running command was told of types, as arguments of :func:`statetool.load`.
+
+    Raises
+    ------
+    OptionError
+        ``--python`` that is not of the form STATE=TYPE.
+    """
+    given: dict[str, Any] = dict(click.get_current_context().meta.get(_META, {}))
+    if "python" in given:
+        states = {}
+        for text in given["python"]:
+            state, equals, kinds = text.partition("=")
+            if not equals:
+                raise OptionError(f"--python {text!r} is not STATE=TYPE or STATE=KEY;VALUE")
+            states[state] = kinds.split(";")
+        given["python"] = states
+    return given
 
 
 output_option = click.option("--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 rebase_option = click.option(
     "--rebase", multiple=True, metavar="OLD=NEW", help="Where files of absolute paths are now."
 )
-declare_option: Any = click.option(
-    "--declare",
-    multiple=True,
-    metavar="FILE",
-    expose_value=False,
-    callback=_declare,
-    help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
+_TYPE_OPTIONS: Any = (
+    click.option(
+        "--declare",
+        "declarations",
+        multiple=True,
+        metavar="FILE",
+        expose_value=False,
+        callback=_keep,
+        help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
+    ),
+    click.option(
+        "--python",
+        multiple=True,
+        metavar="STATE=TYPE",
+        expose_value=False,
+        callback=_keep,
+        help="PyFlink type of a state of a Python job: LONG, ROW(id: LONG); KEY;VALUE of map state.",
+    ),
+    click.option(
+        "--unsafe-pickle",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep,
+        help="Load pickles of Python states, which runs what they say.",
+    ),
 )
+
+
+def type_options(command: Any) -> Any:
+    """Add what tells a snapshot's types."""
+    for option in reversed(_TYPE_OPTIONS):
+        command = option(command)
+    return command
 
 
 def rebase_pairs(rebase: tuple[str, ...]) -> dict[str, str]:

@@ -14,7 +14,9 @@ from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.context import current_context
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pyflink import declared_in_python
 from statetool.serializers.runtime import TimerSerializer, unwrap
 from statetool.serializers.snapshot import read_proxied, read_resilient_list, write_proxied
 
@@ -142,6 +144,9 @@ def _checked(
     value = serializers["VALUE_SERIALIZER"]
     if backend_type == PRIORITY_QUEUE and not isinstance(value, TimerSerializer):
         raise c.fail(f"the elements of the queue {name!r} are {value.type_name}, not timers")
+    context = current_context()
+    if context.python:
+        serializers = {**serializers, "VALUE_SERIALIZER": declared_in_python(name, value, context)}
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 

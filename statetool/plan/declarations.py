@@ -11,10 +11,12 @@ from statetool.errors import OptionError
 from statetool.io import files
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of, from_json
+from statetool.types.python_types import PythonType, parse_python_type
 
 Declaration: TypeAlias = ClassDeclaration | str | os.PathLike[str] | Mapping[str, Any]
 Declarations: TypeAlias = Declaration | Iterable[Declaration]
 Schema: TypeAlias = Mapping[str, Any] | Sequence[str] | str
+PythonTypes: TypeAlias = Mapping[str, PythonType | str | Sequence[PythonType | str]]
 _AVRO_TYPES = ("record", "error", "enum")
 _declared: dict[str, ClassDeclaration] = {}
 
@@ -74,6 +76,21 @@ def declare(
         found = (enum_of(name, schema, extends=extends),)
     _declared.update({c.name: c for c in found})
     return _declared[name]
+
+
+def python_types(given: PythonTypes) -> tuple[tuple[str, tuple[PythonType, ...]], ...]:
+    """Return the types of Python states by name: one type, or two for the key and the value of map state.
+
+    Raises
+    ------
+    OptionError
+        Not a type of PyFlink.
+    """
+    found = []
+    for state, kinds in given.items():
+        some = [kinds] if isinstance(kinds, PythonType | str) else list(kinds)
+        found.append((state, tuple(k if isinstance(k, PythonType) else parse_python_type(k) for k in some)))
+    return tuple(found)
 
 
 def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:

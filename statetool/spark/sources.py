@@ -19,6 +19,7 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
                                            snapshot does not describe
+``python``, ``unsafePickle``               JSON object of state names and PyFlink types (``{"count": "LONG"}``); ``true`` loads pickles
 ``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
 =========================================  ==================================================================================
 
@@ -40,7 +41,7 @@ from pyspark.sql.types import StructType
 from statetool.arrow.metadata import metadata_schema, metadata_table
 from statetool.arrow.scan import Split, TableScan, scan_table
 from statetool.errors import OptionError
-from statetool.plan.declarations import read_declarations
+from statetool.plan.declarations import python_types, read_declarations
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
 from statetool.serializers.base import Serializer
 from statetool.spark.guard import read_checked
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 _FLAGS: Final = ("key_group", "subtask")
 _NUMBERS: Final = ("ttl_ms", "now_ms", "split_bytes", "memory_bytes")
 _WORDS: Final = ("ttl", "nanos", "decimals", "on_error")
-_PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo")
+_PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
 _TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
 _STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS, "columns")
 _METADATA_OPTIONS: Final = (*_PLACES, "table")
@@ -127,7 +128,15 @@ class _Options:
             raise OptionError(f"kryo={kryo!r} is neither 2 (Flink 1.x) nor 5 (Flink 2.x)")
         text = self.get("declarations") or ""
         given = _json("declarations", text) if text.lstrip().startswith("[") else self.names("declarations") or ()
-        return TypeContext(kryo=None if kryo is None else 2 if kryo == "2" else 5, classes=read_declarations(given))
+        states = _json("python", self.get("python") or "{}")
+        if not isinstance(states, dict):
+            raise OptionError("python is not a JSON object of state names and PyFlink types")
+        return TypeContext(
+            kryo=None if kryo is None else 2 if kryo == "2" else 5,
+            classes=read_declarations(given),
+            python=python_types(states),
+            unsafe_pickle=self.flag("unsafePickle"),
+        )
 
     @property
     def operator(self) -> OperatorInventory:

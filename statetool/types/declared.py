@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
+from statetool.types.python_types import PythonType
 
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift"]
 
@@ -82,6 +83,8 @@ class TypeContext:
         The user's declarations.
     chill
         Whether Flink's own registrations (ids 73 to 84) are there, as in every cluster.
+    python
+        By state name, the types that PyFlink's coders wrote: of the value, or of a map's key and value.
     unsafe_pickle
         Whether pickled Python values may be unpickled, which runs what they say.
     """
@@ -89,6 +92,7 @@ class TypeContext:
     kryo: Literal[2, 5] | None = None
     classes: tuple[ClassDeclaration, ...] = ()
     chill: bool = True
+    python: tuple[tuple[str, tuple[PythonType, ...]], ...] = ()
     unsafe_pickle: bool = False
 
     def find(self, name: str) -> ClassDeclaration | None:

@@ -127,3 +127,19 @@ def test_info_of_5000_subtask_states_takes_less_than_a_second(tmp_path: Path) ->
         seconds.append(time.perf_counter() - start)
         assert "operator-9" in done.stdout
     assert min(seconds) < 1
+
+
+def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
+    schema = {
+        "type": "record",
+        "name": "Money",
+        "java-class": "corpus.PublicTypes$Money",
+        "fields": [{"name": "cents", "type": "long"}, {"name": "currency", "type": "string"}],
+    }
+    (tmp_path / "money.avsc").write_text(json.dumps(schema))
+    path = str(corpus / "v2_3_0-rocksdb-canonical" / "snapshot")
+    rows = json.loads(
+        run("head", path, "composites-by-int", "money", "--declare", str(tmp_path), "--output", "json").stdout
+    )
+    assert rows[0]["value"]["currency"] in ("EUR", "USD", "JPY", "GBP", "CHF")
+    assert run("head", path, "composites-by-int", "money", "--declare", str(tmp_path / "none.avsc")).exit_code == 3

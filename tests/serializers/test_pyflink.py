@@ -1,0 +1,125 @@
+"""Values as PyFlink 2.3.0's own coders (``coder_impl_slow``) wrote them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from statetool.errors import EncodeError, FormatError, OptionError
+from statetool.io.cursor import Cursor
+from statetool.plan.declarations import python_types
+from statetool.pyflink import PythonType, Types, parse_python_type
+from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import declared_in_python
+from statetool.serializers.snapshot import read_snapshot
+from statetool.types.declared import TypeContext
+from tests.serializers import build
+from tests.serializers.test_kryo import encoded
+
+BYTES = build.simple("BytePrimitiveArray", "org.apache.flink.api.common.typeutils.base.array.")
+GOLDEN: list[tuple[str, str, Any]] = [
+    ("LONG", "fffffffffffffffe", -2),
+    ("INT", "00000007", 7),
+    ("SHORT", "fed4", -300),
+    ("BYTE", "ff", -1),
+    ("BOOLEAN", "01", True),
+    ("FLOAT", "3fc00000", 1.5),
+    ("DOUBLE", "bfd0000000000000", -0.25),
+    ("STRING", "00000009c3a9e282acf09f9880", "é€😀"),
+    ("BIG_DEC", "000000062d31322e3530", Decimal("-12.50")),
+    ("SQL_DATE", "00004d46", 19782),
+    ("SQL_TIME", "0038cefc", 3_723_004_000_000),
+    ("SQL_TIMESTAMP", "0000018df261f6fc", 1_709_168_523_004),
+    ("INSTANT", "000000000000000500000006", 5_000_000_006),
+    ("PRIMITIVE_ARRAY(BYTE)", "000000020102", b"\1\2"),
+    ("LIST(STRING)", "0000000201000000016100", ["a", None]),
+    ("PRIMITIVE_ARRAY(INT)", "000000020000000100000002", [1, 2]),
+    ("MAP(STRING, LONG)", "00000002000000016b000000000000000001000000016e01", [("k", 1), ("n", None)]),
+    ("TUPLE(LONG, STRING)", "00000000000000010000000178", (1, "x")),
+    ("ROW(id: LONG, name: STRING)", "d00000000000000005", (5, None, "-D")),
+]
+PICKLED = "0000001d80049512000000000000007d948c0161945d94284b018c01629465732e"
+
+
+def bound(snapshot: bytes, *kinds: str | PythonType, unsafe: bool = False) -> Serializer:
+    context = TypeContext(python=python_types({"s": kinds}), unsafe_pickle=unsafe)
+    return declared_in_python("s", read_snapshot(Cursor(snapshot)), context)
+
+
+@pytest.mark.parametrize(("kind", "raw", "value"), GOLDEN)
+def test_coders(kind: str, raw: str, value: Any) -> None:
+    assert str(parse_python_type(kind)) == kind
+    s = bound(BYTES, kind)
+    framed = len(bytes.fromhex(raw)).to_bytes(4, "big") + bytes.fromhex(raw)
+    c = Cursor(framed)
+    assert s.decode(c) == value
+    assert c.left == 0
+    assert encoded(s, value) == framed
+    skipped = Cursor(framed)
+    s.skip(skipped)
+    assert skipped.left == 0
+    for n in range(len(framed)):
+        with pytest.raises(FormatError):
+            s.decode(Cursor(framed[:n]))
+    with pytest.raises(FormatError):
+        s.decode(Cursor((len(framed) - 3).to_bytes(4, "big") + framed[4:] + b"\0"))
+
+
+def test_the_snapshot_stays_that_of_the_byte_array() -> None:
+    assert encoded_snapshot(bound(BYTES, "LONG")) == BYTES
+    assert encoded_snapshot(bound(build.list_of(BYTES), "LONG")) == build.list_of(BYTES)
+
+
+def encoded_snapshot(s: Serializer) -> bytes:
+    from statetool.io.output import Output
+
+    out = Output()
+    s.write_snapshot(out)
+    return bytes(out)
+
+
+def test_an_array_of_a_list_state_holds_what_was_added_together() -> None:
+    s = bound(build.list_of(BYTES), Types.INT())
+    raw = bytes.fromhex("00000002" + "00000008" + "0000000100000002" + "00000004" + "00000003")
+    assert s.decode(Cursor(raw)) == [[1, 2], [3]]
+    assert encoded(s, [[1, 2], [3]]) == raw
+
+
+def test_map_state_takes_the_types_of_key_and_value() -> None:
+    s = bound(build.map_of(BYTES, BYTES), Types.STRING(), Types.LONG())
+    raw = bytes.fromhex("00000001" + "00000005" + "000000016b" + "00" + "00000008" + "0000000000000007")
+    assert s.decode(Cursor(raw)) == [("k", 7)]
+    with pytest.raises(OptionError, match="2 byte arrays, not 3"):
+        bound(build.map_of(BYTES, BYTES), Types.STRING(), Types.LONG(), Types.LONG())
+    with pytest.raises(OptionError, match="0 byte arrays"):
+        bound(build.LONG, Types.LONG())
+
+
+def test_pickles_are_loaded_only_when_the_user_says_so() -> None:
+    raw = bytes.fromhex("00000021" + PICKLED)
+    assert bound(BYTES, "PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == bytes.fromhex(PICKLED)[4:]
+    s = bound(BYTES, "PICKLED_BYTE_ARRAY", unsafe=True)
+    assert json.loads(s.decode(Cursor(raw))) == {"a": [1, "b"]}
+    with pytest.raises(EncodeError):
+        encoded(s, "{}")
+
+
+class Boom:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pytest.fail, ("the pickle was run",)
+
+
+def test_a_hostile_pickle_is_not_run() -> None:
+    hostile = pickle.dumps(Boom())
+    raw = (len(hostile) + 4).to_bytes(4, "big") + len(hostile).to_bytes(4, "big") + hostile
+    assert bound(BYTES, "PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == hostile
+
+
+@pytest.mark.parametrize("text", ["", "long", "LIST", "LIST(INT", "MAP(INT)", "ROW(a: INT, LONG)", "INT)"])
+def test_types_that_are_none(text: str) -> None:
+    with pytest.raises(OptionError):
+        parse_python_type(text)
