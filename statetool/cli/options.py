@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import statetool
 from statetool.errors import OptionError
 
 _META = "statetool.types"
@@ -14,6 +15,11 @@ _META = "statetool.types"
 def _keep(context: click.Context, parameter: click.Parameter, given: Any) -> None:
     if given:
         context.meta.setdefault(_META, {})[parameter.name] = given
+
+
+def _declare(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    if given:
+        statetool.declare_from(*given)
 
 
 def type_arguments() -> dict[str, Any]:
@@ -40,16 +46,16 @@ output_option = click.option("--output", "form", type=click.Choice(["text", "jso
 rebase_option = click.option(
     "--rebase", multiple=True, metavar="OLD=NEW", help="Where files of absolute paths are now."
 )
+declare_option: Any = click.option(
+    "--declare",
+    multiple=True,
+    metavar="FILE",
+    expose_value=False,
+    callback=_declare,
+    help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
+)
 _TYPE_OPTIONS: Any = (
-    click.option(
-        "--declare",
-        "declarations",
-        multiple=True,
-        metavar="FILE",
-        expose_value=False,
-        callback=_keep,
-        help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
-    ),
+    declare_option,
     click.option(
         "--python",
         multiple=True,
