@@ -27,7 +27,6 @@ _CASES: Final = (
     ("file-merging-rocksdb", "hashmap"),
     ("changelog-hashmap", "rocksdb"),
     ("changelog-rocksdb", "hashmap"),
-    ("changelog-materialized", "rocksdb"),
     ("forst-native", "hashmap"),
 )
 
