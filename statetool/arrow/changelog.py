@@ -43,6 +43,8 @@ from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels.walk import hash_ranges
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit
+from statetool.serializers.context import reading_with
+from statetool.types.declared import TypeContext
 
 _WINDOW_SHARE: Final = 8
 # What compressed bytes become, about.
@@ -134,7 +136,7 @@ class _StreamBelow:
 
     def __init__(self, split: KeyedSplit, wanted: dict[int, StateMeta], prefix: int, stack: ExitStack) -> None:
         self.stream = stack.enter_context(split.stream.open())
-        header = _header(self.stream, split.header_bytes)
+        header = _header(self.stream, split.header_bytes, split.spec.types)
         self.layout = StreamLayout(
             prefix=prefix,
             states=len(header.states),
@@ -171,7 +173,7 @@ class _DatabaseBelow:
 
     def __init__(self, split: NativeSplit, wanted: dict[int, StateMeta], prefix: int) -> None:
         with split.stream.open() as f:
-            self.own = _header(f, split.stream.size_bytes)
+            self.own = _header(f, split.stream.size_bytes, split.spec.types)
         self.split = split
         self.prefix = prefix
         numbers = {m.name: i for i, m in wanted.items()}
@@ -246,8 +248,9 @@ def _blobs(changes: Changes, reader: _Reader, ids: dict[int, int]) -> Iterator[t
             yield number, canonical_group(found)
 
 
-def _header(f: OpenStream, size: int) -> KeyedHeader:
-    return read_keyed_header(Cursor(f.read_at(0, size), base=f.stream.start), end=size)
+def _header(f: OpenStream, size: int, types: TypeContext) -> KeyedHeader:
+    with reading_with(types):
+        return read_keyed_header(Cursor(f.read_at(0, size), base=f.stream.start), end=size)
 
 
 __all__ = ["read_changelog"]

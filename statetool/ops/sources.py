@@ -15,6 +15,7 @@ from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import StreamLayout, batches_of, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
+from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
@@ -184,11 +185,13 @@ def read_split_entries(split: SourceSplit, header: KeyedHeader, batch_bytes: int
     limit = batch_bytes // _COMPRESSED_SHARE if header.compressed else batch_bytes
     with split.stream.open() as f:
         for groups in batches_of(split.key_groups, limit=limit):
-            if heap is None and len(groups) == 1 and is_larger(f, groups[0], layout, batch_bytes):
+            if len(groups) > 1 or not is_larger(f, groups[0], layout, batch_bytes):
+                yield read_entries(f, groups, layout)
+            elif heap is not None:
+                yield from heap_windows(f, groups[0], heap, window=batch_bytes)
+            else:
                 with open_large(f, groups[0], layout) as large:
                     yield from large.windows(batch_bytes)
-            else:
-                yield read_entries(f, groups, layout)
 
 
 def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:

@@ -177,6 +177,8 @@ class OperatorInventory:
         self._given_key = given_key
         #: Why the keys of a change log cannot be read; known once its headers are.
         self.key_error: UnknownSerializerError | None = None
+        #: Whether the type of the keys was found by their key groups; known once the headers are.
+        self.key_found = False
         #: What is known of its types from outside of the snapshot.
         self.types = types
 
@@ -283,10 +285,12 @@ class OperatorInventory:
         if self._given_key is not None:
             return self._given_key
         try:
-            return found_key_type([p.changes for p in self.changelog_parts], self.state.max_parallelism)
+            found = found_key_type([p.changes for p in self.changelog_parts], self.state.max_parallelism)
         except UnknownSerializerError as error:
             self.key_error = error.at(operator=self.label)
             return OpaqueSerializer(b"", error.message)
+        self.key_found = True
+        return found
 
     @cached_property
     def native_parts(self) -> tuple[NativePart, ...]:
@@ -581,12 +585,13 @@ class OperatorInventory:
         reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
         if scope == "operator" and "KEY_SERIALIZER" in meta.serializers:
             key = meta.serializers["KEY_SERIALIZER"]
+        found = scope == "keyed" and self.key_found
         return StateInfo(
             operator=self.label,
             name=meta.name,
             scope=scope,
             kind=meta.kind,
-            key_type=key.type_name if key is not None else None,
+            key_type=None if key is None else f"{key.type_name}{' (found by key groups)' if found else ''}",
             namespace_type=meta.namespace.type_name if meta.namespace is not None else None,
             value_type=meta.value.type_name,
             ttl=uses_ttl(meta.value),

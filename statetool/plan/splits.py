@@ -282,10 +282,7 @@ def plan_log(
     target_bytes: int = TARGET_BYTES,
 ) -> list[ChangelogSplit]:
     """Plan the splits of the change log of one subtask; as :func:`plan_changelog`."""
-    header = write_keyed_header(operator.changelog_headers[part.subtask])
-    file = ", ".join(dict.fromkeys(c.stream.file for c in part.changes))
-    if operator.key_error is not None:
-        raise operator.key_error
+    stream = changelog_header_stream(operator, part)
     wanted = [g for g in part.key_groups if groups is None or g in groups]
     size = sum(c.stream.size_bytes for c in part.changes)
     size += sum(b.files.size_bytes if isinstance(b, NativePart) else b.stream.size_bytes for b in part.below)
@@ -297,7 +294,7 @@ def plan_log(
         splits.append(
             ChangelogSplit(
                 spec=spec,
-                stream=Stream(file=file, start=0, size_bytes=len(header), inline=header),
+                stream=stream,
                 key_groups=tuple(run),
                 below=tuple(below),
                 changes=part.changes,
@@ -306,6 +303,21 @@ def plan_log(
             )
         )
     return splits
+
+
+def changelog_header_stream(operator: OperatorInventory, part: ChangelogPart) -> Stream:
+    """Return the header of all states of a change log and of what lies below it, as a stream; its file names the log's.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+        Damaged; or nothing tells the type of the keys.
+    """
+    header = write_keyed_header(operator.changelog_headers[part.subtask])
+    if operator.key_error is not None:
+        raise operator.key_error
+    file = ", ".join(dict.fromkeys(c.stream.file for c in part.changes))
+    return Stream(file=file, start=0, size_bytes=len(header), inline=header)
 
 
 def _splits_below(

@@ -214,6 +214,7 @@ def values_only(tmp_path: Path, names: Sequence[str]) -> statetool.Operator:
 
 def test_the_key_is_found_by_its_key_groups(tmp_path: Path) -> None:
     op = values_only(tmp_path, [f"key {i}" for i in range(12)])
+    assert op.states["values"].key_type == "String (found by key groups)"
     assert {r["key"]: r["value"] for r in op.to_arrow("values").to_pylist()} == {f"key {i}": i for i in range(12)}
 
 

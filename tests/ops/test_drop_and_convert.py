@@ -99,6 +99,7 @@ CONVERTED = (
     "v2_3_0-hashmap-native",
     "v2_3_0-rocksdb-full",
     "v2_3_0-rocksdb-incremental-inline",
+    "v2_3_0-changelog-rocksdb",
 )
 
 
