@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -19,6 +20,7 @@ from statetool.io import files
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
+_ASK_SINGLY = 16
 
 
 def find_metadata(path: str) -> str:
@@ -42,6 +44,27 @@ def find_metadata(path: str) -> str:
 
 
 @dataclass(slots=True)
+class Existence:
+    """Tells whether files are there; a far away directory that is asked about again and again is listed once."""
+
+    _asked: Counter[str] = field(default_factory=Counter)
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def __call__(self, uri: str) -> bool:
+        """Tell whether a file or directory is there."""
+        if files.is_local(uri):
+            return files.exists(uri)
+        folder = files.parent(uri)
+        self._asked[folder] += 1
+        if self._asked[folder] > _ASK_SINGLY and folder not in self._listed:
+            try:
+                self._listed[folder] = frozenset(found for found, _ in files.list_dir(folder))
+            except FileNotFoundError:
+                self._listed[folder] = frozenset()
+        return uri in self._listed[folder] if folder in self._listed else files.exists(uri)
+
+
+@dataclass(slots=True)
 class Locator:
     """Resolve stream handles of one snapshot.
 
@@ -50,7 +73,7 @@ class Locator:
 
     metadata_file: str
     rebase: tuple[tuple[str, str], ...] = ()
-    exists: Callable[[str], bool] = files.exists
+    exists: Callable[[str], bool] = field(default_factory=Existence)
     _known: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
