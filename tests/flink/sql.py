@@ -44,6 +44,7 @@ def run_query(
     snapshot: Path | None = None,
     savepoint: Path | None = None,
     parallelism: int = 1,
+    max_parallelism: int = 128,
     config: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Run a query, from a snapshot if one is given, until so many results have come out.
@@ -73,6 +74,7 @@ def run_query(
         results=results,
         backend=backend,
         parallelism=parallelism,
+        max_parallelism=max_parallelism,
         snapshot=None if snapshot is None else str(snapshot),
         savepoint=None if savepoint is None else str(savepoint),
         config={"table.local-time-zone": "UTC", **(config or {})},
@@ -89,4 +91,26 @@ JOINED = Query(
         Input(name="shops", columns=(("name", "STRING", "STRING"), ("city", "STRING", "STRING"))),
     ),
     sql="SELECT o.shop, o.amount, s.city FROM orders AS o JOIN shops AS s ON o.shop = s.name",
+)
+TYPES = Query(
+    inputs=(
+        Input(
+            name="t",
+            columns=(
+                ("id", "LONG", "BIGINT"),
+                ("name", "STRING", "STRING"),
+                ("price", "BIGDEC", "DECIMAL(10,2)"),
+                ("wide", "BIGDEC", "DECIMAL(30,4)"),
+                ("day", "LOCALDATE", "DATE"),
+                ("at", "LOCALDATETIME", "TIMESTAMP(3)"),
+                ("fine", "LOCALDATETIME", "TIMESTAMP(9)"),
+                ("moment", "INSTANT", "TIMESTAMP_LTZ(3)"),
+                ("flag", "BOOLEAN", "BOOLEAN"),
+                ("number", "INT", "INT"),
+                ("x", "DOUBLE", "DOUBLE"),
+            ),
+        ),
+        Input(name="s", columns=(("id", "LONG", "BIGINT"), ("v", "STRING", "STRING"))),
+    ),
+    sql="SELECT t.*, s.v FROM t JOIN s ON t.id = s.id",
 )

@@ -1,0 +1,159 @@
+"""SQL jobs: their state is read, written again from tables, and real SQL jobs go on from it with right results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import statetool
+from tests.flink.machine import FlinkMachine
+from tests.flink.sql import JOINED, TOTALS, TYPES, run_query
+
+_LONG_NAME = "a shop with a name that is not kept inside of the row's fixed part"
+
+
+def row(kind: str, *values: Any) -> list[Any]:
+    return [kind, *values]
+
+
+def inserts(*rows: tuple[Any, ...]) -> list[list[Any]]:
+    return [row("INSERT", *r) for r in rows]
+
+
+def operator_with(sp: statetool.Savepoint, state: str) -> statetool.Operator:
+    (found,) = (o for o in sp.operators.values() if state in o.states)
+    return found
+
+
+def changes(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(r["kind"], *r["$row"]) for r in answer["results"]]
+
+
+def test_columns_of_all_kinds_are_read(flink: FlinkMachine, tmp_path: Path) -> None:
+    full = (1, "n", "1.25", "12345678901234567890.1234", "2024-02-29", "2024-02-29T12:34:56.789")
+    full += ("2024-02-29T12:34:56.123456789", "2024-02-29T12:34:56.789Z", True, 7, 1.5)  # type: ignore[assignment]
+    none = (2, *[None] * 10)
+    answer = run_query(flink, TYPES, {"t": inserts(full, none)}, results=0, savepoint=tmp_path)
+    operator = operator_with(statetool.load(answer["savepoint"]), "left-records")
+    rows = {
+        r["key"]["f0"]: r for r in operator.to_arrow("left-records", nanos="companion", decimals="string").to_pylist()
+    }
+    assert rows.keys() == {1, 2}
+    found = rows[1]["map_key"]
+    texts = {k: v.isoformat() if hasattr(v, "isoformat") else v for k, v in found.items()}
+    assert texts == {
+        "f0": 1,
+        "f1": "n",
+        "f2": pa.scalar("1.25").cast(pa.decimal128(10, 2)).as_py(),
+        "f3": pa.scalar("12345678901234567890.1234").cast(pa.decimal128(30, 4)).as_py(),
+        "f4": "2024-02-29",
+        "f5": "2024-02-29T12:34:56.789000",
+        "f6": "2024-02-29T12:34:56.123456",
+        "f6_nanos": 789,
+        "f7": "2024-02-29T12:34:56.789000+00:00",
+        "f8": True,
+        "f9": 7,
+        "f10": 1.5,
+        "_kind": "+I",
+    }
+    assert {k for k, v in rows[2]["map_key"].items() if v is not None} == {"f0", "_kind"}
+
+
+def test_edited_totals_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    orders = inserts(("a", 1), ("b", 2), ("a", 10), (_LONG_NAME, 5))
+    answer = run_query(flink, TOTALS, {"orders": orders}, results=5, savepoint=tmp_path / "first", backend="rocksdb")
+    sp = statetool.load(answer["savepoint"])
+    operator = operator_with(sp, "accState")
+    table = operator.to_arrow("accState")
+    assert sorted((r["key"]["f0"], r["value"]["f0"], r["value"]["f1"]) for r in table.to_pylist()) == sorted(
+        [("a", 2, 11), ("b", 1, 2), (_LONG_NAME, 1, 5)]
+    )
+    value = table["value"].combine_chunks()
+    fields = {f.name: value.field(i) for i, f in enumerate(value.type)}
+    fields["f1"] = pc.multiply(fields["f1"], 100)
+    edited = table.set_column(
+        table.schema.get_field_index("value"),
+        "value",
+        pa.StructArray.from_arrays(list(fields.values()), names=list(fields)),
+    )
+    statetool.SavepointWriter.from_existing(sp).with_operator(
+        operator.name, statetool.bootstrap_state("accState", edited, like=operator)
+    ).write(str(tmp_path / "edited"))
+    more = inserts(("a", 1), (_LONG_NAME, 2), ("c", 3))
+    for backend in ("rocksdb", "hashmap"):
+        answer = run_query(flink, TOTALS, {"orders": more}, results=5, snapshot=tmp_path / "edited", backend=backend)
+        assert changes(answer) == [
+            ("UPDATE_BEFORE", "a", 2, 1100),
+            ("UPDATE_AFTER", "a", 3, 1101),
+            ("UPDATE_BEFORE", _LONG_NAME, 1, 500),
+            ("UPDATE_AFTER", _LONG_NAME, 2, 502),
+            ("INSERT", "c", 1, 3),
+        ]
+
+
+def test_rescaled_totals_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    orders = inserts(*((f"shop {i}", i) for i in range(40)))
+    answer = run_query(flink, TOTALS, {"orders": orders}, results=40, savepoint=tmp_path / "first")
+    statetool.rescale(answer["savepoint"], str(tmp_path / "rescaled"), 77)
+    more = inserts(*((f"shop {i}", 1000) for i in range(40)))
+    answer = run_query(
+        flink,
+        TOTALS,
+        {"orders": more},
+        results=80,
+        snapshot=tmp_path / "rescaled",
+        parallelism=2,
+        max_parallelism=77,
+    )
+    assert sorted(c for c in changes(answer) if c[0] == "UPDATE_AFTER") == sorted(
+        ("UPDATE_AFTER", f"shop {i}", 2, 1000 + i) for i in range(40)
+    )
+
+
+def test_bootstrapped_totals_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    """The job has never run with state: only its types are taken from an almost empty savepoint of it."""
+    answer = run_query(flink, TOTALS, {"orders": inserts(("x", 1))}, results=1, savepoint=tmp_path / "first")
+    sp = statetool.load(answer["savepoint"])
+    operator = operator_with(sp, "accState")
+    shape = operator.to_arrow("accState").schema
+    rows = [{"key": {"f0": f"shop {i}"}, "value": {"f0": i, "f1": i * i, "_kind": "+I"}} for i in range(1, 50)]
+    table = pa.Table.from_pylist(rows, schema=shape)
+    statetool.SavepointWriter.from_existing(sp).with_operator(
+        operator.name, statetool.bootstrap_state("accState", table, like=operator)
+    ).write(str(tmp_path / "bootstrapped"))
+    more = inserts(*((f"shop {i}", 1) for i in (1, 30, 49)), ("x", 5))
+    answer = run_query(
+        flink, TOTALS, {"orders": more}, results=7, snapshot=tmp_path / "bootstrapped", backend="rocksdb"
+    )
+    assert [c for c in changes(answer) if c[0] != "UPDATE_BEFORE"] == [
+        ("UPDATE_AFTER", "shop 1", 2, 2),
+        ("UPDATE_AFTER", "shop 30", 31, 901),
+        ("UPDATE_AFTER", "shop 49", 50, 2402),
+        ("INSERT", "x", 1, 5),
+    ]
+
+
+def test_edited_join_goes_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    first = {"orders": inserts(("a", 1), ("b", 2)), "shops": inserts(("a", "Rome"), ("c", "Oslo"))}
+    answer = run_query(flink, JOINED, first, results=1, savepoint=tmp_path / "first")
+    assert changes(answer) == [("INSERT", "a", 1, "Rome")]
+    sp = statetool.load(answer["savepoint"])
+    operator = operator_with(sp, "right-records")
+    shops = operator.to_arrow("right-records").to_pylist()
+    schema = operator.to_arrow("right-records").schema
+    for shop in shops:
+        shop["map_key"]["f1"] = f"New {shop['map_key']['f1']} far away from here"
+    statetool.SavepointWriter.from_existing(sp).with_operator(
+        operator.name,
+        statetool.bootstrap_state("right-records", pa.Table.from_pylist(shops, schema=schema), like=operator),
+    ).write(str(tmp_path / "edited"))
+    more = {"orders": inserts(("a", 7), ("c", 8)), "shops": inserts(("b", "Bonn"))}
+    answer = run_query(flink, JOINED, more, results=3, snapshot=tmp_path / "edited", backend="rocksdb")
+    assert sorted(changes(answer)) == [
+        ("INSERT", "a", 7, "New Rome far away from here"),
+        ("INSERT", "b", 2, "Bonn"),
+        ("INSERT", "c", 8, "New Oslo far away from here"),
+    ]
