@@ -10,7 +10,7 @@ import pytest
 
 import statetool as st
 from statetool import flink
-from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError
+from statetool.errors import EncodeError, OptionError, TargetExistsError, UnknownNameError, UnsupportedError
 from statetool.io import targets
 
 _MONEY = pa.map_(pa.string(), pa.float64())
@@ -277,3 +277,14 @@ def test_small_streams_are_inline_and_large_ones_files(tmp_path: Path) -> None:
     assert len(list((tmp_path / "large").iterdir())) == 3
     assert sp["op"].to_arrow().num_rows == 5000
     assert op.max_parallelism == 128
+
+
+def test_serializers_that_the_release_has_not_are_refused(tmp_path: Path) -> None:
+    table = pa.table({"id": [1], "v": [[1, 2]]})
+    sets = st.bootstrap_keyed_state(table, key="id", states={"v": st.value(flink.set_of("BIGINT"))})
+    with pytest.raises(
+        UnsupportedError, match=r"Flink 1\.20 does not have SetSerializerSnapshot .*operator op, state v"
+    ):
+        written(tmp_path, sets, flink_version="1.20")
+    assert not (tmp_path / "sp").exists()
+    assert rows(written(tmp_path, sets, flink_version="2.0")) == [{"key": 1, "v": [1, 2]}]

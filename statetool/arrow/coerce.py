@@ -35,6 +35,10 @@ _NUMBERS: Final = {
 }
 
 
+class TooWideError(EncodeError):
+    """A timestamp that has no place in 64 bits of its unit; plain values can be of any size."""
+
+
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Tell which values are there: bool[n]."""
     if not array.null_count:
@@ -131,6 +135,27 @@ def _timestamps(array: pa.Array, logical: TimestampType) -> pa.Array:
     return _rescaled(array, array.type.unit, logical.unit)
 
 
+def plain_timestamps(array: pa.Array, logical: TimestampType) -> list[int | None]:
+    """Return timestamps of any size in the unit of their type.
+
+    Raises
+    ------
+    EncodeError
+        As :func:`coerce`.
+    """
+    try:
+        values: list[int | None] = _timestamps(array, logical).to_pylist()
+    except TooWideError:
+        below = None
+        if pa.types.is_struct(array.type):
+            below, array = array.field("nanos"), pc.struct_field(array, [0])
+        factor = _PER_SECOND[logical.unit] // _PER_SECOND[array.type.unit]
+        values = [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
+        if below is not None:
+            values = [None if v is None else v + n for v, n in zip(values, below.to_pylist(), strict=True)]
+    return values
+
+
 def _rescaled(array: pa.Array, unit: str, target: str) -> pa.Array:
     raw = array.cast(pa.int64())
     have, want = _PER_SECOND[unit], _PER_SECOND[target]
@@ -138,9 +163,7 @@ def _rescaled(array: pa.Array, unit: str, target: str) -> pa.Array:
         try:
             return pc.multiply_checked(raw, want // have)
         except pa.ArrowInvalid as e:
-            raise EncodeError(
-                f"a timestamp beyond what {target} in 64 bits can hold", hint="such values are not supported"
-            ) from e
+            raise TooWideError(f"a timestamp beyond what {target} in 64 bits can hold") from e
     factor = have // want
     exact = pc.equal(pc.multiply(_floor_divide(raw, factor), factor), raw)
     if not pc.all(exact, min_count=0).as_py():
@@ -163,8 +186,10 @@ def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid
     if (there & ~is_valid(nanos)).any():
         raise EncodeError("a timestamp without its nanoseconds").inside("nanos")
     whole = _timestamps(stamps.cast(pa.timestamp("us", tz=stamps.type.tz)), TimestampType("ns", zoned=logical.zoned))
-    total = np.asarray(whole.fill_null(0), dtype=np.int64) + below
-    return pa.array(total, mask=~there)
+    base = np.asarray(whole.fill_null(0), dtype=np.int64)
+    if (base > np.iinfo(np.int64).max - below).any():
+        raise TooWideError("a timestamp beyond what ns in 64 bits can hold")
+    return pa.array(base + below, mask=~there)
 
 
 def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.coerce import ROW_KINDS, coerce, is_valid, list_parts, map_parts, struct_parts
+from statetool.arrow.coerce import ROW_KINDS, TooWideError, coerce, is_valid, list_parts, map_parts, struct_parts
 from statetool.arrow.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.output import Output
@@ -85,7 +85,7 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
     """
     try:
         return _measure(serializer.program(), serializer.logical, array, last_access_ms)
-    except NotForKernelsError:
+    except (NotForKernelsError, TooWideError):
         return _Plain(serializer, arrow_to_plain(array, serializer.logical, last_access_ms=last_access_ms))
 
 

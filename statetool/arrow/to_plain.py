@@ -7,7 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from statetool.arrow.coerce import big_numbers, coerce, is_valid, list_parts, map_parts, struct_parts
+from statetool.arrow.coerce import (
+    big_numbers,
+    coerce,
+    is_valid,
+    list_parts,
+    map_parts,
+    plain_timestamps,
+    struct_parts,
+)
 from statetool.errors import EncodeError, StatetoolError
 from statetool.serializers.roaring import bitmap_bytes
 from statetool.types import (
@@ -36,6 +44,8 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
     match logical:
         case BigDecimalType() | BigIntegerType() | DecimalType():
             return [_big(v, logical) for v in big_numbers(array, logical)]
+        case TimestampType():
+            return plain_timestamps(array, logical)
         case BitmapType():
             counts, ints = list_parts(array.filter(pa.array(is_valid(array))))
             made = iter(

@@ -50,9 +50,10 @@ from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import change_uids, find_operator
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
 from statetool.serializers.base import Serializer
+from statetool.write.available import check_available, check_proxy
 from statetool.write.declare import OperatorChange
 from statetool.write.publish import Publication, StagedFile, Staging
-from statetool.write.recipe import parse_operator_header
+from statetool.write.recipe import parse_keyed_header, parse_operator_header
 from statetool.write.streams import INLINE_BYTES
 from statetool.write.versions import Target, fitted
 
@@ -141,6 +142,7 @@ def write_composition(wanted: Composition, target: str, release: Target, runner:
     _check_ids(wanted, rest, planned)
     skeleton = _metadata(wanted, [*rest, *(p.old for p in planned if p.old is not None)])
     fitted(skeleton, release, properties=savepoint_properties())
+    _check_serializers(wanted, skeleton, planned, release)
     with Publication(target) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
@@ -193,6 +195,35 @@ def _check_ids(wanted: Composition, rest: Sequence[OperatorState], planned: Sequ
                 f"operator {p.uid!r} is added while another one has or gets its id",
                 hint="remove that one, or give it another uid",
             )
+
+
+def _check_serializers(
+    wanted: Composition, skeleton: SnapshotMetadata, planned: Sequence[_Planned], release: Target
+) -> None:
+    """Refuse serializers that the release does not have, in what is carried over and in what is written."""
+    if release.release is None:
+        return
+    by_id = {} if wanted.base is None else {o.state.operator_id: o for o in wanted.base.operators.values()}
+    for state in skeleton.operators:
+        operator = by_id[state.operator_id]
+        try:
+            if any(s.managed_keyed is not None for s in state.subtasks):
+                for header, meta in operator.keyed_states.values():
+                    check_proxy(header.version, release)
+                    check_available(header.key, (meta,), release)
+            if any(s.managed_operator is not None for s in state.subtasks):
+                check_available(None, operator.operator_states.values(), release)
+        except UnsupportedError as error:
+            raise error.at(operator=operator.label) from None
+    for p in planned:
+        try:
+            if p.plan.keyed is not None:
+                keyed = parse_keyed_header(p.plan.keyed.header)
+                check_available(keyed.key, keyed.states, release)
+            if p.plan.elements is not None:
+                check_available(None, parse_operator_header(p.plan.elements.header).states, release)
+        except UnsupportedError as error:
+            raise error.at(operator=p.uid) from None
 
 
 # ---- planning -----------------------------------------------------------------------------------

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from statetool.arrow.decode import as_data, decode_column
-from statetool.arrow.encode import _Plain, encode_column, pack
+from statetool.arrow.encode import _Plain, encode_column, first_failing, pack
+from statetool.arrow.from_plain import plain_to_arrow
 from statetool.arrow.to_plain import arrow_to_plain
-from statetool.errors import StatetoolError
+from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
+from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import read_proxied, read_snapshot
 from statetool.types.options import ReadOptions
+from statetool.write import flink_types as flink
 from tests.serializer_check import Case
 from tests.serializers.golden import generated
+from tests.serializers.strategies import typed_values
 
 EXACT = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 
@@ -64,3 +72,71 @@ def test_golden_bytes_come_back(case: Case) -> None:
     # A slice is not taken for the whole.
     some = encode_column(serializer, array.slice(1))
     assert [some.value(i) for i in range(len(some))] == frames[1:]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
+@given(typed_values())
+def test_kernels_write_what_the_serializer_writes(made: tuple[bytes, list[Any]]) -> None:
+    snapshot, values = made
+    serializer = read_snapshot(Cursor(snapshot))
+    out, ends = Output(), [0]
+    for value in values:
+        serializer.encode(out, value)
+        ends.append(len(out))
+    frames = [bytes(out[a:b]) for a, b in pairwise(ends)]
+    try:
+        array = plain_to_arrow([serializer.decode(Cursor(f)) for f in frames], serializer.logical, EXACT)
+    except StatetoolError:
+        return  # lone surrogates, null map keys: Arrow cannot hold them
+    encoded = encode_column(serializer, array)
+    assert [encoded.value(i) for i in range(len(encoded))] == frames
+    plain = pack(_Plain(serializer, arrow_to_plain(array, serializer.logical)))
+    assert [plain.value(i) for i in range(len(plain))] == frames
+
+
+@pytest.mark.parametrize("bad", [0, 1, 63, 64, 99])
+def test_the_first_value_that_fails_is_found(bad: int) -> None:
+    values = [i if i < bad else None for i in range(100)]
+    column = pa.array(values, type=pa.int64())
+    with pytest.raises(EncodeError, match="a null where"):
+        encode_column(flink.LONG, column)
+    assert first_failing(flink.LONG, column) == bad
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2], pa.int32()),
+        pa.array([1, 2], pa.uint64()),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([1, 2])),
+    ],
+)
+def test_integers_of_any_size_become_longs(column: pa.Array) -> None:
+    assert encode_column(flink.LONG, column).data.tobytes() == bytes([*[0] * 7, 1, *[0] * 7, 2])
+
+
+def test_times_keep_every_nanosecond() -> None:
+    stamps = pa.array([1_700_000_000_123_456_789, -1, None], pa.timestamp("ns", tz="UTC"))
+    encoded = encode_column(flink.INSTANT, stamps)
+    assert encoded.value(0) == (1_700_000_000).to_bytes(8, "big") + (123_456_789).to_bytes(4, "big")
+    assert encoded.value(1) == (-1).to_bytes(8, "big", signed=True) + (999_999_999).to_bytes(4, "big")
+    assert encoded.value(2) == b"\x80" + bytes(7) + b"\x80" + bytes(3)
+    with pytest.raises(EncodeError, match="digits below the ms"):
+        encode_column(flink.DATE, stamps)
+
+
+def test_times_far_away_keep_their_nanoseconds() -> None:
+    """The end of time that jobs like to use has no place in 64 bits of nanoseconds."""
+    micros = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999
+    parts = [pa.array([micros, 0], pa.timestamp("us", tz="UTC")), pa.array([123, 1], pa.int32())]
+    far = pa.StructArray.from_arrays(parts, names=["timestamp", "nanos"])
+    encoded = encode_column(flink.INSTANT, far)
+    assert encoded.value(0) == (253_402_300_799).to_bytes(8, "big") + (999_999_123).to_bytes(4, "big")
+    assert encoded.value(1) == bytes(8) + (1).to_bytes(4, "big")
+    edge = pa.StructArray.from_arrays(
+        [pa.array([(1 << 63) // 1000], pa.timestamp("us", tz="UTC")), pa.array([999], pa.int32())],
+        names=["timestamp", "nanos"],
+    )
+    total = (1 << 63) // 1000 * 1000 + 999
+    seconds, nanos = divmod(total, 1_000_000_000)
+    assert encode_column(flink.INSTANT, edge).value(0) == seconds.to_bytes(8, "big") + nanos.to_bytes(4, "big")
