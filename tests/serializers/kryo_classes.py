@@ -18,6 +18,19 @@ CLASSES: Final = (
     class_of_fields("KryoValues$Fixed", {"x": "double", "y": "Float"}, final=True),
     class_of_fields("KryoValues$Box", {"value": "T", "more": "List<T>"}, parameters=["T"]),
     ClassDeclaration(name="KryoValues$Tags", kind="collection", element_types=(parse_java_type("String"),)),
+    class_of_fields(
+        "KryoValues$Rec",
+        {
+            "a": "int",
+            "b": "Integer",
+            "c": "String",
+            "d": "List<String>",
+            "e": _ITEM,
+            "f": "KryoValues$Color",
+            "g": "long[]",
+        },
+        record=True,
+    ),
     class_of_fields("KryoValues$Node", {"label": "String", "next": "KryoValues$Node"}),
     class_of_fields(
         "KryoValues$Order",

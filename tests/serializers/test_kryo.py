@@ -33,7 +33,7 @@ PRINTED_OTHERWISE = (
     "float", "nan", "true", "bits-empty", "pattern", "address", "class-own", "optional-empty", "optional-int", "optional-int-empty",
     "optional-long", "optional-double", "period", "year-month", "month-day", "exception", "row", "row-named", "entry", "tuple0",
     "tuple3", "tuple12", "int-value", "timestamp-before", "date-before", "sql-time", "calendar", "time-zone", "class-array",
-    "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags",
+    "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags", "record",
 )  # fmt: skip
 
 
@@ -140,6 +140,19 @@ def test_a_declared_class_is_a_struct(version: str) -> None:
     assert s.decode(Cursor(encoded(s, value))) == value
 
 
+def test_a_java_record_is_a_struct() -> None:
+    s = of_type(5, "KryoValues$Rec")
+    assert s.decode(Cursor(golden("2.3.0").values["record"][0])) == (
+        1,
+        None,
+        "c",
+        ["d"],
+        (2, "e", None, None, "KryoValues$Item"),
+        "RED",
+        [3],
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -202,6 +215,31 @@ def test_damage_raises_our_errors_only(version: str) -> None:
                     except StatetoolError:
                         continue
                     assert c.pos <= len(damaged), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_objects_nested_without_end_are_refused(version: str) -> None:
+    known = golden(version)
+    s = bound(known.gen, known.snapshot)
+    one = b"\1\0java.util.ArrayLis\xf4\1" + (b"\x02" if known.gen == 5 else b"\1")
+    inner = b"\1\0\1" + (b"\x02" if known.gen == 5 else b"\1")
+    deep = one + inner * 5000
+    for read in (s.decode, s.skip):
+        with pytest.raises(FormatError, match="nested"):
+            read(Cursor(deep))
+    with pytest.raises(EncodeError):
+        encoded(s, "[" * 3000 + "]" * 3000)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_counts_are_compared_with_what_is_left(version: str) -> None:
+    known = golden(version)
+    s = bound(known.gen, known.snapshot)
+    for name in ("java.util.ArrayLis\xf4", "java.util.HashMa\xf0", "java.util.TreeSe\xf4", "[\xc9"):
+        raw = b"\1\0" + name.encode("latin-1") + b"\1" + b"\xff\xff\xff\xff\x07" + b"\0" * 20
+        for read in (s.decode, s.skip):
+            with pytest.raises(FormatError):
+                read(Cursor(raw))
 
 
 @pytest.mark.parametrize("gen", [2, 5])

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
 
 
+_MOST_NULLS: Final = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
     """How a class with elements is read and written."""
@@ -101,12 +104,11 @@ def _elements_5(
     name = g.class_name()
     if name is None:
         # All elements are null and take no bytes.
-        if n > 1 << 24:
+        if n > _MOST_NULLS:
             raise g.c.fail(f"a collection of {n} nulls", pos=start)
         return [None] * n, header
     nulls = g.c.bool() if nullable else False
-    if n > max(g.c.left, 1 << 20):
-        raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
+    _count(g, n, start)
     return [g.object(name, args, nullable=nulls) for _ in range(n)], header
 
 

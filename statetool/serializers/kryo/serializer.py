@@ -9,6 +9,8 @@ nothing about its values as JSON text, a class that nobody declared as the exact
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
@@ -17,17 +19,25 @@ from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
+from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.context import current_context
+from statetool.serializers.java_hash import to_int32
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
 from statetool.serializers.snapshot import Reader
+from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import TypeContext, skeleton
-from statetool.types.java import from_binary_name
+from statetool.types.java import PRIMITIVES, from_binary_name
 
+_TOO_DEEP: Final = "objects nested too deep to be followed"
+_SPECS: Final = {t.name: t for t in (*BASIC, *TEMPORAL)}
+_BOX_SPECS: Final = tuple(
+    zip(PRIMITIVES.values(), ("Boolean", "Byte", "Short", "Char", "Int", "Long", "Float", "Double"), strict=True)
+)
 Registrations = tuple[tuple[str, str | None], ...]
 
 
@@ -82,17 +92,22 @@ class KryoSerializer(Serializer):
         if self._view is None or self._registry is None:
             return c.take(c.left)
         start = c.pos
-        obj = GraphReader(c, self._registry).value()
         try:
-            return plain_or_null(self._view, obj)
+            return plain_or_null(self._view, GraphReader(c, self._registry).value())
         except StatetoolError as error:
             raise error.at(offset=c.base + start) from error.__cause__
+        except RecursionError as e:
+            raise c.fail(_TOO_DEEP, pos=start) from e
 
     def skip(self, c: Cursor) -> None:
         if self._registry is None:
             c.skip(c.left)
-        else:
+            return
+        start = c.pos
+        try:
             GraphReader(c, self._registry, skipping=True).value()
+        except RecursionError as e:
+            raise c.fail(_TOO_DEEP, pos=start) from e
 
     def encode(self, out: Output, value: Any) -> None:
         if self._view is None or self._registry is None:
@@ -100,7 +115,16 @@ class KryoSerializer(Serializer):
                 raise EncodeError(f"values of {self.type_class} are written as bytes, not {type(value).__name__}")
             out += value
             return
-        GraphWriter(out, self._registry).value(object_or_null(self._view, value))
+        try:
+            GraphWriter(out, self._registry).value(object_or_null(self._view, value))
+        except RecursionError as e:
+            raise EncodeError(_TOO_DEEP) from e
+
+    def hash_code(self, value: Any) -> int:
+        known = _HASHES.get(self.type_class)
+        if known is None or self._view is None:
+            return super().hash_code(value)
+        return 0 if value is None else known(value)
 
     def program(self) -> Op:
         return Rest() if self._view is None else PerRecord(self.decode)
@@ -109,6 +133,32 @@ class KryoSerializer(Serializer):
         out.utf(self.type_class)
         for entries in self.maps:
             write_optional_map(out, entries)
+
+
+def _hash_uuid(value: str) -> int:
+    try:
+        number = uuid.UUID(value).int
+    except (ValueError, AttributeError, TypeError) as e:
+        raise EncodeError(f"{value!r} is not a UUID") from e
+    halves = (number >> 64) ^ (number & (1 << 64) - 1)
+    return to_int32((halves >> 32) ^ halves)
+
+
+#: Hash codes of JDK classes, which keys of such a type lie by.
+_HASHES: Final[dict[str, Callable[[Any], int]]] = {
+    **{
+        cls: spec.hash_code
+        for cls, spec in (
+            *((box, _SPECS[name]) for box, name in _BOX_SPECS),
+            ("java.lang.String", _SPECS["String"]),
+            *((f"java.math.{n}", _SPECS[s]) for n, s in (("BigInteger", "BigInt"), ("BigDecimal", "BigDec"))),
+            *((f"java.time.{n}", _SPECS[n]) for n in ("Instant", "LocalDate", "LocalTime", "LocalDateTime")),
+            ("java.util.Date", _SPECS["Date"]),
+        )
+        if spec.hash_code is not None
+    },
+    "java.util.UUID": _hash_uuid,
+}
 
 
 def _readable(type_class: str, registry: Registry) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal
 
+from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
@@ -37,7 +38,10 @@ def read_fixed(c: Cursor, gen: Generation, kind: str) -> float:
 
 def write_fixed(out: Output, gen: Generation, kind: str, value: float) -> None:
     """Append a number of fixed width."""
-    out._pack(_FORMATS[gen, kind], value)
+    try:
+        out += _FORMATS[gen, kind].pack(value)
+    except (struct.error, OverflowError) as e:
+        raise EncodeError(f"{value!r} cannot be written: {e}") from e
 
 
 def read_varint(c: Cursor) -> int:

@@ -55,6 +55,8 @@ public class KryoValues {
 
     public static class Tags extends ArrayList<String> {}
 
+    public record Rec(int a, Integer b, String c, List<String> d, Item e, Color f, long[] g) {}
+
     public static class Node {
         public String label;
         public Node next;
@@ -229,6 +231,7 @@ public class KryoValues {
         Tags tags = new Tags(); tags.add("t"); add(v, "tags", tags);
         Node n = new Node(); n.label = "a"; n.next = new Node(); n.next.label = "b"; add(v, "nodes", n);
         Node loop = new Node(); loop.label = "l"; loop.next = loop; add(v, "loop", loop);
+        if (modern) add(v, "record", new Rec(1, null, "c", new ArrayList<>(List.of("d")), item(2, "e"), Color.RED, new long[] {3}));
         return v;
     }
 
