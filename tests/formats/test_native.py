@@ -225,6 +225,16 @@ def test_tables_of_all_compressions(tmp_path: Path, name: str) -> None:
     compare(database(tmp_path, entries, compression=getattr(rocksdict.DBCompressionType, name)()), limit=5000)
 
 
+@pytest.mark.parametrize("kind", ["crc32c", "xxh3"])
+def test_checksums_of_blocks_of_all_sizes(tmp_path: Path, kind: str) -> None:
+    """A block for each entry, of 30 to 1,500 bytes: the checksums that RocksDB wrote are those that we find."""
+    blocks = with_options(set_checksum_type=getattr(rocksdict.ChecksumType, kind)())
+    blocks.set_block_size(1)
+    entries = [("a", 1, b"%04d" % i, bytes([i & 0xFF]) * i) for i in (*range(300), *range(300, 1500, 37))]
+    files = database(tmp_path, entries, blocks=blocks, compression=rocksdict.DBCompressionType.none())
+    assert compare(files, limit=1 << 20) == len(entries)
+
+
 def test_what_our_own_reader_does_not_take(tmp_path: Path) -> None:
     entries = some_entries(300)
     files = database(tmp_path / "1", entries, deleted_range=(b"\2", b"\5"))
