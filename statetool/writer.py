@@ -50,7 +50,7 @@ def bootstrap_keyed_state(
         Types by state name (:func:`statetool.value`, :func:`statetool.list_of`, ...); with ``like``, names. By default all other
         columns: arrays are list states, maps are map states, all else value states, of types that follow from the column.
     timers
-        Table of timers as ``op.timers()`` gives it: the key, ``timestamp`` (epoch milliseconds), and where they are there
+        Table of all timers of the operator, as ``op.timers()`` gives it: the key, ``timestamp`` (epoch milliseconds), and where they are there
         ``namespace``, ``domain`` (``event`` by default, or ``processing``) and ``service``.
     like
         Operator of a savepoint whose key and state serializers are taken exactly. Columns are as ``op.keyed_state()`` shows

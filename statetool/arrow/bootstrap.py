@@ -22,8 +22,9 @@ from statetool.io.output import Output
 from statetool.plan.inventory import OperatorInventory, suggest
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import write_proxied
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.write import flink_types as flink
-from statetool.write.declare import Kind, StateType, element_meta, keyed_meta, timer_meta
+from statetool.write.declare import TIMERS_PREFIX, Kind, StateType, element_meta, keyed_meta, timer_meta
 from statetool.write.recipe import PRESENCE, ElementRecipe, KeyedRecipe, StateColumn, StreamRecipe, TimerColumns
 from statetool.write.streams import INLINE_BYTES
 
@@ -113,6 +114,7 @@ def plan_operator(
     carried_elements: Sequence[StateMeta] = (),
     inline_bytes: int = INLINE_BYTES,
     hashed_by: HashedBy | None = None,
+    types: TypeContext = NOTHING_DECLARED,
 ) -> OperatorPlan:
     """Plan an operator.
 
@@ -120,6 +122,8 @@ def plan_operator(
     ----------
     hashed_by
         Tells how keys of a bootstrap hash whose hash code lies in user code.
+    types
+        What is known of classes that serializer snapshots do not describe.
     carried
         Header with the key and the states that are kept from an existing savepoint.
 
@@ -138,6 +142,14 @@ def plan_operator(
             _plan_elements(plan, elements, carried_elements, inline_bytes)
     except StatetoolError as error:
         raise error.at(operator=uid) from error.__cause__
+    return _with_types(plan, types)
+
+
+def _with_types(plan: OperatorPlan, types: TypeContext) -> OperatorPlan:
+    plan.keyed = plan.keyed and replace(plan.keyed, types=types)
+    plan.elements = plan.elements and replace(plan.elements, types=types)
+    plan.keyed_tables = [(data, replace(recipe, types=types)) for data, recipe in plan.keyed_tables]
+    plan.element_tables = [(data, replace(recipe, types=types)) for data, recipe in plan.element_tables]
     return plan
 
 
@@ -219,7 +231,7 @@ def _plan_keyed(
         )
         if p.metas:
             plan.keyed_tables.append((p.bootstrap.data, recipe))
-        if p.timers:
+        if p.timers and p.table.timers is not None:
             plan.keyed_tables.append((p.bootstrap.timers, _timer_recipe(recipe, p, ids)))
 
 
@@ -391,6 +403,13 @@ def _timers(
             namespace,
         )
         found.append((domain, service, known.get(meta.name, meta)))
+    if set(SERVICE_COLUMNS) <= set(schema.names):
+        # Queues without a timer are replaced as well: the table holds all timers of the operator that it is like.
+        names = {m.name for _, _, m in found}
+        for meta in known.values():
+            if meta.kind == "timers" and meta.name not in names:
+                domain, _, service = meta.name.removeprefix(TIMERS_PREFIX).partition("_")
+                found.append((domain, service, meta))
     return tuple(found)
 
 

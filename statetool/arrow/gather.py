@@ -14,7 +14,7 @@ from statetool.arrow.records import records_of
 from statetool.errors import StatetoolError
 from statetool.formats.metadata.handles import MODES, KeyGroupsHandle, OperatorStreamHandle
 from statetool.write.publish import StagedFile, Staging
-from statetool.write.recipe import StreamRecipe, parse_keyed_header, parse_operator_header
+from statetool.write.recipe import StreamRecipe
 from statetool.write.streams import (
     DuplicateEntryError,
     KeyedStreamWriter,
@@ -48,7 +48,7 @@ class SubtaskStream:
 
     def operator_handle(self, recipe: StreamRecipe) -> OperatorStreamHandle:
         """Return the handle of operator state."""
-        states = parse_operator_header(recipe.header).states
+        states = recipe.operator_header.states
         modes = tuple(MODES.index(m.options["OPERATOR_STATE_DISTRIBUTION_MODE"]) for m in states)
         return operator_handle(tuple(m.name for m in states), modes, self.element_offsets, self.stream)
 
@@ -95,13 +95,13 @@ def write_subtask(recipe: StreamRecipe, staging: Staging, subtask: int, records:
         with StreamOutput(staging, "keyed" if recipe.keyed else "operator", inline_bytes=recipe.inline_bytes) as out:
             if recipe.keyed:
                 keyed = KeyedStreamWriter(
-                    out, recipe.header, recipe.key_groups(subtask), len(parse_keyed_header(recipe.header).states)
+                    out, recipe.header, recipe.key_groups(subtask), len(recipe.keyed_header.states)
                 )
                 for some in joined_elements(records, recipe.joined) if recipe.joined else records:
                     keyed.add(some)
                 offsets = keyed.finish()
             else:
-                metas = parse_operator_header(recipe.header).states
+                metas = recipe.operator_header.states
                 broadcast = frozenset(i for i, m in enumerate(metas) if m.kind == "broadcast") - recipe.carried_whole
                 elements = OperatorStreamWriter(out, recipe.header, len(metas), broadcast)
                 for some in records:

@@ -39,6 +39,7 @@ from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import LogicalType, TimestampType, TtlType
+from statetool.types.declared import TypeContext
 from statetool.write.key_hash import hash_keys, key_groups
 from statetool.write.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns, parse_keyed_header
 from statetool.write.streams import Records
@@ -157,7 +158,7 @@ class _Rows:
         return Chain(parts, len(rows))
 
     def state(self, state: StateColumn, meta: StateMeta) -> pa.RecordBatch:
-        shape = _shape(self.recipe.header, state.state_id)
+        shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
         if self.recipe.long:
             return self.long_form(state, shape, meta)
         column = column_of(self.batch, state.column, shape.logical)
@@ -258,8 +259,8 @@ class _Rows:
 
 
 @lru_cache(maxsize=256)
-def _shape(header: bytes, state_id: int) -> StateShape:
-    return StateShape(parse_keyed_header(header).states[state_id])
+def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
+    return StateShape(parse_keyed_header(header, types).states[state_id])
 
 
 def as_piece(encoded: Encoded) -> Ranges:

@@ -6,7 +6,7 @@ Everything is planned and checked before the target is touched; then files are s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -50,10 +50,10 @@ from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import change_uids, find_operator
 from statetool.plan.inventory import Inventory, OperatorInventory, suggest
 from statetool.serializers.base import Serializer
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.write.available import check_available, check_proxy
 from statetool.write.declare import OperatorChange
 from statetool.write.publish import Publication, StagedFile, Staging
-from statetool.write.recipe import parse_keyed_header, parse_operator_header
 from statetool.write.streams import INLINE_BYTES
 from statetool.write.versions import Target, fitted
 
@@ -218,10 +218,10 @@ def _check_serializers(
     for p in planned:
         try:
             if p.plan.keyed is not None:
-                keyed = parse_keyed_header(p.plan.keyed.header)
+                keyed = p.plan.keyed.keyed_header
                 check_available(keyed.key, keyed.states, release)
             if p.plan.elements is not None:
-                check_available(None, parse_operator_header(p.plan.elements.header).states, release)
+                check_available(None, p.plan.elements.operator_header.states, release)
         except UnsupportedError as error:
             raise error.at(operator=p.uid) from None
 
@@ -272,6 +272,7 @@ def _plan_new(uid: str, change: OperatorChange, wanted: Composition, runner: Run
         max_parallelism=max_parallelism,
         inline_bytes=wanted.inline_bytes,
         hashed_by=_hashed_by,
+        types=_types(change.bootstraps, NOTHING_DECLARED),
     )
     return _Planned(plan=plan, old=None, uid=uid)
 
@@ -311,6 +312,7 @@ def _plan_change(
     keyed = bool(keyed_names) or bool(touched & operator.keyed_states.keys())
     elements = bool(element_names) or bool(touched & operator.operator_states.keys())
     gone = change.without | keyed_names
+    drops_raw = _drops_raw_timers(operator, gone | change.renames.keys())
     joined = joined_header(operator, without=gone) if keyed else None
     header = None
     if joined is not None:
@@ -325,14 +327,20 @@ def _plan_change(
         carried_elements=[_renamed(m, change.renames) for m in metas],
         inline_bytes=wanted.inline_bytes,
         hashed_by=_hashed_by,
+        types=_types(change.bootstraps, operator.types),
     )
-    planned = _Planned(plan=plan, old=_without(old, keyed=keyed, elements=elements), uid=label)
+    planned = _Planned(plan=plan, old=_without(old, keyed=keyed, elements=elements, raw_keyed=drops_raw), uid=label)
     if keyed:
         planned.keyed = keyed_tasks(operator, without=gone, parallelism=old.parallelism)
     if plan.elements is not None:
-        ids = {m.name: i for i, m in enumerate(parse_operator_header(plan.elements.header).states)}
+        ids = {m.name: i for i, m in enumerate(plan.elements.operator_header.states)}
         planned.elements = element_tasks(operator, {m.name: ids[change.renames.get(m.name, m.name)] for m in metas})
     return planned
+
+
+def _types(bootstraps: Sequence[KeyedBootstrap | ElementBootstrap], base: TypeContext) -> TypeContext:
+    """Return what is known of classes beside their snapshots: from the operator that new state is like, or that it is put to."""
+    return next((b.like.types for b in bootstraps if b.like is not None), base)
 
 
 def _hashed_by(bootstrap: KeyedBootstrap, key: Serializer) -> Callable[[Serializer], Serializer] | None:
@@ -366,12 +374,32 @@ def _renamed(meta: StateMeta, renames: Mapping[str, str]) -> StateMeta:
     return replace(meta, name=renames[meta.name]) if meta.name in renames else meta
 
 
-def _without(old: OperatorState, *, keyed: bool, elements: bool) -> OperatorState:
+def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> bool:
+    """Tell whether all timers in raw keyed state (RocksDB with timers on heap) are replaced or removed.
+
+    Raises
+    ------
+    UnsupportedError
+        Some of them are, and others would stay.
+    """
+    raw = {m.name for p in operator.raw_parts if (h := operator.raw_header(p)) is not None for m in h.states}
+    if not raw & set(gone):
+        return False
+    if raw - set(gone):
+        raise UnsupportedError(
+            f"some of the timers that lie together in raw keyed state: {', '.join(sorted(raw & set(gone)))}",
+            hint="replace all timers of the operator, or none",
+        ).at(operator=operator.label)
+    return True
+
+
+def _without(old: OperatorState, *, keyed: bool, elements: bool, raw_keyed: bool) -> OperatorState:
     def emptied(s: SubtaskState) -> SubtaskState:
         return replace(
             s,
             managed_keyed=None if keyed else s.managed_keyed,
             managed_operator=None if elements else s.managed_operator,
+            raw_keyed=None if raw_keyed else s.raw_keyed,
         )
 
     return replace(old, subtasks=tuple(emptied(s) for s in old.subtasks))

@@ -13,6 +13,8 @@ from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 #: Ids from here on (below 1 << 16) are not of states: their records only show that an input has each key once.
 PRESENCE: Final = 1 << 15
@@ -73,11 +75,12 @@ class KeyedRecipe:
     presence: int = PRESENCE
     timers: TimerColumns | None = None
     long: bool = False
+    types: TypeContext = NOTHING_DECLARED
 
     @property
     def keyed_header(self) -> KeyedHeader:
         """The parsed header."""
-        return parse_keyed_header(self.header)
+        return parse_keyed_header(self.header, self.types)
 
     @property
     def prefix(self) -> int:
@@ -97,11 +100,12 @@ class ElementRecipe:
     value: str = "value"
     key: str = "key"
     subtask: str | None = None
+    types: TypeContext = NOTHING_DECLARED
 
     @property
     def operator_header(self) -> OperatorHeader:
         """The parsed header."""
-        return parse_operator_header(self.header)
+        return parse_operator_header(self.header, self.types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +124,17 @@ class StreamRecipe:
     inline_bytes: int
     carried_whole: frozenset[int] = frozenset()
     joined: frozenset[int] = frozenset()
+    types: TypeContext = NOTHING_DECLARED
+
+    @property
+    def keyed_header(self) -> KeyedHeader:
+        """The parsed header of keyed state."""
+        return parse_keyed_header(self.header, self.types)
+
+    @property
+    def operator_header(self) -> OperatorHeader:
+        """The parsed header of operator state."""
+        return parse_operator_header(self.header, self.types)
 
     def key_groups(self, subtask: int) -> range:
         """Return the key groups of a subtask."""
@@ -128,10 +143,10 @@ class StreamRecipe:
     def duplicate(self, state: int, key: bytes) -> StatetoolError:
         """Make the error for two records with one key."""
         if not self.keyed:
-            meta = parse_operator_header(self.header).states[state]
+            meta = self.operator_header.states[state]
             shown = _shown(meta.serializers["KEY_SERIALIZER"], key)
             return EncodeError(f"key {shown} is there twice", hint=_ONCE).at(operator=self.operator, state=meta.name)
-        header = parse_keyed_header(self.header)
+        header = self.keyed_header
         name = header.states[state].name if state < len(header.states) else None
         prefix = prefix_size(self.max_parallelism)
         if name is not None and header.states[state].kind == "timers":
@@ -152,12 +167,14 @@ def _shown(serializer: Any, raw: bytes) -> str:
 
 
 @lru_cache(maxsize=64)
-def parse_keyed_header(raw: bytes) -> KeyedHeader:
-    """Parse the header of keyed streams once."""
-    return read_keyed_header(Cursor(raw), end=len(raw))
+def parse_keyed_header(raw: bytes, types: TypeContext = NOTHING_DECLARED) -> KeyedHeader:
+    """Parse the header of keyed streams once; ``types`` is what is known of classes beside it."""
+    with reading_with(types):
+        return read_keyed_header(Cursor(raw), end=len(raw))
 
 
 @lru_cache(maxsize=64)
-def parse_operator_header(raw: bytes) -> OperatorHeader:
+def parse_operator_header(raw: bytes, types: TypeContext = NOTHING_DECLARED) -> OperatorHeader:
     """Parse the header of operator state streams once."""
-    return read_operator_header(Cursor(raw), end=len(raw))
+    with reading_with(types):
+        return read_operator_header(Cursor(raw), end=len(raw))
