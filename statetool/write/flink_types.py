@@ -203,7 +203,8 @@ def tuple_of(*fields: str | Serializer) -> Serializer:
 
 def row(*fields: str | Serializer) -> Serializer:
     """``org.apache.flink.types.Row``; its names are not stored, only positions. A missing row kind is ``+I``."""
-    return _composite(_RUNTIME + "RowSerializer$RowSerializerSnapshot", 4, b"\1", *fields)
+    # Version 3 is what 1.13 writes and all later releases read; version 4 adds a flag for rows without a kind.
+    return _composite(_RUNTIME + "RowSerializer$RowSerializerSnapshot", 3, b"", *fields)
 
 
 def either(left: str | Serializer, right: str | Serializer) -> Serializer:
