@@ -109,7 +109,7 @@ def test_every_kind_of_state_timers_and_operator_state(flink: FlinkMachine, tmp_
         statetool.bootstrap_broadcast_state("rules", rules, key_type="STRING", value_type="BIGINT"),
         max_parallelism=300,
         parallelism=3,
-    ).write(str(tmp_path / "sp"), flink_version=flink.version, inline_bytes=0)
+    ).write(str(tmp_path / "sp"), inline_bytes=0)  # what all releases read
 
     def state(name: str, kind: str, type: str, *values: Any, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         rows = [{"key": k, "value": v} for k, v in zip(table["key"].to_pylist(), values, strict=True) if v is not None]
@@ -247,3 +247,41 @@ def test_windows_written_from_tables_go_on(flink: FlinkMachine, tmp_path: Path) 
         ("b", 20_000, "b", -1, 29_000),
         ("c", 20_000, "c", 1, 20_000),
     ]
+
+
+def test_what_spark_writes_restores(flink: FlinkMachine, tmp_path: Path, spark: Any) -> None:
+    frame = spark.range(2000).selectExpr(
+        "id AS key",
+        "IF(id % 3 = 0, NULL, id * 7) AS count",
+        "IF(id % 5 = 0, array(CAST(id AS STRING), ''), NULL) AS names",
+        "IF(id % 7 = 0, map(CAST(id AS STRING), id / 4.0D), NULL) AS prices",
+    )
+    states = {
+        "count": statetool.value("BIGINT"),
+        "names": statetool.list_of("STRING"),
+        "prices": statetool.map_of("STRING", "DOUBLE"),
+    }
+    offsets = spark.range(10).selectExpr("id AS value")
+    statetool.SavepointWriter.new(max_parallelism=1024).with_operator(
+        "spark",
+        statetool.bootstrap_keyed_state(frame.repartition(7), states=states),
+        statetool.bootstrap_list_state("offsets", offsets),
+        parallelism=3,
+    ).write(str(tmp_path / "sp"))
+    found = {
+        "count": {"kind": "value", "rows": [{"key": i, "value": i * 7} for i in range(2000) if i % 3]},
+        "names": {"kind": "list", "rows": [{"key": i, "value": [str(i), ""]} for i in range(0, 2000, 5)]},
+        "prices": {"kind": "map", "rows": [{"key": i, "value": [[str(i), i / 4]]} for i in range(0, 2000, 7)]},
+    }
+    declared = [
+        {"name": "count", "kind": "value", "type": "LONG"},
+        {"name": "names", "kind": "list", "type": "STRING"},
+        {"name": "prices", "kind": "map", "type": "DOUBLE", "map_key": "STRING"},
+    ]
+    request = operator(
+        "spark", "LONG", 1024, states=declared, operator_states=[{"name": "offsets", "mode": "list", "type": "LONG"}]
+    )
+    rows = {"offsets": {"mode": "list", "rows": list(range(10))}}
+    expected = {"spark": expected_operator("spark", 1024, keyed_state=keyed(found), operator_state=rows)}
+    answer = judge.restore(flink, tmp_path / "sp", [request], backend="rocksdb", parallelism=4)
+    assert judge.differences(answer, expected) == []
