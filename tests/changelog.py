@@ -64,11 +64,12 @@ def change_set(changes: Iterable[Change]) -> bytes:
 
 @dataclass
 class Log:
-    """Change sets of one subtask, and where they go: files (one for two sets), or the metadata."""
+    """Change sets of one subtask, and where they go: files (one for two sets), or the metadata; ``old`` as Flink 1.15 names them."""
 
     sets: list[list[Change]] = field(default_factory=list)
     compressed: bool = False
     in_metadata: bool = False
+    old: bool = False
 
 
 def snapshot(
@@ -84,14 +85,14 @@ def snapshot(
         for raw, offsets in below
     )
     handle = ChangelogHandle(
-        tag=14,
+        tag=8 if log.old else 14,
         start=0,
         count=max_parallelism,
         materialized=materialized,
         changes=tuple(_changes(folder, log, max_parallelism)),
         checkpointed_size=0,
         materialization_id=1,
-        checkpoint_id=1,
+        checkpoint_id=None if log.old else 1,
         handle_id="handle",
     )
     operator = OperatorState(
@@ -122,14 +123,14 @@ def _changes(folder: Path, log: Log, count: int) -> Iterable[KeyedHandle]:
         file.write_bytes(b"\x01" + snappy(body, block=50) if log.compressed else b"\x00" + body)
         handle = FileHandle(size_bytes=len(body), path=str(file))
         yield ChangesHandle(
-            tag=13,
+            tag=10 if log.old else 13,
             start=0,
             count=count,
             streams=tuple((offset, handle) for offset in offsets),
             state_size=len(body),
             checkpointed_size=len(body),
             handle_id=f"changes-{i}",
-            storage_id="filesystem",
+            storage_id=None if log.old else "filesystem",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +16,12 @@ import statetool
 from statetool.errors import FormatError, UnknownNameError, UnknownSerializerError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
+from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle, ChangesHandle, IncrementalHandle
+from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.state_meta import StateMeta
 from tests.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
-from tests.changelog import Change, Log, Model, change, description, snapshot
+from tests.changelog import Change, Log, Model, change, change_set, description, snapshot
+from tests.corpus_check import Case
 from tests.serializers.build import INT, LONG, STRING, list_of, map_of, simple
 
 GROUPS: Final = 8
@@ -180,7 +184,7 @@ def rows(op: statetool.Operator, **options: Any) -> dict[str, Any]:
 @given(
     st.lists(operations, max_size=12),
     st.lists(st.lists(operations, max_size=12), min_size=1, max_size=3),
-    st.sampled_from(["plain", "compressed", "in_metadata"]),
+    st.sampled_from(["plain", "compressed", "in_metadata", "old"]),
     st.booleans(),
 )
 def test_replay_agrees_with_a_plain_model(
@@ -193,7 +197,7 @@ def test_replay_agrees_with_a_plain_model(
     sets = [[apply(model, operation) for operation in some] for some in after]
     sets[0] = [description(i, m) for i, m in zip(IDS, STATES, strict=True)] + sets[0]
     with tempfile.TemporaryDirectory() as folder:
-        log = Log(sets, compressed=form == "compressed", in_metadata=form == "in_metadata")
+        log = Log(sets, compressed=form == "compressed", in_metadata=form == "in_metadata", old=form == "old")
         op = snapshot(Path(folder), log, [below])
         options = {"memory_bytes": 50, "split_bytes": 100} if small_memory else {}
         assert rows(op, **options) == model.rows()
@@ -290,3 +294,44 @@ def test_cut_off_files_are_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(FormatError, match="change set"):
         op.to_arrow("values")
+
+
+def test_a_log_stands_on_a_database(corpus: Path, tmp_path: Path) -> None:
+    """What RocksDB held is there, but for the key that the log changed and the one that it cleared."""
+    case = Case(corpus / "v2_3_0-rocksdb-incremental-inline")
+    metadata = statetool.load(str(case.metadata)).inventory.metadata
+    (operator,) = [o for o in metadata.operators if o.uid == "with-ttl"]
+    before = {
+        r["key"]: r["value"] for r in statetool.load(str(case.metadata))["with-ttl"].to_arrow("plain").to_pylist()
+    }
+    changed, cleared = sorted(before)[:2]
+    meta = statetool.load(str(case.metadata))["with-ttl"].inventory.keyed_states["plain"][1]
+
+    def of(key: int, operation: int, payload: bytes) -> Change:
+        return change(key_group_for(LONGS.hash_code(key), 128), operation, 4, long(key) + b"\0" + payload)
+
+    log = change_set([description(4, meta), of(changed, 1, long(-7)), of(cleared, 0, b""), of(1 << 40, 1, long(8))])
+    subtasks = []
+    for subtask in operator.subtasks:
+        below = subtask.managed_keyed
+        assert isinstance(below, IncrementalHandle)
+        file = ByteStreamHandle(name="log", data=b"\0" + log)
+        changes = ChangesHandle(
+            tag=13, start=below.start, count=below.count, streams=((0, file),), state_size=len(log),
+            checkpointed_size=0, handle_id="log", storage_id="filesystem",
+        )  # fmt: skip
+        handle = ChangelogHandle(
+            tag=14, start=below.start, count=below.count, materialized=(below,), changes=(changes,),
+            checkpointed_size=0, materialization_id=1, checkpoint_id=1, handle_id="handle",
+        )  # fmt: skip
+        subtasks.append(replace(subtask, managed_keyed=handle))
+    made = replace(metadata, operators=(replace(operator, subtasks=tuple(subtasks)),))
+    (tmp_path / "_metadata").write_bytes(write_metadata(made))
+    moved = {f"file:{case.info['root_path_at_write']}": str(case.folder / "snapshot")}
+    op = statetool.load(str(tmp_path), rebase=moved)["with-ttl"]
+    expected = {**before, changed: -7, 1 << 40: 8}
+    del expected[cleared]
+    assert {r["key"]: r["value"] for r in op.to_arrow("plain").to_pylist()} == expected
+    for table in ("ttl-map", "ttl-list"):
+        old = statetool.load(str(case.metadata))["with-ttl"].to_arrow(table).to_pylist()
+        assert sorted(map(repr, op.to_arrow(table).to_pylist())) == sorted(map(repr, old))
