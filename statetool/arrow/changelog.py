@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from statetool.arrow.keys import split_keys
 from statetool.arrow.spill import dealt
-from statetool.errors import StatetoolError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.keyed.canonical import (
     BATCH_BYTES,
@@ -30,11 +29,10 @@ from statetool.formats.keyed.canonical import (
     read_entries,
 )
 from statetool.formats.keyed.change_sets import METADATA_GROUP, ChangeFiles, read_description
-from statetool.formats.keyed.changelog import Changes, read_changes
-from statetool.formats.keyed.deltas import deltas_of
+from statetool.formats.keyed.changelog import read_changes
+from statetool.formats.keyed.delta_walk import DeltaWalker
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.keyed.heap import canonical_group
 from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.replay import joined, replay
@@ -71,7 +69,6 @@ class _Reader:
         self.n = len(header.states)
         self.prefix = prefix_size(split.spec.max_parallelism)
         self.wanted = {i: m for i, m in enumerate(header.states) if m.name in split.spec.states}
-        self.key_groups = frozenset(split.key_groups)
         self.layout = StreamLayout(prefix=self.prefix, states=2 * self.n, compressed=False)
         self.memory_bytes = split.spec.memory_bytes
         self.below = [
@@ -206,6 +203,9 @@ class _DeltaLog:
         self._ranges: dict[int, list[KeyGroupRange]] = defaultdict(list)
         spill = stack.enter_context(tempfile.NamedTemporaryFile(prefix="statetool-"))  # noqa: SIM115 - closed by the stack
         with ChangeFiles() as files:
+            walker = DeltaWalker(
+                reader.header, frozenset(reader.wanted), frozenset(reader.split.key_groups), reader.prefix
+            )
             ids: dict[int, int] = {}
             numbers = {m.name: i for i, m in enumerate(reader.header.states)}
             for change_set in reader.split.changes:
@@ -213,9 +213,11 @@ class _DeltaLog:
                     for i in np.flatnonzero(changes.group == METADATA_GROUP).tolist():
                         state_id, meta = read_description(changes.cursor(i), changes.file)
                         ids[state_id] = numbers[meta.name]
-                    for number, blob in _blobs(changes, reader, ids):
-                        self._ranges[number].append(KeyGroupRange(number, spill.tell(), len(blob)))
-                        spill.write(blob)
+                    packed, ranges = walker.packed(changes, ids)
+                    at = spill.tell()
+                    for r in ranges:
+                        self._ranges[r.number].append(KeyGroupRange(r.number, at + r.offset, r.size_bytes))
+                    spill.write(packed)
         spill.flush()
         self.stream = stack.enter_context(Stream(file=spill.name, start=0, size_bytes=spill.tell()).open())
 
@@ -226,26 +228,6 @@ class _DeltaLog:
         for number in numbers:
             for run in batches_of(self._ranges.get(number, ()), limit=window):
                 yield read_entries(self.stream, run, self.layout)
-
-
-def _blobs(changes: Changes, reader: _Reader, ids: dict[int, int]) -> Iterator[tuple[int, bytes]]:
-    """Yield key group and deltas of the key groups of the split among some changes."""
-    order = np.argsort(changes.group, kind="stable")
-    numbers, firsts = np.unique(changes.group[order], return_index=True)
-    bounds = [*firsts.tolist(), len(order)]
-    for number, start, stop in zip(numbers.tolist(), bounds[:-1], bounds[1:], strict=True):
-        if number not in reader.key_groups:
-            continue
-        head = number.to_bytes(reader.prefix, "big")
-        found: dict[int, list[tuple[bytes, bytes]]] = defaultdict(list)
-        for i in order[start:stop].tolist():
-            try:
-                for state, key, value in deltas_of(changes.cursor(i), number, reader.header, ids, reader.wanted):
-                    found[reader.n + state].append((head + key, value))
-            except StatetoolError as error:
-                raise error.at(file=changes.file) from None
-        if found:
-            yield number, canonical_group(found)
 
 
 def _header(f: OpenStream, size: int, types: TypeContext) -> KeyedHeader:

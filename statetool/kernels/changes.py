@@ -12,7 +12,35 @@ import numpy as np
 
 from statetool.kernels.codes import OK, TRUNCATED
 from statetool.kernels.decode_fixed import read_i4
+from statetool.kernels.delta_codes import (
+    APPEND,
+    CLEAR,
+    OP_ADD_ELEMENT,
+    OP_ADD_OR_UPDATE,
+    OP_CLEAR,
+    OP_REMOVE_ELEMENT,
+    OP_SET,
+    OP_SET_INTERNAL,
+    PUT,
+    REMOVE,
+)
+from statetool.kernels.heap import (
+    AMBIGUOUS,
+    FIRST,
+    KIND,
+    LIST,
+    MAP,
+    MAX_MARKER,
+    MORE_BYTES,
+    NAMESPACE,
+    SLOW,
+    TIMERS,
+    UNKNOWN,
+    copy_bytes,
+    put_marker,
+)
 from statetool.kernels.jit import jit
+from statetool.kernels.skip import skip_one
 from statetool.kernels.walk import BAD_LENGTH, FULL
 
 CHANGE_MESSAGES: Final = {
@@ -80,3 +108,121 @@ def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore
             cursor[0] = p + 8
         else:
             return OK, n
+
+
+@jit
+def walk_changes(  # type: ignore[no-untyped-def]
+    data, pos, end, groups, ids, wanted, prog, key_pc, states, cursor, buf,
+    state, group, key, key_end, value, value_end,
+):  # fmt: skip
+    """Rewrite changes as deltas.
+
+    Parameters
+    ----------
+    data
+        uint8[:].
+    pos, end, groups
+        int64[n]: the bytes of each change and its key group.
+    ids
+        int64[:]: number of a state by its id in the log, -1 for unknown ones.
+    wanted
+        uint8[m]: 0 for states whose changes are passed over.
+    prog, key_pc, states
+        As for :func:`statetool.kernels.heap.walk_heap`.
+    cursor
+        int64[2], in and out: the next change, and the bytes used of ``buf``.
+    buf
+        uint8[:] out: keys and values of the deltas.
+    state, group, key, key_end, value, value_end
+        int64[k] out: number of the state, key group, and where key and value of each delta are in ``buf``.
+
+    Returns
+    -------
+    code, count
+        ``OK`` when all changes are done, ``FULL`` and ``MORE_BYTES`` when the outputs are full, ``SLOW`` at a change that only the
+        serializers can read, or that is damaged.
+    """
+    n = 0
+    while cursor[0] < pos.shape[0]:
+        i = cursor[0]
+        p, stop = pos[i], end[i]
+        if stop - p < 3:
+            return SLOW, n
+        operation = data[p]
+        state_id = np.int64(data[p + 1]) << 8 | np.int64(data[p + 2])
+        if state_id >= ids.shape[0] or ids[state_id] < 0:
+            return SLOW, n
+        number = ids[state_id]
+        if wanted[number] == 0:
+            cursor[0] = i + 1
+            continue
+        kind = states[number, KIND]
+        if kind == UNKNOWN:
+            return SLOW, n
+        if n == state.shape[0]:
+            return FULL, n
+        o = cursor[1]
+        if o + stop - p + 2 * MAX_MARKER + 2 > buf.shape[0]:
+            return MORE_BYTES, n
+        begin = o
+        a = p + 3
+        rest = stop
+        if kind == TIMERS:
+            if operation == OP_ADD_ELEMENT:
+                if a + 4 > stop or read_i4(data, np.uint64(a)) != 1:
+                    return SLOW, n
+                a += 4
+            elif operation != OP_REMOVE_ELEMENT:
+                return SLOW, n
+            if skip_one(data, prog, states[number, FIRST], a, stop) != stop:
+                return SLOW, n
+            o = copy_bytes(data, a, stop, buf, o)
+            says = PUT if operation == OP_ADD_ELEMENT else REMOVE
+        else:
+            r = skip_one(data, prog, key_pc, a, stop)
+            t = r if r < 0 else skip_one(data, prog, states[number, NAMESPACE], r, stop)
+            if t < 0:
+                return SLOW, n
+            rest = t
+            if operation == OP_CLEAR:
+                if t != stop:
+                    return SLOW, n
+                says = CLEAR if kind == MAP else REMOVE
+            elif kind == MAP:
+                if operation == OP_ADD_ELEMENT or operation == OP_ADD_OR_UPDATE:
+                    rest = skip_one(data, prog, states[number, FIRST], t, stop)
+                    if rest < 0:
+                        return SLOW, n
+                    says = PUT
+                elif operation == OP_REMOVE_ELEMENT:
+                    rest = stop
+                    says = REMOVE
+                else:
+                    return SLOW, n
+            elif kind == LIST:
+                if operation != OP_ADD_ELEMENT:
+                    return SLOW, n
+                says = APPEND
+            else:
+                if operation != OP_SET and operation != OP_SET_INTERNAL:
+                    return SLOW, n
+                says = PUT
+            o = copy_bytes(data, a, r, buf, o)
+            if states[number, AMBIGUOUS] != 0:
+                o = put_marker(buf, o, r - a)
+            o = copy_bytes(data, r, t, buf, o)
+            if states[number, AMBIGUOUS] != 0:
+                o = put_marker(buf, o, t - r)
+            o = copy_bytes(data, t, rest, buf, o) if kind == MAP else o
+        state[n], group[n], key[n], key_end[n], value[n] = number, groups[i], begin, o, o
+        buf[o] = says
+        o += 1
+        if kind == MAP and says == PUT:
+            buf[o] = 0
+            o += 1
+        o = copy_bytes(data, rest, stop, buf, o)
+        value_end[n] = o
+        n += 1
+        cursor[0] = i + 1
+        cursor[1] = o
+    return OK, n

@@ -30,12 +30,13 @@ GROUP, POSITION, STATE, LEFT, USED = range(5)
 _CUT: Final = -TRUNCATED
 _COUNT: Final = -BAD_COUNT
 _COMMA: Final = 0x2C
-_MAX_MARKER: Final = 8
+MAX_MARKER: Final = 8
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 @jit
-def _copy(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
+def copy_bytes(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
+    """Copy ``data[start:stop]`` to ``buf[o:]`` and return where it ends there."""
     a, q = np.uint64(start), np.uint64(o)
     for i in range(np.uint64(stop - start)):
         buf[q + i] = data[a + i]
@@ -43,7 +44,7 @@ def _copy(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _marker(buf, o, size):  # type: ignore[no-untyped-def]
+def put_marker(buf, o, size):  # type: ignore[no-untyped-def]
     while True:
         buf[o] = size & 0xFF
         o += 1
@@ -55,12 +56,12 @@ def _marker(buf, o, size):  # type: ignore[no-untyped-def]
 @jit
 def _composite(data, p, q, r, ambiguous, buf, o):  # type: ignore[no-untyped-def]
     """Write key ``q .. r`` and namespace ``p .. q`` as they stand in a composite key."""
-    o = _copy(data, q, r, buf, o)
+    o = copy_bytes(data, q, r, buf, o)
     if ambiguous:
-        o = _marker(buf, o, r - q)
-    o = _copy(data, p, q, buf, o)
+        o = put_marker(buf, o, r - q)
+    o = copy_bytes(data, p, q, buf, o)
     if ambiguous:
-        o = _marker(buf, o, q - p)
+        o = put_marker(buf, o, q - p)
     return o
 
 
@@ -165,7 +166,7 @@ def walk_heap(  # type: ignore[no-untyped-def]
                 return _failed(r, limit, end), n
             ambiguous = states[number, AMBIGUOUS] != 0
             o = cursor[USED]
-            head = r - p + 2 * _MAX_MARKER
+            head = r - p + 2 * MAX_MARKER
             if kind == MAP:
                 if r + 4 > stop:
                     return _failed(np.int64(_CUT), limit, end), n
@@ -192,7 +193,7 @@ def walk_heap(  # type: ignore[no-untyped-def]
                     state[m], group[m] = number, numbers[k]
                     key[m] = o
                     o = _composite(data, p, q, r, ambiguous, buf, o)
-                    o = _copy(data, s, u, buf, o)
+                    o = copy_bytes(data, s, u, buf, o)
                     key_end[m], value[m], value_end[m] = o, u, v
                     m += 1
                     s = v
@@ -221,7 +222,7 @@ def walk_heap(  # type: ignore[no-untyped-def]
                         if i > 0:
                             buf[o] = _COMMA
                             o += 1
-                        o = _copy(data, s, u, buf, o)
+                        o = copy_bytes(data, s, u, buf, o)
                         s = u
                     value[n], value_end[n] = b, o
                 elif count == 1:

@@ -161,14 +161,14 @@ def test_kernels_read_damaged_bytes_as_the_serializers_do(groups: list[Group], a
     damaged = Stream(file="a-file", start=1000, size_bytes=len(raw), inline=bytes(raw))
     with pytest.MonkeyPatch.context() as patch, damaged.open() as f:
         fast = attempt(f, ranges)
-        programs = heap_walk._programs
+        programs = heap_walk.programs_of
 
         def unknown(header: KeyedHeader) -> Any:
             known = programs(header)
             known.states[:, kernel.KIND] = kernel.UNKNOWN
             return known
 
-        patch.setattr(heap_walk, "_programs", unknown)
+        patch.setattr(heap_walk, "programs_of", unknown)
         slow = attempt(f, ranges)
     if isinstance(fast, str):
         assert isinstance(slow, str)

@@ -20,9 +20,8 @@ from statetool.formats.keyed.heap import composite_key, list_pieces, map_pieces,
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, OP_ADD_ELEMENT, OP_REMOVE_ELEMENT, PUT, REMOVE
 
-PUT, REMOVE, APPEND, CLEAR, MERGE = range(5)
-_CLEAR, _SET, _SET_INTERNAL, _ADD, _MERGE_NS, _ADD_ELEMENT, _ADD_OR_UPDATE, _REMOVE_ELEMENT = range(8)
 Delta = tuple[int, bytes, bytes]
 
 
@@ -69,10 +68,10 @@ def deltas_of(
 
 
 def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
-    if operation == _ADD_ELEMENT:
+    if operation == OP_ADD_ELEMENT:
         for _ in range(c.count("timers")):
             yield taken(c, meta.value), bytes([PUT])
-    elif operation == _REMOVE_ELEMENT:
+    elif operation == OP_REMOVE_ELEMENT:
         yield taken(c, meta.value), bytes([REMOVE])
     else:
         raise _unknown(c, operation, meta)
@@ -124,4 +123,4 @@ def _unknown(c: Cursor, operation: int, meta: StateMeta) -> FormatError:
     return c.fail(f"operation {operation} on {meta.kind} state in the change log", pos=c.pos)
 
 
-__all__ = ["APPEND", "CLEAR", "MERGE", "PUT", "REMOVE", "Delta", "deltas_of"]
+__all__ = ["Delta", "deltas_of"]

@@ -43,7 +43,7 @@ _NOTHING: Final = Constant(0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Programs:
+class Programs:
     """What the kernel must know of a stream's states."""
 
     words: npt.NDArray[np.int64]
@@ -51,7 +51,8 @@ class _Programs:
     states: npt.NDArray[np.int64]
 
 
-def _programs(header: KeyedHeader) -> _Programs:
+def programs_of(header: KeyedHeader) -> Programs:
+    """Compile what finds the ends of namespaces, keys and values."""
     ops: list[Op] = [header.key.program()]
     for meta in header.states:
         ops += _parts(meta)
@@ -64,7 +65,7 @@ def _programs(header: KeyedHeader) -> _Programs:
         if min(namespace, first, second) < 0 or (starts[0] < 0 and kind != kernel.TIMERS):
             kind = kernel.UNKNOWN
         table[i] = kind, ambiguous, namespace, first, second
-    return _Programs(words, starts[0], table)
+    return Programs(words, starts[0], table)
 
 
 def _kind(meta: StateMeta) -> int:
@@ -199,7 +200,7 @@ class _Walker:
         self.numbers = np.array(numbers, dtype=np.int64)
         self.header = header
         self.file = file
-        self.programs = _programs(header)
+        self.programs = programs_of(header)
         self.seen = np.zeros(len(header.states), dtype=np.uint8) if seen is None else seen
         self.cursor = np.array([0, -1, -1, 0, len(data)], dtype=np.int64)
         self.buf = np.empty(len(data) + len(data) // 4 + _ROOM, dtype=np.uint8)

@@ -18,11 +18,12 @@ from typing import Final
 
 from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.formats.key_groups import key_group_for
-from statetool.formats.keyed.deltas import PUT, deltas_of
+from statetool.formats.keyed.deltas import deltas_of
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.delta_codes import PUT
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.tuples import TupleSerializer

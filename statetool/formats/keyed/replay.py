@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
-from statetool.formats.keyed.deltas import APPEND, CLEAR, MERGE, PUT
 from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch
 from statetool.formats.state_meta import StateMeta
 from statetool.io.cursor import Cursor
-from statetool.kernels.walk import hash_ranges
+from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
+from statetool.kernels.walk import group_ranges, hash_ranges
 
 Pieces = list[bytes]
 
@@ -85,15 +85,45 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
     keep = batch.state < n
     if keep.all():
         return batch
+    state, value = batch.state.copy(), batch.value.copy()
     results = []
     for number in np.unique(batch.state[~keep]).tolist():
         deltas = np.flatnonzero(batch.state == number)
         entries = np.flatnonzero(batch.state == number - n)
+        if np.isin(batch.data[batch.value[deltas]], (PUT, REMOVE)).all():
+            keep[entries], keep[deltas] = _newest(batch, entries, deltas, states[number - n])
+            # What is put stands behind the byte that says so.
+            state[deltas] -= n
+            value[deltas] += 1
+            continue
         overlay = _Overlay(states[number - n], number - n)
         keep[overlay.load(batch, entries, deltas)] = False
         overlay.apply(batch, deltas)
         results.append(overlay.batch(file))
-    return joined([batch.take(np.flatnonzero(keep)), *results])
+    return joined([replace(batch, state=state, value=value).take(np.flatnonzero(keep)), *results])
+
+
+def _newest(
+    batch: EntryBatch, entries: Int64s, deltas: Int64s, meta: StateMeta
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Tell which entries no delta is about, and which deltas are the last of their key and put something there."""
+    order = np.concatenate([entries, deltas])
+    start, end = batch.key[order], batch.key_end[order]
+    ids, room, first = (np.empty(len(order), dtype=np.int64) for _ in range(3))
+    table = np.full(1 << max(4, (2 * len(order)).bit_length()), -1, dtype=np.int64)
+    count = group_ranges(batch.data, start, end, np.zeros_like(start), room, table, ids, first)
+    below, above = ids[: len(entries)], ids[len(entries) :]
+    twice = np.flatnonzero(np.bincount(below, minlength=count)[below] > 1)
+    if len(twice):
+        raise batch.locate(
+            FormatError("one key has two entries of a state below the change log").at(
+                offset=int(batch.key[entries[twice[0]]])
+            )
+        ).at(state=meta.name)
+    last = np.full(count, -1, dtype=np.int64)
+    np.maximum.at(last, above, np.arange(len(deltas)))
+    puts = batch.data[batch.value[deltas]] == PUT
+    return last[below] < 0, puts & (last[above] == np.arange(len(deltas)))
 
 
 class _Overlay:

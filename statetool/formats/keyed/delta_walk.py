@@ -1,0 +1,150 @@
+"""Changes of a change log as deltas, by kernels; what those cannot read goes through :mod:`statetool.formats.keyed.deltas`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.changelog import Changes
+from statetool.formats.keyed.deltas import deltas_of
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.heap_walk import programs_of
+from statetool.formats.keyed.ranges import KeyGroupRange
+from statetool.kernels.changes import walk_changes
+from statetool.kernels.deal import pack_groups
+from statetool.kernels.heap import MAX_MARKER, MORE_BYTES
+from statetool.kernels.walk import FULL
+
+_FRAME_BYTES: Final = 10
+
+
+class DeltaWalker:
+    """Rewrites changes as small canonical key groups of deltas.
+
+    Parameters
+    ----------
+    header
+        All states; the deltas of state ``i`` of ``n`` get the id ``n + i``.
+    wanted
+        The numbers of the states whose changes are wanted.
+    key_groups
+        The key groups whose changes are wanted.
+    prefix
+        Bytes of the key group in front of keys.
+    """
+
+    def __init__(self, header: KeyedHeader, wanted: frozenset[int], key_groups: frozenset[int], prefix: int) -> None:
+        self.header = header
+        self.wanted = wanted
+        self.flags = np.array([i in wanted for i in range(len(header.states))], dtype=np.uint8)
+        self.key_groups = np.array(sorted(key_groups), dtype=np.int64)
+        self.prefix = prefix
+        self.programs = programs_of(header)
+
+    def packed(self, changes: Changes, ids: Mapping[int, int]) -> tuple[memoryview, list[KeyGroupRange]]:
+        """Return the deltas of some changes: key groups one after another, and where each is.
+
+        Parameters
+        ----------
+        ids
+            The number of a state in the header by its id in the log.
+
+        Raises
+        ------
+        FormatError, UnknownSerializerError
+            As :func:`statetool.formats.keyed.deltas.deltas_of`; with the file.
+        """
+        some = np.flatnonzero(np.isin(changes.group, self.key_groups))
+        walk = _Walk(self, changes, some, ids)
+        walk.run()
+        n = walk.rows
+        state, group, key, key_end, value, value_end = (c[:n] for c in walk.columns)
+        order = np.lexsort((state, group))
+        data = walk.buf[: int(walk.cursor[1])]
+        out = np.empty(len(data) + n * (_FRAME_BYTES + self.prefix + 2) + 2, dtype=np.uint8)
+        numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        columns = (state + len(self.header.states), key, key_end, value, value_end)
+        size, count = pack_groups(data, order, group, *columns, self.prefix, out, numbers, starts)
+        bounds = [*starts[:count].tolist(), int(size)]
+        ranges = [
+            KeyGroupRange(number, start, stop - start)
+            for number, start, stop in zip(numbers[:count].tolist(), bounds[:-1], bounds[1:], strict=True)
+        ]
+        return out[:size].data, ranges
+
+
+class _Walk:
+    """One walk over the changes of a window."""
+
+    def __init__(
+        self, walker: DeltaWalker, changes: Changes, some: npt.NDArray[np.intp], ids: Mapping[int, int]
+    ) -> None:
+        self.walker = walker
+        self.changes = changes
+        self.some = some
+        self.ids = ids
+        self.table = np.full(max(ids, default=-1) + 1, -1, dtype=np.int64)
+        for state_id, number in ids.items():
+            self.table[state_id] = number
+        self.pos, self.end, self.group = changes.pos[some], changes.end[some], changes.group[some]
+        self.cursor = np.zeros(2, dtype=np.int64)
+        # As many bytes as the changes have, what frames a key, and what a delta says.
+        room = int((self.end - self.pos).sum()) + len(some) * (2 * MAX_MARKER + 2)
+        self.buf = np.empty(room, dtype=np.uint8)
+        self.rows = 0
+        self.columns = [np.empty(len(some) + 1, dtype=np.int64) for _ in range(6)]
+
+    def run(self) -> None:
+        walker = self.walker
+        programs = walker.programs
+        while True:
+            code, n = walk_changes(
+                self.changes.data, self.pos, self.end, self.group, self.table, walker.flags, programs.words,
+                programs.key, programs.states, self.cursor, self.buf, *(c[self.rows :] for c in self.columns),
+            )  # fmt: skip
+            self.rows += n
+            if code == 0:
+                return
+            if code == FULL:
+                self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
+            elif code == MORE_BYTES:
+                self.room(len(self.buf))
+            else:
+                self.slowly()
+
+    def room(self, size: int) -> None:
+        """Make room for ``size`` more bytes."""
+        self.buf = np.concatenate([self.buf, np.empty(size + MAX_MARKER, dtype=np.uint8)])
+
+    def slowly(self) -> None:
+        """Read one change with its serializers."""
+        i = int(self.cursor[0])
+        number = int(self.group[i])
+        try:
+            for state, key, value in self.deltas(i, number):
+                self.append(state, number, key, value)
+        except StatetoolError as error:
+            raise error.at(file=self.changes.file) from None
+        self.cursor[0] = i + 1
+
+    def deltas(self, i: int, number: int) -> Iterator[tuple[int, bytes, bytes]]:
+        c = self.changes.cursor(int(self.some[i]))
+        return deltas_of(c, number, self.walker.header, self.ids, self.walker.wanted)
+
+    def append(self, state: int, group: int, key: bytes, value: bytes) -> None:
+        used = int(self.cursor[1])
+        middle, stop = used + len(key), used + len(key) + len(value)
+        if stop > len(self.buf):
+            self.room(len(self.buf) + stop - used)
+        if self.rows == len(self.columns[0]):
+            self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
+        self.buf[used:middle] = np.frombuffer(key, dtype=np.uint8)
+        self.buf[middle:stop] = np.frombuffer(value, dtype=np.uint8)
+        for column, x in zip(self.columns, (state, group, used, middle, middle, stop), strict=True):
+            column[self.rows] = x
+        self.rows += 1
+        self.cursor[1] = stop
