@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from statetool.errors import UnsupportedError
+from statetool.errors import StatetoolError, UnsupportedError
 from statetool.formats.keyed.described import learn_header
-from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
+from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.snapshot import write_proxied
 
@@ -70,12 +71,33 @@ def join_headers(headers: Sequence[tuple[bytes, KeyedHeader]], *, without: Colle
     ids = {name: i for i, name in enumerate(states)}
     joined = replace(first, compressed=any(h.compressed for _, h in headers), states=tuple(states.values()))
     same = len(headers) == 1 and joined == first and first.version == CURRENT_VERSION
-    raw = first_raw if same else write_keyed_header(joined)
+    raw = first_raw if same else written_header(joined)
     return JoinedHeader(
         raw=raw,
         header=replace(joined, version=CURRENT_VERSION, size_bytes=len(raw)),
         state_ids={raw: tuple(ids.get(m.name, -1) for m in header.states) for raw, header in headers},
     )
+
+
+def written_header(header: KeyedHeader) -> bytes:
+    """Return the bytes of a header that cannot be taken as it was read, and make sure that they can be read.
+
+    Raises
+    ------
+    UnsupportedError
+        A serializer has no form that a header of today can hold (of Flink 1.6 and older).
+    """
+    raw = write_keyed_header(header)
+    try:
+        again = read_keyed_header(Cursor(raw), end=len(raw))
+    except StatetoolError as error:
+        raise UnsupportedError(
+            f"a serializer snapshot of Flink 1.6 or older that cannot be written into a new header: {error}",
+            hint="restore the job with Flink 1.7 to 1.16 and take a savepoint there",
+        ) from error
+    if [m.name for m in again.states] != [m.name for m in header.states]:
+        raise UnsupportedError("the new header does not read as it was written", hint=_HINT)
+    return raw
 
 
 _HINT = "restore the job with its present parallelism and take a new savepoint, in which all subtasks agree"

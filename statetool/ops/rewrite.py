@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from statetool.errors import UnsupportedError
+from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
@@ -20,7 +21,7 @@ from statetool.ops.jobs import CANONICAL_TAG, KeyedJob, Runner
 from statetool.ops.operator_streams import OperatorStreamJob, plan_operator_streams, write_operator_stream
 from statetool.ops.redeal import DealTask
 from statetool.ops.sources import joined_header, keyed_splits, split_header
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory, OperatorInventory, raw_group_sizes
 from statetool.write.publish import Publication, StagedFile, Staging
 
 
@@ -109,13 +110,28 @@ def check_rewrite(metadata: SnapshotMetadata, operator: OperatorInventory, rewri
             raise UnsupportedError(
                 f"subtask {s.index} had finished, so its place cannot be given to others", hint=stops
             ).at(operator=operator.label)
-        raw = s.raw_keyed
-        written = raw is not None and not (isinstance(raw, KeyGroupsHandle) and all(o < 0 for o in raw.offsets))
-        if written and s.index not in timers:
+        if s.index not in timers and not _is_empty(operator, s.raw_keyed):
             raise UnsupportedError(
                 "raw keyed state that is no timers: the operator itself wrote it, and only the operator can deal it out again",
                 hint="leave the operator's max parallelism and parallelism as they are",
             ).at(operator=operator.label)
+
+
+def _is_empty(operator: OperatorInventory, raw: KeyedHandle) -> bool:
+    """Tell whether raw keyed state holds nothing: no key group was written, or timer services that are none."""
+    if raw is None:
+        return True
+    if not isinstance(raw, KeyGroupsHandle):
+        return False
+    stream = operator.resolve(raw.stream)
+    if stream is None or all(o < 0 for o in raw.offsets):
+        return True
+    with stream.open() as f:
+        for _, offset, size in raw_group_sizes(raw.start, raw.offsets, stream):
+            region = f.read_at(offset, size)
+            if not is_versioned(region) or read_raw_header(region, base=stream.start + offset, key=None) is not None:
+                return False
+    return True
 
 
 def rewrite_snapshot(

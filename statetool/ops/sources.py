@@ -22,7 +22,7 @@ from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import PRIORITY_QUEUE
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
-from statetool.ops.headers import JoinedHeader, join_headers
+from statetool.ops.headers import JoinedHeader, join_headers, written_header
 from statetool.plan.inventory import OperatorInventory
 from statetool.plan.splits import (
     ChangelogSplit,
@@ -110,7 +110,7 @@ def joined_header(
         for part in operator.raw_parts if raw else ():
             timers = operator.raw_header(part)
             if timers is not None:
-                headers.setdefault(write_keyed_header(timers), timers)
+                headers.setdefault(written_header(timers), timers)
         return join_headers(list(headers.items()), without=without) if headers else None
     except StatetoolError as error:
         raise error.at(operator=operator.label) from None

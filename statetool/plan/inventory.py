@@ -370,6 +370,10 @@ class OperatorInventory:
         """Stream and size of one header of managed keyed state."""
         return next((p for s in self.state.subtasks for p in self._keyed_header_places(s)), None)
 
+    def resolve(self, handle: StreamHandle) -> Stream | None:
+        """Return where the bytes of a stream handle are, ``None`` where there are none."""
+        return self._locator.resolve(handle)
+
     def _stream_of(self, handle: StreamHandle) -> Stream:
         stream = self._locator.resolve(handle)
         if stream is None:

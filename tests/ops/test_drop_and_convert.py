@@ -11,6 +11,8 @@ from statetool.errors import OptionError, TargetExistsError, UnknownNameError
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
+from statetool.formats.state_meta import write_m6
+from statetool.io.output import Output
 from statetool.plan.inventory import Inventory, OperatorInventory
 from tests.corpus_check import Case
 from tests.ops.test_rescale import check_case, header_bytes, records
@@ -181,6 +183,13 @@ def test_heap_timers_beside_rocksdb_become_managed_where_keys_move(corpus: Path,
     new = Inventory(str(tmp_path / "new"))
     assert all(s.raw_keyed is None for o in new.operators.values() for s in o.state.subtasks)
     check_case(Case(corpus / "v2_3_0-rocksdb-heap-timers"), tmp_path / "new")
+    # The timers' states are described as Flink does.
+    flinks = Inventory(str(Case(corpus / "v2_3_0-rocksdb-heap-timers-canonical").metadata)).operators["timers"]
+    for name, (_, meta) in flinks.keyed_states.items():
+        theirs, ours = Output(), Output()
+        write_m6(theirs, meta)
+        write_m6(ours, new.operators["timers"].keyed_states[name][1])
+        assert ours == theirs
 
 
 @pytest.mark.parametrize("name", ["v2_3_0-changelog-rocksdb", "v2_3_0-forst"])
@@ -188,3 +197,28 @@ def test_logs_and_forst_become_canonical(corpus: Path, tmp_path: Path, name: str
     case = Case(corpus / name)
     statetool.convert(str(case.metadata.parent), str(tmp_path / "new"))
     check_case(case, tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "legacy-raw-state-heap-timers-rocks-db-1.12",
+        "new-stateful-udf-migration-itcase-flink1.7-rocksdb-savepoint",
+        "stateful-scala-with-broadcast-udf-migration-itcase-flink1.5-rocksdb-savepoint",
+    ],
+)
+def test_old_savepoints_are_rescaled_or_refused_with_a_reason(
+    migration_savepoints: Path, tmp_path: Path, name: str
+) -> None:
+    source = next((migration_savepoints / name).rglob("_metadata")).parent
+    plan = statetool.rescale(str(source), str(tmp_path / "new"), 100, dry_run=True)
+    assert all(o.problem for o in plan.operators if o.keys_move == "refused")
+    wanted = {o.operator_id: 100 for o in plan.operators if o.keys_move != "refused"}
+    statetool.rescale(str(source), str(tmp_path / "new"), wanted)
+    found = statetool.verify(str(tmp_path / "new"), deep=True)
+    assert [p for p in found.problems if p.severity == "error"] == []
+    old, new = Inventory(str(source)), Inventory(str(tmp_path / "new"))
+    for before, after in zip(old.operators.values(), new.operators.values(), strict=True):
+        moved = after.state.max_parallelism != before.state.max_parallelism
+        assert after.keyed_states.keys() == before.keyed_states.keys()
+        assert not (moved and after.raw_parts)

@@ -123,7 +123,8 @@ def _timer(c: Cursor, version: int, key: Serializer | None) -> TimerSerializer:
         parts = (listed[0], listed[1])
     else:
         parts = (_from_object(c, key), _from_object(c, None))
-    return TimerSerializer("TimerSerializerSnapshot", 2, 2, None, parts)
+    # As Flink 1.8 and later write it, for those who write the timers as managed ones.
+    return TimerSerializer("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 3, 2, None, parts)
 
 
 def _from_object(c: Cursor, known: Serializer | None) -> Serializer:
