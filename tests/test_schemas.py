@@ -15,10 +15,14 @@ from statetool.arrow.metadata import metadata_schema, record_schema
 from statetool.arrow.text_schemas import avro_schema
 from statetool.demo import SAVEPOINT
 from statetool.ops.chain import ChainCheckpoint, ChainFile
+from statetool.ops.convert import ConvertRow
 from statetool.ops.copies import CopiedFile
+from statetool.ops.drop import DropRow
 from statetool.ops.orphans import OrphanFile
 from statetool.ops.problems import Problem
+from statetool.ops.rescale import OperatorPlan
 from statetool.ops.snapshots import SnapshotRow
+from statetool.ops.uids import UidChange
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 #: Records that commands on whole snapshots and directories emit as JSON, by the name of their schema.
@@ -29,6 +33,10 @@ RECORDS = {
     "orphans": OrphanFile,
     "problems": Problem,
     "copies": CopiedFile,
+    "rescaled": OperatorPlan,
+    "converted": ConvertRow,
+    "uid_changes": UidChange,
+    "dropped": DropRow,
 }
 
 
@@ -64,6 +72,14 @@ def emitted(corpus: Path, name: str) -> list[Any]:
         case "copies":
             plan = statetool.copy(f"{root}/snapshot/chk-4", str(corpus / "never-written"), dry_run=True)
             return list(plan.files)
+        case "rescaled":
+            return list(statetool.rescale(SAVEPOINT, str(corpus / "never-written"), 100, dry_run=True).operators)
+        case "converted":
+            return list(statetool.convert(SAVEPOINT, str(corpus / "never-written"), dry_run=True).operators)
+        case "uid_changes":
+            return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
+        case "dropped":
+            return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
         case _:
             return list(statetool.orphans(root, min_age=0))
 
