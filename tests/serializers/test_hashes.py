@@ -4,9 +4,7 @@ import pytest
 
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
-from statetool.serializers.context import reading_with
 from statetool.serializers.snapshot import read_snapshot
-from statetool.types.declared import TypeContext
 from tests.serializers import build
 
 _ARRAY = "org.apache.flink.api.common.typeutils.base.array."
@@ -64,23 +62,3 @@ def test_tuple_of_fixed_fields_has_their_length_unless_one_takes_nothing() -> No
     assert read_snapshot(Cursor(build.tuple_of(build.INT, build.LONG))).length == 12
     assert read_snapshot(Cursor(build.tuple_of(build.INT, build.STRING))).length == -1
     assert read_snapshot(Cursor(build.tuple_of(build.INT, build.NULL_VALUE))).length == -1
-
-
-@pytest.mark.parametrize(
-    ("java_class", "value", "code"),
-    [
-        ("java.util.UUID", "00000001-0000-0002-0000-000300000004", 4),
-        ("java.util.UUID", "ffffffff-ffff-ffff-0000-000000000001", 1),
-        # LocalDate.hashCode: (year & 0xFFFFF800) ^ ((year << 11) + (month << 6) + day).
-        ("java.time.LocalDate", 19_723, (2024 & 0xFFFFF800) ^ ((2024 << 11) + (1 << 6) + 1)),
-        ("java.time.LocalDate", None, 0),
-    ],
-)
-def test_classes_of_the_jdk_hash_alike_under_kryo(java_class: str, value: object, code: int) -> None:
-    with reading_with(TypeContext(kryo=5)):
-        assert _hash(build.kryo(java_class), value) == code
-
-
-def test_users_classes_under_kryo_have_no_known_hash() -> None:
-    with reading_with(TypeContext(kryo=5)), pytest.raises(UnsupportedError, match=r"hashCode\(\)"):
-        _hash(build.kryo("java.util.ArrayList"), "[]")

@@ -24,7 +24,6 @@ from statetool.serializers.context import current_context
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
-from statetool.serializers.kryo.jdk_hash import jdk_hash
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
@@ -126,13 +125,6 @@ class KryoSerializer(Serializer):
         if known is None or self._view is None:
             return super().hash_code(value)
         return 0 if value is None else known(value)
-
-    def hash_code(self, value: Any) -> int:
-        """Hash code of a JDK class; that of a user's class lies in user code."""
-        found = jdk_hash(self.type_class, self.logical)
-        if found is None:
-            return super().hash_code(value)
-        return 0 if value is None else found(value)
 
     def program(self) -> Op:
         return Rest() if self._view is None else PerRecord(self.decode)
