@@ -41,7 +41,8 @@ def declare(
         Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
         neither static nor transient, with those of superclasses. Their order does not matter, Kryo and POJOs sort them by
         name; only of a ``Value`` or ``Writable`` class it is that of its ``write`` method. A box (``Integer``) is not its
-        primitive (``int``). Of an enum, the list of its constants in the order of the source.
+        primitive (``int``). Of a POJO that the snapshot describes, the fields whose type arguments it lacks are enough
+        (``{"tags": "List<String>"}``). Of an enum, the list of its constants in the order of the source.
         Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
     extends
         Superclasses and interfaces by which fields of other classes refer to it.

@@ -16,6 +16,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
 from statetool.types import LogicalType
+from statetool.types.java import JavaType
 
 
 class Serializer(ABC):
@@ -146,6 +147,10 @@ class Serializer(ABC):
     def what_is_missing(self) -> str:
         """What the user can do so that values that stay bytes are decoded, empty where nothing helps."""
         return next((m for _, child in self.children() if (m := child.what_is_missing)), "")
+
+    def shown_as(self, kind: JavaType) -> Serializer:
+        """Return the serializer for values of a declared Java type: only Kryo's may tell more by it."""
+        return self
 
     @property
     def type_name(self) -> str:

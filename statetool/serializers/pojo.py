@@ -277,6 +277,7 @@ def _read_pojo(c: Cursor, name: str, version: int) -> Serializer:
     maps = tuple(read_optional_map(c) for _ in range(3))
     fields, registered, others = (_parts(m, c) for m in maps)
     others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
+    fields = _with_declared_types(pojo_class, fields)
     return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
 
 
@@ -287,10 +288,20 @@ def _declared_subclasses(pojo_class: str, known: set[str]) -> tuple[tuple[str, S
     return tuple((d.name, declared_serializer(d, context)) for d in below)
 
 
+def _with_declared_types(
+    pojo_class: str, fields: tuple[tuple[str, Serializer], ...]
+) -> tuple[tuple[str, Serializer], ...]:
+    """Give fields that Kryo wrote the types that the user declared: a snapshot says ``List``, not what is in it."""
+    declared = current_context().find(pojo_class)
+    kinds = dict(declared.fields) if declared is not None else {}
+    return tuple((n, s.shown_as(kinds[n]) if n in kinds else s) for n, s in fields)
+
+
 def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     fields, registered, others = (_read_legacy_map(c) for _ in range(3))
     others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
+    fields = _with_declared_types(pojo_class, fields)
     return PojoSerializer(name, version, pojo_class, (), fields, registered, others)
 
 

@@ -22,6 +22,7 @@ from statetool.serializers.snapshot import read_snapshot
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import from_binary_name, parse_java_type
+from tests.serializers import build
 from tests.serializers.test_kryo import encoded, of_type
 
 
@@ -165,6 +166,19 @@ def test_types_of_fields_get_the_serializers_of_type_extraction() -> None:
         assert bound(serializer_snapshot(parse_java_type(text), context)).type_name == name
     old = TypeContext(kryo=2)
     assert bound(serializer_snapshot(parse_java_type("List<String>"), old)).type_name == "Kryo java.util.List"
+
+
+def test_the_elements_of_a_pojo_field_that_kryo_wrote_can_be_declared() -> None:
+    snapshot = build.pojo("a.P", {"id": build.INT, "tags": build.kryo("java.util.List")})
+    raw = b"\2\0\0\0\0\7\0\1\0java.util.ArrayLis\xf4\1\x83\3\0\1\x82a\1\x82b"
+    plain = bound(snapshot)
+    assert plain.decode(Cursor(raw)) == (7, '["a","b"]')
+    typed = bound(snapshot, class_of_fields("a.P", {"tags": "List<String>"}))
+    assert typed.decode(Cursor(raw)) == (7, ["a", "b"])
+    assert encoded(typed, (7, ["a", "b"])) == raw
+    wrong = bound(snapshot, class_of_fields("a.P", {"tags": "List<Long>"}))
+    with pytest.raises(DecodeError, match=r"java\.lang\.String where java\.lang\.Long is declared"):
+        wrong.decode(Cursor(raw))
 
 
 def test_thrift_structs_are_json() -> None:

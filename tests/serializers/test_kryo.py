@@ -33,7 +33,7 @@ PRINTED_OTHERWISE = (
     "float", "nan", "true", "bits-empty", "pattern", "address", "class-own", "optional-empty", "optional-int", "optional-int-empty",
     "optional-long", "optional-double", "period", "year-month", "month-day", "exception", "row", "row-named", "entry", "tuple0",
     "tuple3", "tuple12", "int-value", "timestamp-before", "date-before", "sql-time", "calendar", "time-zone", "class-array",
-    "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags", "record",
+    "atomic-reference", "enum-body", "class-int", "class-box", "order", "item", "order-empty", "locale-variant", "tags", "record", "url",
 )  # fmt: skip
 
 

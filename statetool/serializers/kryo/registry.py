@@ -13,7 +13,7 @@ from typing import Final
 from statetool.errors import UnknownSerializerError
 from statetool.serializers.kryo import messages, scala
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
-from statetool.serializers.kryo.scalars import SCALARS, Body
+from statetool.serializers.kryo.scalars import SCALARS, TEXT, Body
 from statetool.serializers.kryo.times import TIMES
 from statetool.serializers.kryo.wire import Generation
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, skeleton
@@ -56,6 +56,16 @@ _PLAIN_SERIALIZERS: Final = (
     "org.apache.flink.formats.avro.utils.AvroKryoSerializerUtils",
     "Serializers$SpecificInstanceCollectionSerializerForArrayList",
 )
+#: Classes that Kryo 2.24 has no serializer for and writes by their fields.
+_BY_FIELDS_IN_2: Final = {
+    "java.net.URL": {
+        **dict.fromkeys(("authority", "file", "host", "protocol", "ref"), "String"),
+        "hashCode": "int",
+        "port": "int",
+    }
+}
+#: Charsets, which have a class each; Kryo 5 writes their names.
+_CHARSETS: Final = "sun.nio.cs."
 _ALL_BODIES: Final = {**SCALARS, **TIMES}
 _FINAL: Final = frozenset(
     n
@@ -128,7 +138,8 @@ def _builtin() -> dict[str, ClassDeclaration]:
         class_of_fields("java.util.Collections$ReverseComparator", {}),
         class_of_fields("java.util.Collections$ReverseComparator2", {"cmp": "java.util.Comparator"}),
     ]
-    found += [class_of_fields(name, fields) for name, fields in scala.RECORDS.items()]
+    by_fields = {**scala.RECORDS, **_BY_FIELDS_IN_2}
+    found += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in by_fields.items()]
     return {c.name: c for c in found}
 
 
@@ -180,7 +191,11 @@ class Registry:
 
     def body(self, name: str) -> Body | None:
         """Return the body of a class that is one value."""
-        return None if name in self._serializers else _ALL_BODIES.get(name)
+        if name in self._serializers or (self.gen == 2 and name in _BY_FIELDS_IN_2):
+            return None
+        if self.gen == 5 and name.startswith(_CHARSETS):
+            return TEXT
+        return _ALL_BODIES.get(name)
 
     def declared(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; a constant with a body has a class of its own, ``Color$1``."""
@@ -194,7 +209,7 @@ class Registry:
         """Tell whether values of a class can be read."""
         if name.startswith("["):
             return True
-        if name in _ALL_BODIES or name in LIST_LIKE or name in MAP_LIKE or name in self._declared:
+        if self.body(name) is not None or name in LIST_LIKE or name in MAP_LIKE or name in self._declared:
             return True
         # Scala's are known by chill's serializers, abstract ones tell as little as Object.
         return self.gen == 2 and name.startswith("scala.")

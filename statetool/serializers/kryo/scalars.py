@@ -328,6 +328,7 @@ SCALARS: Final[dict[str, Body]] = {
     "java.util.Locale": Body(STRING, _read_locale, _write_locale),
     "java.lang.Class": Body(STRING, _read_class, _write_class),
     "java.net.URI": TEXT,
+    "java.net.URL": TEXT,
     "java.util.Currency": TEXT,
     "java.util.TimeZone": TEXT,
     "java.util.SimpleTimeZone": TEXT,

@@ -9,6 +9,7 @@ nothing about its values as JSON text, a class that nobody declared as the exact
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Callable
 from typing import Any, Final
@@ -31,7 +32,7 @@ from statetool.serializers.snapshot import Reader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import TypeContext, skeleton
-from statetool.types.java import PRIMITIVES, from_binary_name
+from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _TOO_DEEP: Final = "objects nested too deep to be followed"
 _SPECS: Final = {t.name: t for t in (*BASIC, *TEMPORAL)}
@@ -66,6 +67,14 @@ class KryoSerializer(Serializer):
             if _readable(type_class, registry):
                 self._registry = registry
                 self._view = view_of(from_binary_name(type_class), registry)
+
+    def shown_as(self, kind: JavaType) -> Serializer:
+        """Show values as those of a declared type: the bytes stay the same, its type arguments tell what is in collections."""
+        if self._registry is None or not (kind.args or kind.as_json):
+            return self
+        shown = copy.copy(self)
+        shown._view = view_of(kind, self._registry)
+        return shown
 
     @property
     def type_name(self) -> str:

@@ -186,6 +186,7 @@ public class KryoValues {
         add(v, "uuid", new UUID(Long.MIN_VALUE, -1)); add(v, "bits-empty", new BitSet());
         add(v, "pattern", java.util.regex.Pattern.compile("a+", java.util.regex.Pattern.CASE_INSENSITIVE));
         add(v, "uri", URI.create("http://example.com/a?b=c")); add(v, "address", InetSocketAddress.createUnresolved("host", 8081));
+        add(v, "url", new java.net.URL("http://example.com:81/a?b=c#d")); add(v, "charset", java.nio.charset.StandardCharsets.UTF_8);
         add(v, "locale-de", new Locale("de")); add(v, "locale-variant", new Locale("de", "DE", "POSIX")); add(v, "locale-root", Locale.ROOT);
         add(v, "class-int", int.class); add(v, "class-box", Integer.class); add(v, "class-own", Item.class); add(v, "class-array", int[].class);
         add(v, "buffer", new StringBuffer("buffer")); add(v, "builder-empty", new StringBuilder());
