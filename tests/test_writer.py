@@ -288,3 +288,25 @@ def test_serializers_that_the_release_has_not_are_refused(tmp_path: Path) -> Non
         written(tmp_path, sets, flink_version="1.20")
     assert not (tmp_path / "sp").exists()
     assert rows(written(tmp_path, sets, flink_version="2.0")) == [{"key": 1, "v": [1, 2]}]
+
+
+def test_states_in_their_long_form(tmp_path: Path) -> None:
+    lists = pa.table({"key": ["b", "a", "a"], "list_index": [0, 1, 0], "value": [3, 2, 1]})
+    maps = pa.table({"key": ["a", "a"], "map_key": ["x", "y"], "value": [1.5, None]})
+    values = pa.table({"key": ["c"], "value": [7]})
+    op = written(
+        tmp_path,
+        st.bootstrap_state("l", lists),
+        st.bootstrap_state("m", maps, type=st.map_of("STRING", "DOUBLE")),
+        st.bootstrap_state("v", values, type=st.reducing("BIGINT")),
+    )
+    assert [s.kind for s in op.states.values()] == ["list", "map", "reducing"]
+    assert rows(op) == [
+        {"key": "a", "l": [1, 2], "m": [("x", 1.5), ("y", None)], "v": None},
+        {"key": "b", "l": [3], "m": None, "v": None},
+        {"key": "c", "l": None, "m": None, "v": 7},
+    ]
+    again = st.SavepointWriter.new().with_operator(
+        "op", *(st.bootstrap_state(n, op.to_arrow(n), like=op) for n in ("l", "m", "v"))
+    )
+    assert rows(again.write(str(tmp_path / "again"), flink_version="2.3")["op"]) == rows(op)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ from statetool.arrow.records import records_of, table_records
 from statetool.errors import OptionError
 from statetool.formats.key_groups import prefix_size
 from statetool.formats.stream import Stream
+from statetool.kernels.deal import key_heads
 from statetool.write.order import order_of_keys
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import StreamRecipe
@@ -78,16 +80,27 @@ def _streams(recipe: StreamRecipe, staging: Staging, batches: Sequence[pa.Record
         for subtask in pc.unique(batch.column(0)).to_pylist():
             some = batch.filter(pc.equal(batch.column(0), subtask))
             parts.setdefault(subtask, []).append(some)
-    return [write_subtask(recipe, staging, subtask, _sorted(parts.pop(subtask), prefix)) for subtask in sorted(parts)]
+    return [
+        write_subtask(recipe, staging, subtask, _sorted(parts.pop(subtask), prefix, by_index=bool(recipe.joined)))
+        for subtask in sorted(parts)
+    ]
 
 
-def _sorted(batches: Sequence[pa.RecordBatch], prefix: int) -> Iterator[Records]:
-    """Yield the records of one subtask in the order of key group, state and key; ``prefix`` bytes of keys are the key group."""
+def _sorted(batches: Sequence[pa.RecordBatch], prefix: int, *, by_index: bool) -> Iterator[Records]:
+    """Yield the records of one subtask in the order of key group, state and key.
+
+    ``prefix`` bytes of keys are the key group. Where ``by_index`` is set, records of one key follow the 8 bytes that their values
+    start with.
+    """
     table = pa.Table.from_batches(batches)
     wide = [table.column(i).cast(pa.large_binary()) for i in (3, 4)]
     table = pa.table([*table.columns[:3], *wide], names=table.column_names).combine_chunks()
     for batch in table.to_batches():
         records = records_of(batch)
+        if by_index:
+            index = np.empty(len(records), dtype=np.uint64)
+            key_heads(records.value_data, records.value, records.value_end, index)
+            records = records.take(np.argsort(index, kind="stable"))
         key = records.key + prefix
         order, _ = order_of_keys(records.key_data, records.group, records.state, key, records.key_end)
         for at in range(0, len(records), _BATCH_ROWS):
