@@ -12,6 +12,7 @@ from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.write.versions import RELEASES, Target
 
 _ORDER: Final = tuple(RELEASES)
@@ -91,11 +92,25 @@ def _check(serializer: Serializer, release: str) -> None:
             until = "1.20"
         if part.legacy_bytes is not None or _is_old(part.proxy_bytes):
             until = _LEGACY_UNTIL
+        if isinstance(part, KryoSerializer):
+            _check_kryo(part, release)
         if until is not None and _before(until, release):
             raise UnsupportedError(
                 f"Flink {release} does not read {short} any more",
                 hint=f"restore it with Flink {until} and take a savepoint there, or choose a release up to {until}",
             )
+
+
+def _check_kryo(serializer: KryoSerializer, release: str) -> None:
+    """Refuse values that the other Kryo wrote: the snapshots look the same, the bytes do not."""
+    wrote = serializer.context.kryo
+    needs = 2 if _before(release, "2.0") else 5
+    if wrote is not None and wrote != needs:
+        one, other = ("1.x", "2.x") if wrote == 2 else ("2.x", "1.x")
+        raise UnsupportedError(
+            f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
+            hint=f"choose a release of {one}, or bootstrap the state anew with another type",
+        )
 
 
 def _tree(serializer: Serializer) -> Iterator[Serializer]:
