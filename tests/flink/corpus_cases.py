@@ -13,12 +13,17 @@ import pytest
 from tests.flink.machine import FlinkMachine
 
 
-def own_case(corpus: Path, flink: FlinkMachine, backend: str, kind: str = "canonical") -> Path:
-    """Return the case of a kind and backend that the release at hand wrote; skips where the corpus has none."""
-    folder = corpus / f"v{flink.version.replace('.', '_')}-{backend}-{kind}"
+def own_case(corpus: Path, flink: FlinkMachine, name: str) -> Path:
+    """Return the case (``rocksdb-canonical``, ...) that the release at hand wrote; skips where the corpus has none."""
+    folder = corpus / f"v{flink.version.replace('.', '_')}-{name}"
     if not folder.exists():
-        pytest.skip(f"the corpus has no {backend} {kind} of Flink {flink.version}")
+        pytest.skip(f"the corpus has no {name} of Flink {flink.version}")
     return folder
+
+
+def metadata_of(case: Path) -> Path:
+    """Return the metadata file of a case."""
+    return case / "snapshot" / str(json.loads((case / "case.json").read_text())["metadata"])
 
 
 def expected_of(case: Path) -> dict[str, Any]:

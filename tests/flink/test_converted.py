@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +9,7 @@ import pytest
 
 import statetool
 from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, own_case
+from tests.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.flink.machine import FlinkMachine
 from tests.kryo_classes import CLASSES
 
@@ -27,7 +26,13 @@ _CASES: Final = (
     ("file-merging-rocksdb", "hashmap"),
     ("changelog-hashmap", "rocksdb"),
     ("changelog-rocksdb", "hashmap"),
+    ("changelog-materialized", "rocksdb"),
+    ("forst", "rocksdb"),
     ("forst-native", "hashmap"),
+    ("hashmap-checkpoint-inline", "rocksdb"),
+    ("rocksdb-incremental-inline", "hashmap"),
+    ("rocksdb-native-inline", "hashmap"),
+    ("file-merging-hashmap", "rocksdb"),
 )
 
 
@@ -35,16 +40,13 @@ _CASES: Final = (
 def test_converted_checkpoint_restores(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, backend: str
 ) -> None:
-    written, _, kind = name.partition("-")
-    case = own_case(corpus, flink, written, kind)
-    metadata = case / "snapshot" / json.loads((case / "case.json").read_text())["metadata"]
+    case = own_case(corpus, flink, name)
     target = tmp_path / "canonical"
     # Kryo's values end in the heap layout where their class says so.
-    statetool.convert(statetool.load(str(metadata), declarations=CLASSES), str(target))
+    statetool.convert(statetool.load(str(metadata_of(case)), declarations=CLASSES), str(target))
     expected = expected_of(case)
     requests = judge.requests_for(target, expected)
     answer = judge.restore(flink, target, requests, backend=backend, savepoint=tmp_path / "again")
     assert judge.differences(answer, expected) == []
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
-    if "win-slide-aggregate" in expected:
-        assert windows.wrongly_continued(flink, target, expected, backend=backend) == []
+    assert windows.wrongly_continued(flink, target, expected, backend=backend) == []

@@ -8,16 +8,21 @@ import pytest
 
 import statetool
 from tests.flink import judge, windows
-from tests.flink.corpus_cases import expected_of, own_case, with_max_parallelism
+from tests.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
 from tests.flink.machine import FlinkMachine
 
 
 @pytest.mark.parametrize(
     ("written", "restored", "number", "parallelism"),
     [
-        pytest.param("rocksdb", "rocksdb", 1024, 2, id="up"),
-        pytest.param("hashmap", "rocksdb", 32, 3, id="down"),
-        pytest.param("rocksdb", "hashmap", 77, 2, id="no-divisor"),
+        pytest.param("rocksdb-canonical", "rocksdb", 1024, 2, id="rocksdb-up"),
+        pytest.param("rocksdb-canonical", "hashmap", 32, 2, id="rocksdb-down"),
+        pytest.param("rocksdb-canonical", "hashmap", 77, 2, id="rocksdb-no-divisor"),
+        pytest.param("hashmap-canonical", "rocksdb", 2048, 1, id="hashmap-up"),
+        pytest.param("hashmap-canonical", "rocksdb", 32, 3, id="hashmap-down"),
+        pytest.param("hashmap-canonical", "hashmap", 101, 2, id="hashmap-no-divisor"),
+        pytest.param("rocksdb-native", "hashmap", 90, 2, id="native"),
+        pytest.param("rocksdb-incremental", "rocksdb", 60, 2, id="incremental"),
     ],
 )
 def test_rescaled_savepoint_restores(
@@ -25,7 +30,7 @@ def test_rescaled_savepoint_restores(
 ) -> None:
     case = own_case(corpus, flink, written)
     target = tmp_path / "rescaled"
-    statetool.rescale(str(case / "snapshot"), str(target), number)
+    statetool.rescale(str(metadata_of(case)), str(target), number)
     expected = with_max_parallelism(expected_of(case), lambda _: number)
     requests = judge.requests_for(target, expected)
     answer = judge.restore(
@@ -37,7 +42,7 @@ def test_rescaled_savepoint_restores(
 
 
 def test_subtasks_that_met_different_subclasses_are_joined(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
-    case = own_case(corpus, flink, "hashmap")
+    case = own_case(corpus, flink, "hashmap-canonical")
     expected = {"orders": expected_of(case)["orders"]}
     (request,) = judge.requests_for(case / "snapshot", expected)
     requests = [request]
@@ -54,7 +59,7 @@ def test_subtasks_that_met_different_subclasses_are_joined(flink: FlinkMachine, 
 
 
 def test_half_the_key_groups_and_other_subtasks_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
-    case = own_case(corpus, flink, "rocksdb")
+    case = own_case(corpus, flink, "rocksdb-canonical")
     changes = {"orders": 64, "by-pojo": 64, "timers": 64, "collections-by-string": 9}
     target = tmp_path / "rescaled"
     ids = {o["operator_id"]: n for n, o in expected_of(case).items()}

@@ -16,7 +16,7 @@ from tests.flink.machine import FlinkMachine, FlinkRefusedError
 def test_flinks_own_savepoint_restores_with_every_value(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
 ) -> None:
-    case = own_case(corpus, flink, backend)
+    case = own_case(corpus, flink, f"{backend}-canonical")
     expected = expected_of(case)
     requests = judge.requests_for(case / "snapshot", expected)
     answer = judge.restore(flink, case / "snapshot", requests, backend=backend, savepoint=tmp_path)
@@ -25,12 +25,12 @@ def test_flinks_own_savepoint_restores_with_every_value(
 
 
 def test_flinks_window_operators_go_on(flink: FlinkMachine, corpus: Path) -> None:
-    case = own_case(corpus, flink, "rocksdb")
+    case = own_case(corpus, flink, "rocksdb-canonical")
     assert windows.wrongly_continued(flink, case / "snapshot", expected_of(case), backend="rocksdb") == []
 
 
 def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine, corpus: Path) -> None:
-    case = own_case(corpus, flink, "hashmap")
+    case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n in ("by-tuple", "timers", "op-lists")}
     requests = judge.requests_for(case / "snapshot", expected)
     answer = judge.restore(flink, case / "snapshot", requests, backend="hashmap")
@@ -50,7 +50,7 @@ def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine,
 
 
 def test_a_type_that_is_not_the_jobs_is_refused(flink: FlinkMachine, corpus: Path) -> None:
-    case = own_case(corpus, flink, "hashmap")
+    case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n == "by-byte"}
     (request,) = judge.requests_for(case / "snapshot", expected)
     request["states"][0]["type"] = "LONG"
@@ -59,7 +59,7 @@ def test_a_type_that_is_not_the_jobs_is_refused(flink: FlinkMachine, corpus: Pat
 
 
 def test_a_cut_file_is_refused(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
-    case = own_case(corpus, flink, "hashmap")
+    case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n == "scalars-by-long"}
     requests = judge.requests_for(case / "snapshot", expected)
     shutil.copytree(case / "snapshot", tmp_path / "cut")
