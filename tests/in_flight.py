@@ -28,17 +28,23 @@ def wrong_records(metadata: Path, expected: dict[str, Any], spark: Any) -> tuple
         return 0, []
     problem = ""
     for declared in _classes(wanted):
-        savepoint = statetool.load(str(metadata), spark=spark, declarations=[declared])
         try:
-            found = [r for op in savepoint.operators.values() for r in _records(op)]
+            found = _all_records(metadata, declared, None)
         except StatetoolError as error:
             problem = str(error)
             continue
+        if spark is not None:
+            found = _all_records(metadata, declared, spark)
         left, right = Counter(map(json_text, found)), Counter(map(json_text, wanted))
         if left == right:
             return len(wanted), []
         problem = f"{sum((left - right).values())} unexpected, {sum((right - left).values())} missing"
     return len(wanted), [f"in flight: {problem}"]
+
+
+def _all_records(metadata: Path, declared: ClassDeclaration, spark: Any) -> list[dict[str, Any]]:
+    savepoint = statetool.load(str(metadata), spark=spark, declarations=[declared])
+    return [r for op in savepoint.operators.values() for r in _records(op)]
 
 
 def _classes(rows: list[dict[str, Any]]) -> Iterator[ClassDeclaration]:
