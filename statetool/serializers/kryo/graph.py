@@ -7,6 +7,7 @@ have none, and where null is possible one byte 0 or 1. Follows ``Kryo``, ``Defau
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
@@ -106,10 +107,12 @@ class GraphReader:
         return found
 
     def _has_reference(self, name: str) -> bool:
-        if is_box(name):
-            return False
-        declared = self.registry.declared(name)
-        return self.gen == 2 or declared is None or declared.kind != "enum"
+        known = self.registry.references.get(name)
+        if known is None:
+            declared = self.registry.declared(name)
+            known = not is_box(name) and (self.gen == 2 or declared is None or declared.kind != "enum")
+            self.registry.references[name] = known
+        return known
 
     def final(self, name: str) -> Any:
         """Read an object of a final class that cannot be null, and return its value."""
@@ -142,41 +145,27 @@ class GraphReader:
             self._depth -= 1
 
     def _read_body(self, name: str, args: Args) -> Any:
-        registry = self.registry
-        body = registry.body(name)
-        if body is not None:
-            return body.read(self)
-        if registry.custom(name) is not None:
-            raise registry.unknown(name).at(offset=self.c.offset)
-        if registry.by_java(name):
-            return self._java_bytes(name, name)
-        if registry.is_message(name):
-            return self.c.take(self.c.varint(), "message")
-        container = containers.find(name, self.gen)
-        if container is not None:
-            return container.read(self, name, args)
-        declared = registry.declared(name)
-        if declared is None:
-            return self._undeclared(name)
-        match declared.kind:
-            case "record":
-                return self._record(declared, args)
-            case "enum":
-                return self._constant(declared)
-            case "collection":
-                return containers.COLLECTION.read(self, name, args)
-            case "map":
-                return containers.MAP.read(self, name, args)
-        raise registry.unknown(name).at(offset=self.c.offset)
+        read = self.registry.readers.get(name)
+        if read is None:
+            read = self.registry.readers[name] = _reader_of(self.registry, name)
+        return read(self, args)
 
-    def _record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
-        found = {}
-        for name, kind in fields_of(declared, args, self.gen):
-            with inside(name):
+    def record(self, declared: ClassDeclaration, args: Args) -> dict[str, Obj | None]:
+        """Read the fields of a class."""
+        fields = self.registry.fields.get((declared.name, args))
+        if fields is None:
+            fields = self.registry.fields[declared.name, args] = fields_of(declared, args, self.gen)
+        found: dict[str, Obj | None] = {}
+        name = ""
+        try:
+            for name, kind in fields:
                 found[name] = self.field(kind)
+        except StatetoolError as error:
+            raise error.inside(name) from error.__cause__
         return found
 
-    def _constant(self, declared: ClassDeclaration) -> str:
+    def constant(self, declared: ClassDeclaration) -> str:
+        """Read a constant of an enum."""
         start = self.c.pos
         ordinal = self.c.varint() - 1
         if not 0 <= ordinal < len(declared.constants):
@@ -185,23 +174,60 @@ class GraphReader:
             )
         return declared.constants[ordinal]
 
-    def _undeclared(self, name: str) -> bytes:
+    def undeclared(self, name: str) -> bytes:
         """Read what Java serialization wrote (every ``Throwable``): its stream names the class, which proves it."""
         start = self.c.pos
         head = bytes(self.c.data[start : min(start + 4, self.c.end)])
         if head == _JAVA_HEAD or "java.lang.Throwable" in self._streams:
             try:
-                return self._java_bytes(name, "java.lang.Throwable")
+                return self.java_bytes(name, "java.lang.Throwable")
             except StatetoolError:
+                self._streams.pop("java.lang.Throwable", None)
                 self.c.pos = start
         raise self.registry.unknown(name).at(offset=self.c.offset)
 
-    def _java_bytes(self, name: str, stream: str) -> bytes:
+    def java_bytes(self, name: str, stream: str) -> bytes:
+        """Read an object in Java serialization and return its bytes."""
         start = self.c.pos
         found = self.java(stream)
         if not isinstance(found, JavaObject) or found.cls.name != name:
             raise self.c.fail(f"not a {name} in a Java stream", pos=start)
         return bytes(self.c.data[start : self.c.pos])
+
+
+def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], Any]:
+    """Return how bodies of a class are read; found once for each class."""
+    body = registry.body(name)
+    if body is not None:
+        read = body.read
+        return lambda g, args: read(g)
+    if registry.custom(name) is not None:
+        return lambda g, args: _refuse(g, name)
+    if registry.by_java(name):
+        return lambda g, args: g.java_bytes(name, name)
+    if registry.is_message(name):
+        return lambda g, args: g.c.take(g.c.varint(), "message")
+    container = containers.find(name, registry.gen)
+    if container is not None:
+        elements = container.read
+        return lambda g, args: elements(g, name, args)
+    declared = registry.declared(name)
+    if declared is None:
+        return lambda g, args: g.undeclared(name)
+    match declared.kind:
+        case "record":
+            return lambda g, args: g.record(declared, args)
+        case "enum":
+            return lambda g, args: g.constant(declared)
+        case "collection":
+            return lambda g, args: containers.COLLECTION.read(g, name, args)
+        case "map":
+            return lambda g, args: containers.MAP.read(g, name, args)
+    return lambda g, args: _refuse(g, name)
+
+
+def _refuse(g: GraphReader, name: str) -> Any:
+    raise g.registry.unknown(name).at(offset=g.c.offset)
 
 
 class GraphWriter:

@@ -8,7 +8,8 @@ one, unless it is registered with a serializer of its own. Follows ``FlinkChillP
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from statetool.errors import UnknownSerializerError
 from statetool.serializers.kryo import messages, scala
@@ -179,6 +180,11 @@ class Registry:
             next_id += 1
             if serializer is not None:
                 self._serializers[name] = serializer
+        #: What reading finds out once for each class: how its body is read, its fields in wire order, whether it has references.
+        self.readers: dict[str, Callable[[Any, tuple[JavaType, ...]], Any]] = {}
+        self.fields: dict[tuple[str, tuple[JavaType, ...]], list[tuple[str, JavaType]]] = {}
+        self.references: dict[str, bool] = {}
+        self._final: dict[JavaType, bool] = {}
         self._declared: dict[str, ClassDeclaration] = {**_BUILTIN, **{c.name: c for c in context.classes}}
 
     def name_of(self, class_id: int) -> str | None:
@@ -247,6 +253,12 @@ class Registry:
 
     def is_final(self, declared: JavaType) -> bool:
         """Tell whether Kryo leaves out the class of values of a declared type."""
+        known = self._final.get(declared)
+        if known is None:
+            known = self._final[declared] = self._find_final(declared)
+        return known
+
+    def _find_final(self, declared: JavaType) -> bool:
         while declared.is_array:
             declared = declared.args[0]
         if declared.name in PRIMITIVES or declared.name in _FINAL:
