@@ -310,3 +310,14 @@ def test_states_in_their_long_form(tmp_path: Path) -> None:
         "op", *(st.bootstrap_state(n, op.to_arrow(n), like=op) for n in ("l", "m", "v"))
     )
     assert rows(again.write(str(tmp_path / "again"), flink_version="2.3")["op"]) == rows(op)
+
+
+def test_elements_that_do_not_fit_are_shown(tmp_path: Path) -> None:
+    elements = pa.table({"value": [1, 2, 300]})
+    with pytest.raises(EncodeError, match=r"does not fit int8.*in column 'value': 300 .*state offsets"):
+        written(tmp_path, st.bootstrap_list_state("offsets", elements, type="TINYINT"))
+    with pytest.raises(EncodeError, match=r"a null where a value of type int64.*in column 'value': None"):
+        written(tmp_path, st.bootstrap_union_state("all", pa.table({"value": [1, None]})))
+    spread = pa.table({"value": [1, 2], "s": [0, 5]})
+    with pytest.raises(EncodeError, match="'s' is not a subtask below the parallelism 2"):
+        written(tmp_path, st.bootstrap_list_state("offsets", spread, subtask="s"), parallelism=2)

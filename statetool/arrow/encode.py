@@ -300,7 +300,7 @@ class _Masked:
 def null_error(what: str) -> EncodeError:
     """Make the error for a null in a type that has none."""
     return EncodeError(
-        f"a null where a {what} must be",
+        f"a null where a value of type {what} must be",
         hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
     )
 

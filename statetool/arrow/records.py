@@ -322,17 +322,27 @@ def element_records(recipe: ElementRecipe, batch: pa.RecordBatch) -> Iterator[pa
     meta = recipe.operator_header.states[recipe.state_id]
     try:
         serializer = element_serializer(meta)
-        values = encode_column(serializer, column_of(batch, recipe.value, serializer.logical))
+        values = _encoded_elements(serializer, batch, recipe.value)
         if meta.kind != "broadcast":
             subtasks = _subtasks(recipe, batch, values)
             yield _elements(recipe, subtasks, _no_bytes(len(values)), values)
             return
         key = meta.serializers["KEY_SERIALIZER"]
-        keys = encode_column(key, column_of(batch, recipe.key, key.logical))
+        keys = _encoded_elements(key, batch, recipe.key)
         for subtask in range(recipe.parallelism):
             yield _elements(recipe, np.full(len(values), subtask, dtype=np.int64), keys, values)
     except StatetoolError as error:
         raise error.at(operator=recipe.operator, state=meta.name) from error.__cause__
+
+
+def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
+    array = column_of(batch, column, serializer.logical)
+    try:
+        return encode_column(serializer, array)
+    except StatetoolError as error:
+        shown = array[first_failing(serializer, array)]
+        error.message = f"{error.message}, in column {column!r}: {shown}"
+        raise
 
 
 def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> Int64s:
