@@ -13,6 +13,7 @@ SOURCES = [
     "datagen_rate_limited", "file_source_bounded", "file_source_continuous", "hybrid_first_source", "hybrid_second_source",
     "number_sequence",
 ]  # fmt: skip
+INCREMENTAL = ["sql_group_agg_rocksdb_incremental"]
 SQL = [
     "sql_changelog_normalize", "sql_dedup_topn", "sql_group_agg_hashmap", "sql_group_agg_rocksdb", "sql_group_agg_ttl_retract",
     "sql_group_window_legacy", "sql_interval_join", "sql_join_types", "sql_join_types_hashmap", "sql_join_unique_keys", "sql_over",
@@ -20,7 +21,7 @@ SQL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SOURCES + SQL)
+@pytest.mark.parametrize("name", SOURCES + SQL + INCREMENTAL)
 def test_every_entry_through_arrow(sql_corpus: Path, name: str) -> None:
     passed, line = check_case(Case(sql_corpus / name), [("arrow", None)])
     assert passed, line
