@@ -28,6 +28,7 @@ from statetool.kernels.codes import (
     NANOS,
     NESTED_KIND,
     NOT_NULL,
+    NULL_INSIDE,
     RANGE,
     TRUNCATED,
 )
@@ -229,7 +230,9 @@ class BinaryData(Leaves):
 
     def raw_values(self, op: ir.Slot, logical: LogicalType, first: Positions, last: Positions) -> pa.Array:
         if op.inner is not None:
-            return self.filling(op.inner, logical, first, last)
+            array = self.filling(op.inner, logical, first, last)
+            refuse(np.asarray(array.is_null()), NULL_INSIDE, first)
+            return array
         array = self.ranges(first, last)
         return self.bitmaps(array, first) if isinstance(logical, BitmapType) else array
 

@@ -205,6 +205,8 @@ class RawFormat(SlotFormat):
         c = Cursor(part.data, part.start, part.end, base=part.base)
         value = self.inner.decode(c)
         c.expect_end("a raw value")
+        if value is None:
+            raise part.fail("a null inside of a raw value, which cannot be told from no value", 0)
         return value
 
     def write(self, w: RegionWriter, at: int, value: Any) -> None:

@@ -104,7 +104,8 @@ def _raw_format(sql: SqlType, part: Serializer | None) -> fmt.SlotFormat:
         inner: Serializer | None = part.nested[0]
     else:
         inner = serializer_of_class(sql.serializer)
-    if inner is None or (inner.framed_only and not inner.children()):
+    # Data views of accumulators are RAW of a serializer that only writes null, as one byte: told from no value by that byte.
+    if inner is None or inner.logical == Scalar("null") or (inner.framed_only and not inner.children()):
         return fmt.RawFormat(None, Scalar("binary"))
     return fmt.RawFormat(inner, inner.logical)
 

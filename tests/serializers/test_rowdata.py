@@ -245,3 +245,20 @@ def test_what_a_row_cannot_hold(types: tuple[SqlType, ...], value: tuple[Any, ..
 def test_a_decimal_of_fewer_digits_behind_the_point_is_the_same_number() -> None:
     s = row(NARROW)
     assert encoded(s, (Decimal("1.5"),)) == encoded(s, (Decimal("1.50"),)) == encoded(s, (Decimal("1.500"),))
+
+
+def test_raw_values() -> None:
+    """Of a serializer that is known, of one that only writes null (data views), and of one that is not known."""
+    base = "org.apache.flink.api.common.typeutils.base."
+    raw_type = [SqlType(root="RAW", serializer=name) for name in (
+        base + "StringSerializer", "org.apache.flink.table.dataview.NullSerializer", "com.acme.OwnSerializer",
+    )]  # fmt: skip
+    s = row(*raw_type)
+    for value in (("a", b"\0", b"xyz", "+I"), (None, None, None, "+I")):
+        raw = encoded(s, value)
+        assert s.decode(Cursor(raw)) == value
+        assert list(columns(s, raw)[0].as_py().values()) == list(value)
+    inner_null = bytearray(encoded(row(raw_type[2]), (b"\0", "+I")))
+    refused(row(raw_type[0]), bytes(inner_null), "null inside")
+    longer = encoded(row(raw_type[2]), (b"\x02axx", "+I"))
+    refused(row(raw_type[0]), longer, "does not fill")
