@@ -1,0 +1,108 @@
+"""Savepoints of SQL jobs, byte by byte: every key and value is written back as it was, every key lies in its key group.
+
+Beside the corpus's, two of Flink 2.3.0 (``sql-more.tar.xz``, with the job that wrote them): ``null-keys`` groups by nulls of ``DECIMAL(38, 10)``,
+``TIMESTAMP(9)`` and others, ``aggregates`` has accumulators and distinct views of many types with a time to live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import statetool
+from statetool.arrow.values import StateShape
+from statetool.formats.key_groups import key_group_for, prefix_size
+from statetool.formats.keyed.canonical import StreamLayout, batches_of, read_entries
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.plan.splits import KeyedSplit
+from statetool.serializers.base import Serializer
+from statetool.types import Scalar
+from tests.corpora import HERE, unpack
+from tests.test_sql_corpus import SQL
+
+MORE = ("null-keys", "aggregates")
+
+
+@pytest.fixture(scope="module")
+def more(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(HERE / "corpus" / "sql-more.tar.xz", tmp_path_factory.mktemp("more")) / "sql-more"
+
+
+def _entries(
+    op: statetool.Operator, table: str = "keyed_state"
+) -> Iterator[tuple[KeyedHeader, int, int, bytes, bytes]]:
+    """Yield header, state, key group, composite key and value of every entry."""
+    for split in op.scan(table, nanos="truncate").splits:
+        assert isinstance(split, KeyedSplit)
+        with split.stream.open() as f:
+            header = read_keyed_header(Cursor(f.read_at(0, split.header_bytes)), end=split.header_bytes)
+            layout = StreamLayout(
+                prefix=prefix_size(op.max_parallelism), states=len(header.states), compressed=header.compressed
+            )
+            for groups in batches_of(split.key_groups, limit=1 << 24):
+                batch = read_entries(f, groups, layout)
+                for i in range(len(batch)):
+                    key = bytes(batch.data[batch.key[i] : batch.key_end[i]])
+                    value = bytes(batch.data[batch.value[i] : batch.value_end[i]])
+                    yield header, int(batch.state[i]), int(batch.group[i]), key, value
+
+
+def _written_back(s: Serializer, raw: bytes, *, whole: bool = True) -> int:
+    """Check that a value is written as it was read, and return its size."""
+    c = Cursor(raw)
+    out = Output()
+    s.encode(out, s.decode(c))
+    assert bytes(out) == raw[: c.pos]
+    assert not whole or c.left == 0
+    return c.pos
+
+
+def check_bytes(path: Path) -> int:
+    """Check every entry of a savepoint and return how many there are."""
+    entries = 0
+    for op in statetool.load(str(path)).operators.values():
+        keyed = [t for t in op.tables if t == "keyed_state" or t in op._operator.keyed_states]
+        for header, state, group, key, value in _entries(op, keyed[0]) if keyed else ():
+            entries += 1
+            meta = header.states[state]
+            if meta.kind == "timers":
+                _written_back(meta.value, key)
+                continue
+            size = _written_back(header.key, key, whole=False)
+            hash_code = dict(header.key.key_forms(header.key.decode(Cursor(key))))[key[:size]]
+            assert hash_code is not None
+            assert key_group_for(hash_code, op.max_parallelism) == group
+            if meta.kind == "value":
+                _written_back(meta.value, value)
+            elif meta.kind == "map" and meta.namespace is not None and meta.namespace.logical == Scalar("null"):
+                shape = StateShape(meta)
+                assert shape.user_key is not None
+                _written_back(shape.user_key, key[size + 1 :])
+                if value[0] == 0:
+                    _written_back(shape.element, value[1:])
+    return entries
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_the_corpus(sql_corpus: Path, name: str) -> None:
+    assert check_bytes(sql_corpus / name / "snapshot") > 0
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_types(more: Path, name: str) -> None:
+    assert check_bytes(more / name) > 500
+
+
+def test_a_key_with_nulls_is_found(more: Path) -> None:
+    (op,) = [o for o in statetool.load(str(more / "null-keys")).operators.values() if "accState" in o.states]
+    found = 0
+    for header, _, _, key, _ in _entries(op):
+        value = header.key.decode(Cursor(key))
+        if found < 3 and None in (value[0], value[1]):
+            found += 1
+            assert op.to_arrow(nanos="truncate", keys=[value]).num_rows == 1
+    assert found == 3
