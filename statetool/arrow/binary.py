@@ -44,7 +44,7 @@ from statetool.types import (
     TimestampType,
 )
 
-KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
+_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 _NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 _MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
 _MOST_REST: Final = ((1 << 63) - 1) % 1000
@@ -126,7 +126,8 @@ class BinaryData(Leaves):
             at = SlotRange(base, limit, base + (null_size + 8 * i), valid[i], left, _NO_OWNER)
             parts.append(self.named_slot(field.name, part, field.type, at))
         if row_kind:
-            parts.append(KINDS.take(pa.array(kinds)))
+            names = pa.array(_ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            parts.append(names.take(pa.array(kinds)))
         return self.assemble(logical, parts, n)
 
     def assemble(self, logical: StructType, parts: list[pa.Array], n: int) -> pa.Array:
@@ -360,4 +361,4 @@ def _mask(valid: Bytes) -> npt.NDArray[np.bool_] | None:
     return None if valid.all() else valid == 0
 
 
-__all__ = ["KINDS", "BinaryData"]
+__all__ = ["BinaryData"]

@@ -12,19 +12,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.arrow.binary import BinaryData
+from statetool.arrow.choices import NO_PROGRAM, Choices, null_where, struct_of
 from statetool.arrow.from_plain import coded_error, null_key_error
 from statetool.arrow.leaves import Bytes, Column, Mask, Positions, check, refuse, spread
 from statetool.arrow.types import arrow_type, column_arrays
-from statetool.errors import DecodeError, StatetoolError
+from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
 from statetool.kernels.codes import (
-    BAD_BRANCH,
-    BAD_FLAG,
     BAD_PADDING,
-    BAD_TAG,
     NOT_SKIPPABLE,
     RANGE,
     SUBCLASS,
@@ -34,9 +31,7 @@ from statetool.kernels.codes import (
 from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType, TtlType
 from statetool.types.options import ReadOptions
 
-_NO_PROGRAM: Final = np.empty(0, dtype=np.int64)
 _ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
-_MAX_EMPTY_ELEMENTS: Final = 1 << 24
 _MAX_MILLIS: Final = (1 << 63) // 1000
 
 
@@ -88,7 +83,7 @@ def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Posi
     return after
 
 
-class _Decoder(BinaryData):
+class _Decoder(Choices):
     """Decoding of one batch."""
 
     def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -100,7 +95,7 @@ class _Decoder(BinaryData):
             case ir.Constant(size, byte):
                 return self.nothing(size, byte, logical, pos, end)
             case ir.Struct(names, parts):
-                return self.struct(names, parts, _struct(logical), pos, end)
+                return self.struct(names, parts, struct_of(logical), pos, end)
             case ir.Flagged(value, null_flag, padding):
                 return self.flagged(value, null_flag, padding, logical, pos, end)
             case ir.Repeated(element):
@@ -108,11 +103,11 @@ class _Decoder(BinaryData):
             case ir.Pairs(key, value):
                 return self.pairs(key, value, logical, pos, end)
             case ir.Pojo(names, parts):
-                return self.pojo(names, parts, _struct(logical), pos, end)
+                return self.pojo(names, parts, struct_of(logical), pos, end)
             case ir.Masked():
-                return self.masked(op, _struct(logical), pos, end)
+                return self.masked(op, struct_of(logical), pos, end)
             case ir.EitherOf(left, right):
-                return self.either(left, right, _struct(logical), pos, end)
+                return self.either(left, right, struct_of(logical), pos, end)
             case ir.Choice(names):
                 return self.choice(names, pos, end)
             case ir.Flipped():
@@ -150,7 +145,7 @@ class _Decoder(BinaryData):
             case ir.MaskedList(element):
                 return self.masked_list(element, logical, pos, end)
             case ir.StreamElement():
-                return self.stream_element(op, _struct(logical), pos, end)
+                return self.stream_element(op, struct_of(logical), pos, end)
             case ir.Union():
                 return self.union(op, logical, pos, end)
             case ir.Framed(value):
@@ -174,21 +169,6 @@ class _Decoder(BinaryData):
         return array, after
 
     # ---- composites ---------------------------------------------------------------------------
-
-    def part(
-        self, step: str, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions, valid: Mask | None
-    ) -> Column:
-        """Decode a part of those values for which ``valid`` is set; the others are null and take no bytes."""
-        try:
-            if valid is None or valid.all():
-                return self.run(op, logical, pos, end)
-            some = np.flatnonzero(valid)
-            array, moved = self.run(op, logical, pos[some], end[some])
-        except StatetoolError as error:
-            raise error.inside(step) from None
-        after = pos.copy()
-        after[some] = moved
-        return spread(array, valid), after
 
     def struct(
         self, names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: StructType, pos: Positions, end: Positions
@@ -254,7 +234,7 @@ class _Decoder(BinaryData):
         is_left = flags == 1
         lefts, after_left = self.part("left", left, logical.fields[0].type, after, end, is_left)
         rights, after_right = self.part("right", right, logical.fields[1].type, after, end, ~is_left)
-        lefts, rights = _null_where(lefts, ~is_left), _null_where(rights, is_left)
+        lefts, rights = null_where(lefts, ~is_left), null_where(rights, is_left)
         after = np.where(is_left, after_left, after_right)
         return self.assemble(logical, [lefts, rights], len(pos)), after
 
@@ -286,7 +266,7 @@ class _Decoder(BinaryData):
         """Find where elements (or keys and values) start: counts, starts, second starts, frame ends, behind all."""
         sizes = [skip.fixed_size(first), 0 if second is None else skip.fixed_size(second)]
         prog = skip.compile_skip(first)
-        other = _NO_PROGRAM if second is None else skip.compile_skip(second)
+        other = NO_PROGRAM if second is None else skip.compile_skip(second)
         if prog is None or other is None:
             raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
         counts, body = np.empty_like(pos), np.empty_like(pos)
@@ -301,111 +281,6 @@ class _Decoder(BinaryData):
             check(skip.element_positions(self.data, prog, other, body, end, counts, starts, seconds, ends, after), pos)
         return counts, starts, seconds, ends, after
 
-    def masked_list(self, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        assert isinstance(logical, ListType)
-        prog = skip.compile_skip(element)
-        if prog is None:
-            raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
-        counts, body, after = (np.empty_like(pos) for _ in range(3))
-        check(skip.mask_counts(self.data, pos, end, counts, body), pos)
-        total = self.bounded(int(counts.sum()), pos)
-        starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
-        valid = np.empty(total, dtype=np.uint8)
-        check(skip.masked_positions(self.data, prog, pos + 4, body, end, counts, starts, ends, valid, after), pos)
-        array, _ = self.part("element", element, logical.element, starts, ends, valid == 1)
-        return self.list_of(array, counts, logical, pos), after
-
-    # ---- stream elements ----------------------------------------------------------------------
-
-    def stream_element(self, op: ir.StreamElement, logical: StructType, pos: Positions, end: Positions) -> Column:
-        raw, body = self.load(1, pos, end)
-        tag = raw & 0xFF
-        refuse(tag >= len(op.names), BAD_TAG, pos)
-
-        def numbers(size: int, wanted: Mask, at: Positions) -> tuple[Positions, Positions]:
-            """Load numbers where ``wanted``; 0 elsewhere, which take no bytes."""
-            some = np.flatnonzero(wanted)
-            out, after = np.zeros_like(at), at.copy()
-            out[some], after[some] = self.load(size, at[some], end[some])
-            return out, after
-
-        latency, status, attributes, internal = (tag == k for k in (3, 4, 5, 6))
-        at = body
-        subpartition, at = numbers(4, internal, at)
-        timed = (tag == 0) | (tag == 2) | latency | internal
-        timestamp, at = numbers(8, timed, at)
-        ids, at = at, at + 16 * latency
-        refuse(at > end, TRUNCATED, pos)
-        subtask, at = numbers(4, latency, at)
-        idle, at = numbers(4, status, at)
-        refuse(status & (idle != 0) & (idle != -1), BAD_TAG, pos)
-        backlog, at = numbers(1, attributes, at)
-        refuse(attributes & (backlog != 0) & (backlog != 1), BAD_FLAG, pos)
-        value, after = self.part("value", op.value, logical.fields[0].type, at, end, tag <= 1)
-        names = pa.array(op.names, type=pa.string()).take(pa.array(tag))
-        hexes = [
-            self.data[i : i + 16].tobytes().hex() if there else None
-            for i, there in zip(ids.tolist(), latency.tolist(), strict=True)
-        ]
-        marker = [
-            pa.array(hexes, type=pa.string()),
-            pa.array((subtask + subpartition).astype(np.int32), mask=~(latency | internal)),
-            pa.array(idle != 0, mask=~status),
-            pa.array(backlog != 0, mask=~attributes),
-        ]
-        fourth = logical.fields[3].type
-        markers = _null_where(self.assemble(_struct(fourth), marker, len(pos)), tag <= 2)
-        parts = [_null_where(value, tag > 1), pa.array(timestamp, mask=~timed), names, markers]
-        return self.assemble(logical, parts, len(pos)), after
-
-    def bounded(self, total: int, pos: Positions) -> int:
-        """Return a number of elements that there is memory for."""
-        if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
-            raise DecodeError(
-                f"{total} elements of lists in one batch, most of which take no bytes", hint="read with smaller batches"
-            ).at(offset=int(pos[0]))
-        return total
-
-    # ---- Avro -----------------------------------------------------------------------------------
-
-    def blocks(self, key: ir.Op | None, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        first = value if key is None else key
-        prog = skip.compile_skip(first)
-        other = _NO_PROGRAM if key is None else skip.compile_skip(value)
-        if prog is None or other is None:
-            raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
-        counts, after = np.empty_like(pos), np.empty_like(pos)
-        at_least = skip.least_size(first) + (0 if key is None else skip.least_size(value))
-        check(skip.block_counts(self.data, prog, other, pos, end, at_least, counts, after), pos)
-        total = self.bounded(int(counts.sum()), pos)
-        starts, seconds, ends = (np.empty(total, dtype=np.int64) for _ in range(3))
-        skip.block_positions(self.data, prog, other, pos, end, starts, seconds, ends)
-        if key is None:
-            assert isinstance(logical, ListType)
-            array, _ = self.part("element", value, logical.element, starts, ends, None)
-            return self.list_of(array, counts, logical, pos), after
-        assert isinstance(logical, MapType)
-        keys, _ = self.part("key", key, logical.key, starts, ends, None)
-        values, _ = self.part("value", value, logical.value, seconds, ends, None)
-        return self.map_of(keys, values, counts, logical, pos), after
-
-    def union(self, op: ir.Union, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        index, body = self.load(4, pos, end)
-        refuse((index < 0) | (index >= len(op.branches)), BAD_BRANCH, pos)
-        members = [i for i in range(len(op.branches)) if i != op.null]
-        if not members:
-            return pa.nulls(len(pos)), body
-        if len(members) == 1:
-            return self.part("value", op.branches[members[0]], logical, body, end, index == members[0])
-        parts, after = [], body
-        for field, i in zip(_struct(logical).fields, members, strict=True):
-            array, moved = self.part(field.name, op.branches[i], field.type, body, end, index == i)
-            after = np.where(index == i, moved, after)
-            parts.append(_null_where(array, index != i))
-        there = np.ones(len(pos), dtype=np.bool_) if op.null is None else index != op.null
-        whole = self.assemble(_struct(logical), parts, len(pos))
-        return _null_where(whole, ~there), after
-
     # ---- time to live -------------------------------------------------------------------------
 
     def ttl(self, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -419,7 +294,7 @@ class _Decoder(BinaryData):
             parts = [times, *column_arrays(array, logical.value, self.options)]
             return pa.StructArray.from_buffers(kind, len(pos), [None], children=parts), after
         if self.options.ttl == "hide_expired":
-            array = _null_where(array, self.expired(access))
+            array = null_where(array, self.expired(access))
         return array, after
 
     def expired(self, access: Positions) -> Mask:
@@ -443,17 +318,6 @@ class _Decoder(BinaryData):
         kept = np.ones(len(starts), dtype=np.bool_)
         kept[there] = ~self.expired(access)
         return kept
-
-
-def _struct(logical: LogicalType) -> StructType:
-    assert isinstance(logical, StructType)
-    return logical
-
-
-def _null_where(array: pa.Array, mask: Mask) -> pa.Array:
-    if not mask.any():
-        return array
-    return array.take(pa.array(np.arange(len(array)), mask=mask))
 
 
 def _count_kept(kept: Mask, counts: Positions) -> Positions:
