@@ -116,9 +116,10 @@ class FramedContract(SerializerContract):
     """Types whose values end only where their frame ends."""
 
     def test_agrees_with_flink(self, case: Case) -> None:
+        """The check declares the class, the other tests do not."""
         result = check(case)
         assert result.failures == []
-        assert result.unsupported != []
+        assert result.unsupported == []
 
     def test_skip_kernel_finds_the_same_ends(self, case: Case) -> None:
         s, _, _ = _load(case)
