@@ -106,10 +106,19 @@ class Choices(BinaryData):
             raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
         counts, after = np.empty_like(pos), np.empty_like(pos)
         at_least = skip.least_size(first) + (0 if key is None else skip.least_size(value))
-        check(skip.block_counts(self.data, prog, other, pos, end, at_least, counts, after), pos)
-        total = self.bounded(int(counts.sum()), pos)
-        starts, seconds, ends = (np.empty(total, dtype=np.int64) for _ in range(3))
-        skip.block_positions(self.data, prog, other, pos, end, starts, seconds, ends)
+        found = np.zeros(1, dtype=np.int64)
+        check(skip.first_blocks(self.data, pos, end, at_least, found), pos)
+        room = -1
+        while room < found[0]:
+            # Again only where a value has more than one block.
+            room = self.bounded(int(found[0]), pos)
+            starts, seconds, ends = (np.empty(room, dtype=np.int64) for _ in range(3))
+            check(
+                skip.block_elements(
+                    self.data, prog, other, pos, end, at_least, counts, starts, seconds, ends, found, after
+                ),
+                pos,
+            )
         if key is None:
             assert isinstance(logical, ListType)
             array, _ = self.part("element", value, logical.element, starts, ends, None)

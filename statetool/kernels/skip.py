@@ -421,49 +421,53 @@ def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, a
 
 
 @jit
-def block_counts(data, prog, other, pos, end, at_least, counts, after):  # type: ignore[no-untyped-def]
-    """Count the items of Avro's blocks, which take ``at_least`` bytes each; ``prog`` and ``other`` as in :func:`element_positions`."""
+def first_blocks(data, pos, end, at_least, total):  # type: ignore[no-untyped-def]
+    """Add up the items of the first block of each value in ``total`` int64[1]; Flink writes no second one."""
     for i in range(pos.shape[0]):
-        p = pos[i]
-        total = 0
-        while True:
-            n, p = read_varint(data, p, end[i])
-            if p < 0:
-                return np.int64(TRUNCATED), i
-            total += n
-            if n == 0:
-                break
-            if n * at_least > end[i] - p or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
-                return np.int64(BAD_COUNT), i
-            for _ in range(n):
-                p = skip_one(data, prog, np.int64(0), p, end[i])
-                if p >= 0 and other.shape[0] > 0:
-                    p = skip_one(data, other, np.int64(0), p, end[i])
-                if p < 0:
-                    return -p, i
-        counts[i] = total
-        after[i] = p
+        n, p = read_varint(data, pos[i], end[i])
+        if p < 0:
+            return np.int64(TRUNCATED), i
+        if n * at_least > end[i] - p or (at_least == 0 and n > MAX_EMPTY_ELEMENTS):
+            return np.int64(BAD_COUNT), i
+        total[0] += n
     return np.int64(OK), 0
 
 
 @jit
-def block_positions(data, prog, other, pos, end, out, out_other, out_end):  # type: ignore[no-untyped-def]
-    """Find the items of blocks that ``block_counts`` has accepted."""
+def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other, out_end, total, after):  # type: ignore[no-untyped-def]
+    """Find the items of Avro's blocks, which take ``at_least`` bytes each; ``prog`` and ``other`` as in :func:`element_positions`.
+
+    ``total`` int64[1] is how many there are; those that ``out`` has no room for are only counted.
+    """
     o = 0
+    room = out.shape[0]
     for i in range(pos.shape[0]):
         p = pos[i]
+        first = o
         while True:
             n, p = read_varint(data, p, end[i])
+            if p < 0:
+                return np.int64(TRUNCATED), i
             if n == 0:
                 break
+            if n * at_least > end[i] - p or (at_least == 0 and o - first + n > MAX_EMPTY_ELEMENTS):
+                return np.int64(BAD_COUNT), i
             for _ in range(n):
-                out[o] = p
-                out_end[o] = end[i]
+                if o < room:
+                    out[o] = p
+                    out_end[o] = end[i]
                 p = skip_one(data, prog, np.int64(0), p, end[i])
-                if other.shape[0] > 0:
-                    out_other[o] = p
+                if p >= 0 and other.shape[0] > 0:
+                    if o < room:
+                        out_other[o] = p
                     p = skip_one(data, other, np.int64(0), p, end[i])
+                if p < 0:
+                    return -p, i
                 o += 1
+        counts[i] = o - first
+        after[i] = p
+    total[0] = o
+    return np.int64(OK), 0
 
 
 @jit
@@ -512,11 +516,11 @@ def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignor
 __all__ = [
     "FIXED_SIZES",
     "Program",
-    "block_counts",
-    "block_positions",
+    "block_elements",
     "compile_skip",
     "compile_skips",
     "element_positions",
+    "first_blocks",
     "fixed_size",
     "joined_counts",
     "joined_positions",

@@ -14,6 +14,8 @@ from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.snapshot import read_snapshot
 from statetool.types import DateType, DecimalType, ListType, Scalar, StructType, TimestampType
+from statetool.types.options import ReadOptions
+from tests.arrow.columns import by_kernels
 
 
 def _avro(schema: Any) -> AvroSerializer:
@@ -59,7 +61,13 @@ def test_flinks_own_encoding(schema: Any, value: Any, expected: str) -> None:
 def test_several_blocks_are_one_array() -> None:
     """Flink writes one block; readers of the encoding take any number."""
     s = _avro({"type": "array", "items": "boolean"})
-    assert s.decode(Cursor(bytes.fromhex("0101" + "020000" + "00"))) == [True, False, False]
+    values = [bytes.fromhex(text) for text in ("0101" + "020000" + "00", "00", "0100" + "00", "0101" * 9 + "00")]
+    expected = [[True, False, False], [], [False], [True] * 9]
+    assert [s.decode(Cursor(v)) for v in values] == expected
+    bounds = [sum(map(len, values[:i])) for i in range(len(values) + 1)]
+    column, ends = by_kernels(s, b"".join(values), bounds[:-1], bounds[1:], ReadOptions())
+    assert column.to_pylist() == expected
+    assert ends == bounds[1:]
 
 
 def test_logical_types() -> None:
