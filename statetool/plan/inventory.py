@@ -754,7 +754,8 @@ class Inventory:
     ) -> None:
         self.path = path
         self.rebase = rebase
-        self.metadata_file = find_metadata(path)
+        # Tasks, and Spark's planning processes, may have another working directory.
+        self.metadata_file = files.canonical(find_metadata(path))
         self.metadata: SnapshotMetadata = parse_metadata(files.read_whole(self.metadata_file), file=self.metadata_file)
         self.given_uids = uids
         self.types = types or NOTHING_DECLARED

@@ -50,7 +50,7 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
     if inventory.types.python:
         named = {state: [str(t) for t in kinds] for state, kinds in inventory.types.python}
         reader = reader.option("python", json.dumps(named)).option("unsafePickle", str(inventory.types.unsafe_pickle))
-    return reader.option("kryo", str(inventory.types.kryo)).load(inventory.path)
+    return reader.option("kryo", str(inventory.types.kryo)).load(inventory.metadata_file)
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:

@@ -134,7 +134,7 @@ class Publication:
     """
 
     def __init__(self, target: str) -> None:
-        self.target = target.rstrip("/") or "/"
+        self.target = files.canonical(target)  # tasks may have another working directory
         self.staging = Staging(self.target, uuid.uuid4().hex)
         self._made_dir = False
         self._open = False
