@@ -2,8 +2,9 @@
 
 Kernels take and return numpy arrays and numbers, allocate outside their loops and raise nothing: they return
 ``(code, index)`` with a code of :mod:`statetool.kernels.codes` and the index of the value that it is about.
-Compiled code is cached beside the package, or in numba's cache folder of the user where that cannot be written (always, for a
-package in a zip). Where there is no such place either, each process compiles for itself.
+Compiled code is cached beside the package, or in the user's cache folder where that cannot be written, below a name made of the
+sources of all kernels: a kernel has others compiled into it, and numba only looks at the file that it stands in. For a package in a
+zip numba looks at the zip. Where there is no place at all, each process compiles for itself.
 Without numba, or with ``STATETOOL_JIT=0``, the same code runs uncompiled.
 
 Positions that index bytes in a loop are ``np.uint64``: numba then has no negative indexes to wrap, and the loop becomes
@@ -12,9 +13,11 @@ vector instructions.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,17 +35,39 @@ def _decorator() -> Callable[[F], F]:
     except ImportError:
         return _identity
     fresh: Callable[[F], F] = numba.njit(nogil=True)
+    place = _place(numba.config.CACHE_DIR)
 
     def compiled(function: F) -> F:
+        given = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = place or given  # looked at here only, where the dispatcher is made
         try:
             dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
         except RuntimeError:  # numba found no place for its cache: a wheel on sys.path, no home folder
             return fresh(function)
+        finally:
+            numba.config.CACHE_DIR = given
         # For a zip numba does not look whether its place can be written, and fails at the first call.
         kept: F = dispatcher if _writable(dispatcher.stats.cache_path) else fresh(function)
         return kept
 
     return compiled
+
+
+def _place(given: str) -> str | None:
+    """Return the folder for compiled code; ``None`` leaves it to numba."""
+    here = Path(__file__).parent
+    if not here.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for source in sorted(here.glob("*.py")):
+        digest.update(source.read_bytes())
+    name = f"statetool-{digest.hexdigest()[:16]}"
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for base in (given,) if given else (str(here / "__pycache__"), user):
+        folder = os.path.join(base, name)
+        if _writable(folder):
+            return folder
+    return None
 
 
 @cache
