@@ -11,7 +11,7 @@ import pytest
 import statetool
 from statetool.arrow import scan
 from statetool.arrow.scan import read_split, scan_table
-from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError, UnsupportedError
+from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.io.files import BYTES_READ
@@ -194,13 +194,6 @@ def test_an_undescribed_subclass_is_an_error_or_kept_as_bytes(corpus: Path) -> N
     raw = [dict(v)["pet"] for v in kept["_undecoded"].to_pylist() if v]
     assert raw
     assert all(b"Cat" in r for r in raw)
-
-
-def test_native_snapshots_are_refused_with_a_way_out(corpus: Path) -> None:
-    savepoint = statetool.load(str(corpus / "v2_3_0-rocksdb-native" / "snapshot"))
-    with pytest.raises(UnsupportedError, match="canonical"):
-        savepoint["orders"].to_arrow()
-    assert savepoint["orders"].states["addresses"].value_type.startswith("List<POJO")
 
 
 def test_a_moved_checkpoint_finds_its_files(corpus: Path, tmp_path: Path) -> None:
