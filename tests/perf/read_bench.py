@@ -102,7 +102,9 @@ def main() -> None:
         result = json.loads(done.stdout.splitlines()[-1])
         rows = max(rows, result["rows"])
         best = min(result["seconds"])
-        speed = "" if stage == "lookup" else f" {rows / best:12,.0f} rows/s {result['bytes'] / best / 1e6:8,.0f} MB/s"
+        speed = "" if stage == "lookup" else f" {rows / best:12,.0f} rows/s"
+        if speed and result["bytes"]:  # not known of databases
+            speed += f" {result['bytes'] / best / 1e6:8,.0f} MB/s"
         if flink and stage != "lookup":
             first, warm = flink[0] / result["seconds"][0], min(flink) / best
             speed += f"  {first:.1f} times Flink's speed cold, {warm:.1f} warm"

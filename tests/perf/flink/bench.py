@@ -19,7 +19,8 @@ from tests.flink.machine import OPENS
 
 VERSION: Final = DEFAULT_VERSIONS[0]
 JAVA: Final = Path(__file__).parent / "java"
-MODES: Final = ("hashmap", "hashmap1", "rocksdb", "rocksdb1", "iterate", "entries")
+# Not "rocksdb": keys of several states of a RocksDB backend come more than once out of Flink, so nothing could be checked.
+MODES: Final = ("hashmap", "hashmap1", "rocksdb1", "iterate", "entries")
 
 
 def run_java(main: str, arguments: list[str], *, heap: str = "6g") -> str:
