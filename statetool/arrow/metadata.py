@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from statetool.formats.channel_state import InFlightRow
-from statetool.plan.inventory import FileRow, KeyGroupRow, OperatorRow, StateInfo
+from statetool.plan.rows import FileRow, KeyGroupRow, OperatorRow, StateInfo
 
 _RECORDS: Final = {
     "operators": OperatorRow,

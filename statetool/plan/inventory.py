@@ -8,13 +8,12 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Literal
 
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError
 from statetool.formats.channel_state import Channel, InFlightRow, channels_of, in_flight_row
-from statetool.formats.keyed.change_sets import ChangeSet, writes_alike
+from statetool.formats.keyed.change_sets import writes_alike
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
@@ -22,12 +21,10 @@ from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata
 from statetool.formats.metadata.handles import (
     ChangelogHandle,
-    Handle,
     IncrementalHandle,
     KeyGroupsHandle,
     OperatorHandle,
     StreamHandle,
-    streams_of,
 )
 from statetool.formats.naming import check_columns, named_header, named_state
 from statetool.formats.operator_id import operator_id_for_uid
@@ -38,126 +35,22 @@ from statetool.io import files
 from statetool.io.cursor import Cursor
 from statetool.plan.changelog import change_sets, found_key_type, header_of, states_of, told_key_type
 from statetool.plan.locate import Locator, find_metadata
+from statetool.plan.parts import ChangelogPart, KeyedPart, NativePart, OperatorPart, RawPart, raw_group_sizes
+from statetool.plan.rows import (
+    FileRow,
+    KeyGroupRow,
+    OperatorRow,
+    StateInfo,
+    file_rows,
+    key_group_rows,
+    operator_row,
+    state_info,
+)
 from statetool.serializers.base import Serializer
 from statetool.serializers.context import reading_with
 from statetool.serializers.opaque import OpaqueSerializer
-from statetool.serializers.runtime import TtlSerializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.options import Columns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyedPart:
-    """Keyed state of one subtask in a stream with an offset for each key group from ``start`` on."""
-
-    subtask: int
-    tag: int
-    start: int
-    offsets: tuple[int, ...]
-    stream: Stream
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativePart:
-    """Keyed state of one subtask in a RocksDB database: ``key_groups`` is what belongs to the subtask."""
-
-    subtask: int
-    tag: int
-    key_groups: range
-    meta: Stream
-    files: DatabaseFiles
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawPart:
-    """Raw keyed state of one subtask: ``(key group, offset, bytes)`` of what was written."""
-
-    subtask: int
-    groups: tuple[tuple[int, int, int], ...]
-    stream: Stream
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangelogPart:
-    """Keyed state of one subtask as change sets on top of what was materialized; ``key_groups`` is what belongs to the subtask."""
-
-    subtask: int
-    key_groups: range
-    below: tuple[KeyedPart | NativePart, ...]
-    changes: tuple[ChangeSet, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorPart:
-    """Operator state of one subtask; ``offsets`` by state name."""
-
-    subtask: int
-    offsets: Mapping[str, tuple[int, ...]]
-    stream: Stream
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateInfo:
-    """One state as users see it."""
-
-    operator: str
-    name: str
-    scope: Literal["keyed", "operator"]
-    kind: str
-    key_type: str | None
-    namespace_type: str | None
-    value_type: str
-    ttl: bool
-    readable: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorRow:
-    """One operator, as in ``statetool info``."""
-
-    operator: str
-    name: str
-    uid: str
-    operator_id: str
-    parallelism: int
-    max_parallelism: int
-    subtasks: int
-    fully_finished: bool
-    coordinator_bytes: int
-    state_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRow:
-    """One file, or inline piece, that a subtask's state lies in."""
-
-    operator: str
-    subtask: int
-    slot: str
-    path: str
-    start: int
-    size_bytes: int
-    inline: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyGroupRow:
-    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one.
-
-    Where it is mixed with others (RocksDB's files), offset and size are not known.
-    """
-
-    operator: str
-    subtask: int
-    key_group: int
-    offset: int | None
-    size_bytes: int | None
-
-
-def uses_ttl(serializer: Serializer) -> bool:
-    """Tell whether values, elements or map values carry the time of their last access."""
-    return isinstance(serializer, TtlSerializer) or any(uses_ttl(s) for _, s in serializer.children())
 
 
 class OperatorInventory:
@@ -565,8 +458,8 @@ class OperatorInventory:
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:
         """All states, keyed first; what cannot be read says why."""
-        infos = [self._info(meta, "keyed", header.key) for header, meta in self.keyed_states.values()]
-        infos += [self._info(meta, "operator", None) for meta in self.operator_states.values()]
+        infos = [state_info(self, meta, "keyed", header.key) for header, meta in self.keyed_states.values()]
+        infos += [state_info(self, meta, "operator", None) for meta in self.operator_states.values()]
         if self.own_raw_subtasks:
             infos.append(
                 StateInfo(
@@ -583,25 +476,6 @@ class OperatorInventory:
                 )
             )
         return tuple(infos)
-
-    def _info(self, meta: StateMeta, scope: Literal["keyed", "operator"], key: Serializer | None) -> StateInfo:
-        involved = [*meta.serializers.values(), *([key] if key is not None else [])]
-        reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
-        if scope == "operator" and "KEY_SERIALIZER" in meta.serializers:
-            key = meta.serializers["KEY_SERIALIZER"]
-        found = scope == "keyed" and self.key_found
-        return StateInfo(
-            operator=self.label,
-            name=meta.name,
-            scope=scope,
-            kind=meta.kind,
-            key_type=None if key is None else f"{key.type_name}{' (found by key groups)' if found else ''}",
-            namespace_type=meta.namespace.type_name if meta.namespace is not None else None,
-            value_type=meta.value.type_name,
-            ttl=uses_ttl(meta.value),
-            readable=not reason,
-            reason=reason,
-        )
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -627,117 +501,15 @@ class OperatorInventory:
 
     def file_rows(self) -> list[FileRow]:
         """Every piece of state and where it lies."""
-        rows = []
-        for subtask in self.state.subtasks:
-            slots = (
-                ("managed operator", subtask.managed_operator),
-                ("raw operator", subtask.raw_operator),
-                ("managed keyed", subtask.managed_keyed),
-                ("raw keyed", subtask.raw_keyed),
-                *(("input channel", h) for h in subtask.input_channels),
-                *(("output channel", h) for h in subtask.output_channels),
-            )
-            for slot, handle in slots:
-                for piece in streams_of(handle):
-                    stream = self._locator.resolve(piece)
-                    if stream is not None:
-                        rows.append(
-                            FileRow(
-                                operator=self.label,
-                                subtask=subtask.index,
-                                slot=slot,
-                                path=stream.file,
-                                start=stream.start,
-                                size_bytes=stream.size_bytes,
-                                inline=stream.inline is not None,
-                            )
-                        )
-        return rows
+        return file_rows(self)
 
     def key_group_rows(self) -> list[KeyGroupRow]:
         """Every key group; in RocksDB's files only their numbers are known."""
-        rows = []
-        for native in self.native_parts:
-            for key_group in native.key_groups:
-                rows.append(
-                    KeyGroupRow(
-                        operator=self.label, subtask=native.subtask, key_group=key_group, offset=None, size_bytes=None
-                    )
-                )
-        for part in self.keyed_parts:
-            for key_group, offset, size in key_group_sizes(part):
-                rows.append(
-                    KeyGroupRow(
-                        operator=self.label, subtask=part.subtask, key_group=key_group, offset=offset, size_bytes=size
-                    )
-                )
-        return rows
+        return key_group_rows(self)
 
     def row(self) -> OperatorRow:
         """Return the operator as a row."""
-        coordinator = self.state.coordinator
-        pieces = [p for s in self.state.subtasks for h in _slots(s) for p in streams_of(h)]
-        return OperatorRow(
-            operator=self.label,
-            name=self.state.name,
-            uid=self.uid,
-            operator_id=self.state.operator_id,
-            parallelism=self.state.parallelism,
-            max_parallelism=self.state.max_parallelism,
-            subtasks=len(self.state.subtasks),
-            fully_finished=self.state.fully_finished,
-            coordinator_bytes=sum(p.size_bytes for p in streams_of(coordinator)),
-            state_bytes=sum(p.size_bytes for p in pieces),
-        )
-
-
-def _slots(s: SubtaskState) -> tuple[Handle, ...]:
-    return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
-
-
-def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
-    if serializer.framed_only:
-        missing = "" if serializer.children() else serializer.what_is_missing
-        yield f"{serializer.type_name}: {missing}" if missing else serializer.type_name
-    for _, child in serializer.children():
-        yield from _opaque_reasons(child)
-
-
-def key_group_sizes(part: KeyedPart) -> list[tuple[int, int, int]]:
-    """Return ``(key group, offset, bytes)``, in file order for the non-empty ones; empty ones have 0 bytes.
-
-    Raises
-    ------
-    FormatError
-        An offset outside of the stream.
-    """
-    starts = sorted({o for o in part.offsets if o > 0})
-    if starts and starts[-1] > part.stream.size_bytes:
-        raise FormatError(
-            f"key-group offset {starts[-1]} is beyond the {part.stream.size_bytes} bytes of the stream"
-        ).at(file=part.stream.file)
-    used = [o for o in part.offsets if o > 0]
-    if len(used) != len(starts):
-        raise FormatError("two key groups start at the same offset").at(file=part.stream.file)
-    end_of = dict(zip(starts, [*starts, part.stream.size_bytes][1:], strict=True))
-    return [(part.start + i, o, end_of[o] - o if o > 0 else 0) for i, o in enumerate(part.offsets)]
-
-
-def raw_group_sizes(start: int, offsets: tuple[int, ...], stream: Stream) -> list[tuple[int, int, int]]:
-    """Return ``(key group, offset, bytes)`` of the key groups of raw keyed state that were written.
-
-    Raises
-    ------
-    FormatError
-        An offset outside of the stream.
-    """
-    written = sorted(o for o in offsets if o != -1)
-    if written and (written[0] < 0 or written[-1] > stream.size_bytes or len(set(written)) != len(written)):
-        raise FormatError(
-            f"offsets of key groups from {written[0]} to {written[-1]}, one twice or outside of {stream.size_bytes} bytes"
-        ).at(file=stream.file)
-    end_of = dict(zip(written, [*written, stream.size_bytes][1:], strict=True))
-    return [(start + i, o, end_of[o] - o) for i, o in enumerate(offsets) if o != -1]
+        return operator_row(self)
 
 
 class Inventory:

@@ -12,7 +12,8 @@ from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, read_
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle, RelativeFileHandle, StreamHandle
-from statetool.plan.inventory import Inventory, key_group_sizes
+from statetool.plan.inventory import Inventory
+from statetool.plan.parts import key_group_sizes
 from tests.ops.trees import replace_file
 
 
