@@ -15,7 +15,10 @@ SHARED: Final = HERE.parents[1] / "shared" / "corpus"
 def unpack(archive: Path, target: Path) -> Path:
     """Unpack an archive of our own."""
     with tarfile.open(archive) as tar:
-        tar.extractall(target, filter="data")
+        if hasattr(tarfile, "data_filter"):
+            tar.extractall(target, filter="data")
+        else:  # Python before 3.10.12 and 3.11.4
+            tar.extractall(target)
     return target
 
 

@@ -1,9 +1,8 @@
 """Flink's own migration cases, from the folder beside the project (they are not copied into it)."""
 
-import tarfile
-
 import pytest
 
+from tests.corpora import unpack
 from tests.serializer_check import Case, check, find_cases
 from tests.serializers.golden import SHARED
 
@@ -15,10 +14,7 @@ pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="the shared corpus i
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
-    folder = tmp_path_factory.mktemp("corpus")
-    with tarfile.open(SHARED) as tar:
-        tar.extractall(folder, filter="data")
-    return list(find_cases(folder / "serializers"))
+    return list(find_cases(unpack(SHARED, tmp_path_factory.mktemp("corpus")) / "serializers"))
 
 
 @pytest.mark.parametrize("module", _MODULES)
