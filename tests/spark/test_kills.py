@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,23 @@ writer = st.SavepointWriter.new().with_operator("op", bootstrap, parallelism=8)
 writer.write(sys.argv[1] + "-warm", inline_bytes=0)
 print("ready", flush=True)
 writer.write(sys.argv[1], inline_bytes=0)
+"""
+
+SPARK_DRIVER_KILLS = 3
+_SPARK_WRITE = """
+import sys
+from pyspark.sql import SparkSession
+import statetool as st
+settings = {{"spark.ui.enabled": "false", "spark.executor.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}}
+spark = SparkSession.builder.master("local-cluster[2,1,1024]").config(map=settings).getOrCreate()
+def write(target):
+    frame = spark.range(0, {rows}, 1, 6).selectExpr("id", "id * 2 AS v")
+    bootstrap = st.bootstrap_keyed_state(frame, key="id")
+    st.SavepointWriter.new().with_operator("op", bootstrap, parallelism=6).write(target, inline_bytes=0)
+write(sys.argv[1] + "-warm")
+print("ready", flush=True)
+write(sys.argv[1])
+print("written", flush=True)
 """
 
 
@@ -124,3 +143,61 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
     assert os.path.exists(flag)
     assert check(target, 3000)
     assert len(names(target)) == 5
+
+
+@contextmanager
+def cluster_write(target: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a write on executors of their own up to the moment when it begins; all of its processes end with the block."""
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(st.__file__).parents[1]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    environment.pop("PYSPARK_SUBMIT_ARGS", None)
+    command = [sys.executable, "-c", _SPARK_WRITE.format(rows=ROWS), str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield process
+        finally:
+            for pid in [process.pid, *(pid for pid, _ in descendants(process.pid))]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(f"{target}-warm")
+
+
+def descendants(root: int) -> list[tuple[int, str]]:
+    """Return the processes below one, with their command lines."""
+    listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    rows = [(int(pid), int(parent), args) for pid, parent, args in (x.split(None, 2) for x in listed.splitlines()[1:])]
+    found = [(root, "")]
+    for parent, _ in found:
+        found += [(pid, args) for pid, above, args in rows if above == parent]
+    return found[1:]
+
+
+def test_killed_spark_drivers_and_executors_leave_all_or_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "sp"
+    with cluster_write(target) as process:
+        start = time.monotonic()
+        executors = [pid for pid, args in descendants(process.pid) if "CoarseGrainedExecutorBackend" in args]
+        assert len(executors) == 2
+        time.sleep(0.3)
+        os.kill(executors[0], signal.SIGKILL)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"  # Spark runs the lost tasks again
+        took = time.monotonic() - start
+    assert check(target)
+    assert len(names(target)) == 7
+    shutil.rmtree(target)
+    for i in range(SPARK_DRIVER_KILLS):
+        with cluster_write(target) as process:
+            time.sleep(took * (i + 0.5) / (SPARK_DRIVER_KILLS + 1))
+        if check(target):
+            shutil.rmtree(target)
+    with cluster_write(target) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+    assert check(target)
+    assert len(names(target)) == 7
