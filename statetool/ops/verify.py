@@ -89,7 +89,7 @@ def verify_inventory(
         for operator, reason in sorted(unknown.items())
     ]
     return Verification(
-        problems=tuple(sorted(_once(problems), key=_place)[:most]),
+        problems=tuple(_once(sorted(problems, key=_place))[:most]),
         operators=len(inventory.operators),
         streams=streams,
         entries=entries,
@@ -99,7 +99,7 @@ def verify_inventory(
     )
 
 
-def _place(problem: Problem) -> tuple[int, str, int, str, int]:
+def _place(problem: Problem) -> tuple[int, str, int, str, int, str]:
     order: tuple[Severity, ...] = ("error", "warning", "note")
     return (
         order.index(problem.severity),
@@ -107,11 +107,12 @@ def _place(problem: Problem) -> tuple[int, str, int, str, int]:
         -1 if problem.subtask is None else problem.subtask,
         problem.file or "",
         problem.offset or 0,
+        problem.problem,
     )
 
 
 def _once(problems: Iterable[Problem]) -> list[Problem]:
-    """Leave out repetitions; of notes, what differs in the place alone too."""
+    """Leave out repetitions; of notes, what differs in the place alone too, so that the first place stands for all."""
     kept: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}
     for problem in problems:
