@@ -50,3 +50,11 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test declares is not known to the next."""
+    from statetool.plan import declarations
+
+    monkeypatch.setattr(declarations, "_declared", {})
