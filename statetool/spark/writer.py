@@ -29,6 +29,7 @@ from statetool.arrow.records import RECORDS, SORTED_BY, table_records
 from statetool.errors import OptionError, StatetoolError
 from statetool.formats.stream import Stream
 from statetool.spark.schema import spark_schema
+from statetool.spark.tables import arrow_frame
 from statetool.spark.tasks import run_tasks
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import ElementRecipe, KeyedRecipe, StreamRecipe
@@ -108,7 +109,7 @@ class SparkRunner:
 
     def _frame(self, data: Any) -> Any:
         if isinstance(data, pa.Table):
-            return self.spark.createDataFrame(data.to_pandas() if self.spark.version.startswith("3.") else data)
+            return arrow_frame(self.spark, data)
         if not hasattr(data, "mapInArrow"):
             raise OptionError(f"{type(data).__name__} is neither a Spark DataFrame nor a pyarrow.Table")
         return data

@@ -10,6 +10,8 @@ import pytest
 
 import statetool as st
 from statetool.errors import EncodeError
+from statetool.spark.tables import arrow_frame
+from tests.spark.support import rows_of
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -64,6 +66,32 @@ def test_spark_and_arrow_write_the_same_rows(spark: Any, tmp_path: Path) -> None
     # Streams are sorted, so the same rows are the same bytes, whatever the partitioning.
     sizes = [sorted(p.stat().st_size for p in (tmp_path / d).iterdir()) for d in ("a", "b")]
     assert sizes[0] == sizes[1]
+
+
+def test_no_value_of_an_arrow_table_changes_on_the_way_to_spark(spark: Any) -> None:
+    big = (1 << 53) + 1
+    table = pa.table(
+        {
+            "id": pa.array([big, None, -big], pa.int64()),
+            "small": pa.array([1, None, 255], pa.uint8()),
+            "name": pa.array(["a", None, ""], pa.large_string()),
+            "at": pa.array([1, None, -1], pa.timestamp("ms", "UTC")),
+            "local": pa.array([1000, None, -1000], pa.timestamp("ns")),
+            "lists": pa.array([[None, big], None, []], pa.list_(pa.int64())),
+            "word": pa.array(["x", None, "x"]).dictionary_encode(),
+        }
+    )
+    expected = [
+        {**row, "local": None if row["local"] is None else row["local"].to_pydatetime()} for row in table.to_pylist()
+    ]
+    assert rows_of(arrow_frame(spark, table)) == expected
+    assert arrow_frame(spark, table.slice(0, 0)).count() == 0
+
+
+def test_what_spark_cannot_hold_is_refused(spark: Any) -> None:
+    for column in (pa.array([1], pa.timestamp("ns")), pa.array([[1 << 63]], pa.list_(pa.uint64()))):
+        with pytest.raises(EncodeError, match="column 'x' of type"):
+            arrow_frame(spark, pa.table({"x": column}))
 
 
 def test_the_driver_raises_what_tasks_found(spark: Any, tmp_path: Path) -> None:

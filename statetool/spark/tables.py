@@ -1,0 +1,81 @@
+"""Arrow tables as DataFrames, without a value changed: Spark's own way truncates nanoseconds, or goes through pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.errors import EncodeError
+from statetool.spark.schema import spark_schema
+
+_BATCH_ROWS: Final = 65_536
+_WIDER: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+def arrow_frame(spark: Any, table: pa.Table) -> Any:
+    """Return a table as a DataFrame.
+
+    Raises
+    ------
+    EncodeError
+        Values that Spark's type cannot hold, as times below the microsecond; names the column.
+    UnsupportedError
+        Spark has no such type.
+    """
+    fields, columns = [], []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = _kind_of_spark(field.type)
+        try:
+            columns.append(column.cast(kind))
+        except pa.ArrowInvalid as error:
+            raise EncodeError(
+                f"column {field.name!r} of type {field.type} does not fit Spark's {kind}: {error}",
+                hint="write without Spark, or keep nanoseconds in a column of their own as nanos='companion' shows them",
+            ) from error
+        fields.append(pa.field(field.name, kind, field.nullable))
+    exact = pa.table(columns, schema=pa.schema(fields))
+    rows = [(_packed(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
+    packed = spark.createDataFrame(rows, "batches BINARY")
+    return packed.mapInArrow(_unpacked, spark_schema(exact.schema))
+
+
+def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
+    """Return the type of Spark that holds the values of an Arrow type."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", None if kind.tz is None else "UTC")
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    if pa.types.is_dictionary(kind):
+        return _kind_of_spark(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_kind_of_spark(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_kind_of_spark(kind.key_type), _kind_of_spark(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _kind_of_spark(f.type), f.nullable) for f in kind])
+    return _WIDER.get(kind, kind)
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for packed in batch.column(0):
+            yield from pa.ipc.open_stream(packed.as_buffer())
