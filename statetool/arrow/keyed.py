@@ -19,6 +19,7 @@ import pyarrow as pa
 from statetool.arrow.batches import row_runs
 from statetool.arrow.decode import Positions, decode_column, spread
 from statetool.arrow.keys import SplitKeys, split_keys
+from statetool.arrow.leaves import offsets_of
 from statetool.arrow.types import arrow_type, column_arrays, column_fields
 from statetool.arrow.values import (
     StateShape,
@@ -176,7 +177,7 @@ class KeyedTable:
         if kept is not None:
             owner = np.repeat(np.arange(len(counts)), counts)
             elements, counts = elements.filter(pa.array(kept)), np.bincount(owner[kept], minlength=len(counts))
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        offsets = offsets_of(counts, pos)
         kind = arrow_type(ListType(shape.element.logical), self.options)
         return pa.ListArray.from_arrays(pa.array(offsets), elements, type=kind)
 
@@ -217,7 +218,7 @@ class KeyedTable:
             user_keys, values = user_keys.filter(pa.array(kept)), values.filter(pa.array(kept))
         kind = arrow_type(MapType(shape.user_key.logical, shape.element.logical), self.options)
         pairs = pa.StructArray.from_arrays([user_keys, values], fields=[kind.key_field, kind.item_field])
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        offsets = offsets_of(counts, pos)
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(kind, n, [bitmap, pa.py_buffer(offsets)], children=[pairs])
 

@@ -160,12 +160,18 @@ def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
             found += (from_json(one),) if "class" in one else classes_of_schema(one)
             continue
         for path in _schema_files(os.fspath(one)):
-            text = files.read_whole(path).decode("utf-8", "replace")
             try:
-                found += classes_of_schema(_json(text, path))
+                found += classes_of_schema(_json(_text(path), path))
             except OptionError as error:
                 raise error.at(file=path) from None
     return tuple(found)
+
+
+def _text(path: str) -> str:
+    try:
+        return files.read_whole(path).decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise OptionError(f"not UTF-8: {e}") from e
 
 
 def _schema_files(path: str) -> list[str]:

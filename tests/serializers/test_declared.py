@@ -116,6 +116,9 @@ def test_schema_files_and_folders_are_read(tmp_path: Path) -> None:
     assert [c.name for c in read_declarations(tmp_path)] == ["a.A", "a.B"]
     statetool.declare_from(tmp_path / "a.avsc")
     assert [c.name for c in declarations.declared_classes()] == ["a.A"]
+    (tmp_path / "c.avsc").write_bytes(b"{\xff}")
+    with pytest.raises(OptionError, match=r"not UTF-8.*c\.avsc"):
+        read_declarations(tmp_path)
     (tmp_path / "c.avsc").write_text("{")
     with pytest.raises(OptionError, match=r"c\.avsc"):
         read_declarations(tmp_path)
