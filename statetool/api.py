@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from statetool.errors import OptionError, UnknownNameError
+from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.channel_state import Side
 from statetool.plan.declarations import Declarations, PythonTypes, declared_classes, python_types, read_declarations
-from statetool.plan.inventory import Inventory, OperatorInventory, suggest
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.rows import StateInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_types import serializer_of_type

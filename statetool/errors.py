@@ -7,6 +7,8 @@ Each layer adds the part of the place that it knows with :meth:`StatetoolError.a
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -132,3 +134,12 @@ class OptionError(StatetoolError, ValueError):
 
 class MissingDependencyError(StatetoolError, ImportError):
     """Something outside of Python packages' reach is missing: Java, pyspark, a file system package."""
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """Return a hint with the names that are near, or the first ones that exist."""
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"

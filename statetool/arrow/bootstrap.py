@@ -14,12 +14,12 @@ import pyarrow as pa
 from statetool.arrow.infer import complete_state, infer_namespace, infer_state, infer_type
 from statetool.arrow.types import COMPANION
 from statetool.arrow.values import StateShape
-from statetool.errors import OptionError, StatetoolError, UnknownNameError
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.formats.operator_state import OperatorHeader, write_operator_header
 from statetool.formats.state_meta import StateMeta
 from statetool.io.output import Output
-from statetool.plan.inventory import OperatorInventory, suggest
+from statetool.plan.operator import OperatorInventory
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import write_proxied
 from statetool.types.declared import NOTHING_DECLARED, TypeContext

@@ -31,6 +31,7 @@ from statetool.errors import (
     StatetoolError,
     UnknownNameError,
     UnsupportedError,
+    suggest,
 )
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for, prefix_size
@@ -54,7 +55,7 @@ from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan.inventory import OperatorInventory, suggest
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.splits import (
     TARGET_BYTES,
     ChangelogSplit,

@@ -37,7 +37,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from statetool.plan.inventory import suggest
+            from statetool.errors import suggest
 
             raise click.UsageError(f"{error.message} ({suggest(args[0], self.commands)})", ctx) from None
 

@@ -21,7 +21,7 @@ from statetool.arrow.bootstrap import (
     state_names,
 )
 from statetool.arrow.gather import SubtaskStream, write_subtask
-from statetool.errors import OptionError, UnknownNameError, UnsupportedError
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import (
@@ -48,7 +48,8 @@ from statetool.ops.kept import KeptElements, KeptKeyed, element_tasks, kept_meta
 from statetool.ops.prove import prove_hashes
 from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import change_uids, find_operator
-from statetool.plan.inventory import Inventory, OperatorInventory, suggest
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.write.available import check_available, check_proxy

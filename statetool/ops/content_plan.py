@@ -12,7 +12,7 @@ from statetool.formats.stream import Stream
 from statetool.ops.channels import check_channels
 from statetool.ops.entry_check import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import KeyedPart
 from statetool.plan.splits import TableSpec, plan_database, plan_log, plan_operator_state, plan_part, plan_raw_timers
 from statetool.types.options import ReadOptions

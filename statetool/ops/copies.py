@@ -13,8 +13,9 @@ from statetool.io import files
 from statetool.io.listing import stat
 from statetool.ops.carry import Carrier
 from statetool.ops.structure import StructureCheck
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
 from statetool.plan.locate import METADATA_NAME, Locator
+from statetool.plan.operator import OperatorInventory
 from statetool.write.publish import Publication, StagedFile, Staging
 
 if TYPE_CHECKING:

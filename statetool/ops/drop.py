@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from statetool.errors import OptionError, UnknownNameError
+from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.ops.jobs import Runner
 from statetool.ops.rewrite import OperatorRewrite, rewrite_snapshot
-from statetool.plan.inventory import Inventory, suggest
+from statetool.plan.inventory import Inventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from statetool.formats.operator_state import OperatorHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.ops.sources import SourceSplit, joined_header, keyed_splits, read_split_entries, split_header
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import OperatorPart
 
 _BATCH_ROWS = 1 << 16

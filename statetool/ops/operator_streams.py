@@ -21,7 +21,7 @@ from statetool.formats.operator_state import OperatorHeader, write_operator_head
 from statetool.formats.state_meta import StateMeta, write_m6
 from statetool.formats.stream import Stream
 from statetool.io.output import Output
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import OperatorPart
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.streams import StreamOutput

@@ -18,7 +18,8 @@ from statetool.ops.jobs import Runner
 from statetool.ops.prove import KeyProof, prove_hashes
 from statetool.ops.rewrite import OperatorRewrite, check_rewrite, moves, rewrite_snapshot
 from statetool.ops.sources import joined_header, keyed_splits
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

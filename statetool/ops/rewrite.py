@@ -21,7 +21,8 @@ from statetool.ops.jobs import CANONICAL_TAG, KeyedJob, Runner
 from statetool.ops.operator_streams import OperatorStreamJob, plan_operator_streams, write_operator_stream
 from statetool.ops.redeal import DealTask
 from statetool.ops.sources import joined_header, keyed_splits, split_header
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import raw_group_sizes
 from statetool.write.publish import Publication, StagedFile, Staging
 

@@ -23,7 +23,7 @@ from statetool.formats.state_meta import PRIORITY_QUEUE
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.ops.headers import JoinedHeader, join_headers, written_header
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.splits import (
     ChangelogSplit,
     KeyedSplit,

@@ -25,7 +25,7 @@ from statetool.formats.stream import Stream
 from statetool.io.listing import FoundFile
 from statetool.ops.problems import Problem, Severity, problem_of
 from statetool.ops.survey import file_streams
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 
 #: Bytes of a change log in front of what its offsets count from: the flag that says whether it is compressed.
 _LOG_FLAG = 1

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.errors import OptionError, UnknownNameError
+from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.formats.metadata import OperatorState, SnapshotMetadata
 from statetool.formats.operator_id import operator_id_for_uid
-from statetool.plan.inventory import suggest
 
 _OPERATOR_ID: Final = re.compile(r"[0-9a-fA-F]{32}")
 #: Metadata that stores uids and names in clear.

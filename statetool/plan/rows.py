@@ -14,7 +14,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.runtime import TtlSerializer
 
 if TYPE_CHECKING:
-    from statetool.plan.inventory import OperatorInventory
+    from statetool.plan.operator import OperatorInventory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

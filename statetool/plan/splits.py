@@ -15,7 +15,7 @@ from statetool.formats.keyed.change_sets import ChangeSet
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.header import write_keyed_header
 from statetool.formats.stream import Stream
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import ChangelogPart, KeyedPart, NativePart, key_group_sizes
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.options import ReadOptions

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from statetool.arrow.scan import TableScan, scan_table
 from statetool.errors import OptionError
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources, register

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 from statetool.serializers.base import Serializer
 
 _FLINK_CLASSES: Final = {

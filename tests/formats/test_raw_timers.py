@@ -18,7 +18,7 @@ from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan.inventory import OperatorInventory
+from statetool.plan.operator import OperatorInventory
 
 
 def raw_operators(path: Path) -> list[OperatorInventory]:

@@ -13,7 +13,8 @@ from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.state_meta import write_m6
 from statetool.io.output import Output
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from tests.corpus_check import Case
 from tests.ops.test_rescale import check_case, header_bytes, records
 

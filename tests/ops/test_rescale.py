@@ -15,7 +15,8 @@ from statetool.formats.compression import read_chunks
 from statetool.formats.key_groups import key_group_for, prefix_size, range_for
 from statetool.formats.metadata import parse_metadata
 from statetool.formats.metadata.handles import KeyGroupsHandle
-from statetool.plan.inventory import Inventory, OperatorInventory
+from statetool.plan.inventory import Inventory
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import key_group_sizes
 from tests.corpus_check import Case, Checker
 
