@@ -107,7 +107,7 @@ def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], mess
         Full name of the message in its ``.proto`` file, ``acme.Order``.
     """
     raw = descriptor if isinstance(descriptor, bytes) else bytes(files.read_whole(os.fspath(descriptor)))
-    _declared[name] = ClassDeclaration(name=name, kind="protobuf", descriptor=raw, message=message)
+    _declared[name] = ClassDeclaration(name=name, kind="protobuf", final=True, descriptor=raw, message=message)
     return _declared[name]
 
 

@@ -7,12 +7,11 @@ protocol tells types and field ids itself; a declaration adds the names.
 from __future__ import annotations
 
 import base64
-import importlib
-from functools import lru_cache
 from typing import Any, Final
 
-from statetool.errors import DecodeError, EncodeError, MissingDependencyError
+from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
+from statetool.serializers.kryo import protobuf
 from statetool.types.declared import ClassDeclaration
 
 #: Serializers of registrations whose bodies are messages.
@@ -26,11 +25,11 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one with fields that the descriptor does not know.
+        Not such a message, or one that JSON would not tell whole.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
-    return _protobuf_tree(declared, raw) if declared.kind == "protobuf" else _thrift_tree(declared, raw)
+    return protobuf.to_tree(declared, raw) if declared.kind == "protobuf" else _thrift_tree(declared, raw)
 
 
 def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
@@ -43,49 +42,7 @@ def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
     """
     if declared.kind != "protobuf":
         raise EncodeError(f"{declared.name}: Thrift messages can be read, not written")
-    json_format = _module("google.protobuf.json_format")
-    try:
-        message = json_format.ParseDict(tree, _message_class(declared.descriptor, declared.message)())
-    except json_format.ParseError as e:
-        raise EncodeError(f"not a {declared.message}: {e}") from e
-    return bytes(message.SerializeToString(deterministic=True))
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as e:
-        raise MissingDependencyError(
-            "Protobuf messages need the package protobuf", hint="pip install 'statetool[protobuf]'"
-        ) from e
-
-
-@lru_cache(maxsize=64)
-def _message_class(descriptor: bytes, message: str) -> Any:
-    descriptor_pb2 = _module("google.protobuf.descriptor_pb2")
-    pool = _module("google.protobuf.descriptor_pool").DescriptorPool()
-    found = descriptor_pb2.FileDescriptorSet.FromString(descriptor)
-    for file in found.file:
-        pool.Add(file)
-    return _module("google.protobuf.message_factory").GetMessageClass(pool.FindMessageTypeByName(message))
-
-
-def _protobuf_tree(declared: ClassDeclaration, raw: bytes) -> Any:
-    json_format = _module("google.protobuf.json_format")
-    decode_error = _module("google.protobuf.message").DecodeError
-    try:
-        message = _message_class(declared.descriptor, declared.message).FromString(raw)
-    except decode_error as e:
-        raise DecodeError(f"not a {declared.message}: {e}") from e
-    known = type(message)()
-    known.CopyFrom(message)
-    known.DiscardUnknownFields()
-    if known.ByteSize() != message.ByteSize():
-        raise DecodeError(
-            f"a {declared.message} with fields that its descriptor does not know",
-            hint="declare it with a newer descriptor",
-        )
-    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return protobuf.from_tree(declared, tree)
 
 
 def _thrift_tree(declared: ClassDeclaration, raw: bytes) -> Any:

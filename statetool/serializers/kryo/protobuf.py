@@ -1,0 +1,204 @@
+"""Protobuf messages as JSON, by the descriptor that the user gave.
+
+The JSON is that of ``google.protobuf.json_format``, with the names of the ``.proto`` file; fields that the descriptor does not know
+stay as their bytes (base64) in a member ``$unknown`` of the message that has them. JSON that would not give the same message again
+is an error.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+from functools import lru_cache
+from typing import Any, Final
+
+from statetool.errors import DecodeError, EncodeError, MissingDependencyError
+from statetool.types.declared import ClassDeclaration
+
+_UNKNOWN: Final = "$unknown"
+_GROUP_END: Final = 4
+
+
+def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
+    """Return a message as JSON.
+
+    Raises
+    ------
+    DecodeError
+        Not such a message, or one that JSON would not tell whole.
+    MissingDependencyError
+        The package ``protobuf`` is not installed.
+    """
+    json_format = _module("google.protobuf.json_format")
+    decode_error = _module("google.protobuf.message").DecodeError
+    pool, kind = message_class(declared.descriptor, declared.message)
+    try:
+        message = kind.FromString(raw)
+    except decode_error as e:
+        raise DecodeError(f"not a {declared.message}: {e}") from e
+    try:
+        tree = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
+        _add_unknown(message, tree)
+        again = _from_tree(kind(), tree, pool)
+    except (json_format.Error, EncodeError, ValueError, TypeError, KeyError) as e:
+        raise DecodeError(
+            f"a {declared.message} that JSON cannot tell: {e}",
+            hint="give a descriptor of all messages that it packs (protoc --include_imports)",
+        ) from e
+    if again.SerializePartialToString(deterministic=True) != message.SerializePartialToString(deterministic=True):
+        raise DecodeError(
+            f"a {declared.message} with parts that its descriptor does not know",
+            hint="declare it with a newer descriptor",
+        )
+    return tree
+
+
+def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
+    """Return the bytes of a message.
+
+    Raises
+    ------
+    EncodeError
+        Not the JSON of such a message.
+    """
+    json_format = _module("google.protobuf.json_format")
+    encode_error = _module("google.protobuf.message").EncodeError
+    pool, kind = message_class(declared.descriptor, declared.message)
+    try:
+        return bytes(_from_tree(kind(), tree, pool).SerializeToString(deterministic=True))
+    except (json_format.Error, encode_error, ValueError, TypeError, KeyError) as e:
+        raise EncodeError(f"not a {declared.message}: {e}") from e
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise MissingDependencyError(
+            "Protobuf messages need the package protobuf", hint="pip install 'statetool[protobuf]'"
+        ) from e
+
+
+@lru_cache(maxsize=64)
+def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
+    """Return the pool of a descriptor's messages and the class of one of them.
+
+    Raises
+    ------
+    DecodeError
+        The descriptor does not describe it.
+    """
+    pool = _module("google.protobuf.descriptor_pool").DescriptorPool()
+    try:
+        found = _module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(descriptor)
+        for file in found.file:
+            pool.Add(file)
+        kind = _module("google.protobuf.message_factory").GetMessageClass(pool.FindMessageTypeByName(message))
+    except (KeyError, TypeError, ValueError, _module("google.protobuf.message").DecodeError) as e:
+        raise DecodeError(
+            f"the descriptor that is declared for {message} does not describe it: {e}",
+            hint="make it with protoc --descriptor_set_out=FILE --include_imports, and give the message's full name",
+        ) from e
+    return pool, kind
+
+
+def _parts(message: Any) -> list[tuple[str, Any, Any]]:
+    """Return the messages inside a message: field, key (or index, or nothing), message."""
+    found: list[tuple[str, Any, Any]] = []
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        name = f"[{field.full_name}]" if field.is_extension else field.name
+        if field.message_type.GetOptions().map_entry:
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                found += [(name, _key_text(k), v) for k, v in value.items()]
+        elif hasattr(value, "ListFields"):
+            found.append((name, None, value))
+        else:
+            found += [(name, i, v) for i, v in enumerate(value)]
+    return found
+
+
+def _key_text(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _add_unknown(message: Any, tree: Any) -> None:
+    unknown = _module("google.protobuf.unknown_fields").UnknownFieldSet(message)
+    if len(unknown):
+        if not isinstance(tree, dict):
+            raise EncodeError(f"unknown fields in a {message.DESCRIPTOR.full_name}")
+        tree[_UNKNOWN] = base64.b64encode(_encoded(unknown)).decode("ascii")
+    if isinstance(tree, dict) and not message.DESCRIPTOR.full_name.startswith("google.protobuf."):
+        for name, key, part in _parts(message):
+            inner = tree[name]
+            _add_unknown(part, inner if key is None else inner[key])
+
+
+def _encoded(unknown: Any) -> bytes:
+    out = bytearray()
+    for field in unknown:
+        _varint(out, field.field_number << 3 | field.wire_type)
+        match field.wire_type:
+            case 0:
+                _varint(out, field.data)
+            case 1:
+                out += int(field.data).to_bytes(8, "little")
+            case 2:
+                _varint(out, len(field.data))
+                out += field.data
+            case 3:
+                out += _encoded(field.data)
+                _varint(out, field.field_number << 3 | _GROUP_END)
+            case 5:
+                out += int(field.data).to_bytes(4, "little")
+    return bytes(out)
+
+
+def _varint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _from_tree(message: Any, tree: Any, pool: Any) -> Any:
+    known, unknown = _split(tree)
+    _module("google.protobuf.json_format").ParseDict(known, message, descriptor_pool=pool)
+    for path, raw in unknown:
+        _at(message, path).MergeFromString(raw)
+    return message
+
+
+def _split(tree: Any) -> tuple[Any, list[tuple[tuple[Any, ...], bytes]]]:
+    """Return JSON without unknown fields, and these with the way to each."""
+    found: list[tuple[tuple[Any, ...], bytes]] = []
+    if isinstance(tree, list):
+        items = [_split(item) for item in tree]
+        return [known for known, _ in items], [((i, *p), raw) for i, (_, more) in enumerate(items) for p, raw in more]
+    if not isinstance(tree, dict):
+        return tree, found
+    known = {}
+    for name, value in tree.items():
+        if name == _UNKNOWN:
+            try:
+                found.append(((), base64.b64decode(value, validate=True)))
+            except (binascii.Error, TypeError, ValueError) as e:
+                raise EncodeError(f"{value!r} is not base64") from e
+            continue
+        known[name], more = _split(value)
+        found += [((name, *p), raw) for p, raw in more]
+    return known, found
+
+
+def _at(message: Any, path: tuple[Any, ...]) -> Any:
+    while path:
+        name, *rest = path
+        for field, key, part in _parts(message):
+            if field == name and (key is None or (rest and rest[0] == key)):
+                message, path = part, tuple(rest if key is None else rest[1:])
+                break
+        else:
+            raise EncodeError(f"unknown fields in {name}, which is no message")
+    return message
