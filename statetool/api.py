@@ -21,6 +21,7 @@ from statetool.serializers.java_types import serializer_of_type
 from statetool.types.declared import TypeContext
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
+from statetool.write.flink_types import parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +42,7 @@ def load(
     *,
     uids: Iterable[str] = (),
     rebase: Mapping[str, str] | None = None,
-    key_types: Mapping[str, Operator] | None = None,
+    key_types: Mapping[str, Operator | Serializer | str] | None = None,
     declarations: Declarations = (),
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
@@ -61,8 +62,9 @@ def load(
     rebase
         ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
     key_types
-        ``{operator: an operator whose keys are of the same type}``, of this job's savepoints or of another's. Only needed for a
-        change log on top of nothing, which does not say the type of its keys, where it is not one of the common ones.
+        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or an operator whose keys are of the
+        same type, of this job's savepoints or of another's. Only needed for a change log on top of nothing, which does not say the
+        type of its keys, where it is not one of the common ones or where the bytes fit more than one.
     declarations
         What the snapshot does not say of its classes: :class:`ClassDeclaration` objects, or Avro schema files
         (or folders of them, ``*.avsc``). Those made by :func:`declare` come first.
@@ -82,7 +84,10 @@ def load(
     FormatError
         Its metadata is damaged.
     """
-    keys = {name: other._operator.key_serializer() for name, other in (key_types or {}).items()}
+    keys = {
+        name: other._operator.key_serializer() if isinstance(other, Operator) else parse_type(other)
+        for name, other in (key_types or {}).items()
+    }
     types = TypeContext(
         kryo=kryo,
         classes=(*declared_classes(), *read_declarations(declarations)),

@@ -114,15 +114,19 @@ class Subtask:
 
 @dataclass(kw_only=True)
 class ListState:
-    """One operator state: the bytes of its elements by subtask (of broadcast state: one element, all entries)."""
+    """One operator state: the bytes of its elements by subtask (of broadcast state: one element, all entries).
+
+    ``values`` are the serializers by subtask where they are not the same.
+    """
 
     value: Snapshot
     elements: Sequence[Sequence[bytes]]
     mode: int = 0
     key: Snapshot | None = None
+    values: Sequence[Snapshot] = ()
 
-    def meta(self, name: str) -> StateMeta:
-        serializers = {"VALUE_SERIALIZER": serializer(self.value)}
+    def meta(self, name: str, subtask: int) -> StateMeta:
+        serializers = {"VALUE_SERIALIZER": serializer(self.values[subtask] if self.values else self.value)}
         if self.key is not None:
             serializers["KEY_SERIALIZER"] = serializer(self.key)
         return StateMeta(
@@ -212,7 +216,7 @@ def _operator_stream(
 ) -> OperatorStreamHandle | None:
     if not states:
         return None
-    metas = tuple(s.meta(name) for name, s in states.items())
+    metas = tuple(s.meta(name, index) for name, s in states.items())
     header = OperatorHeader(version=6, compressed=compressed, states=metas, size_bytes=0)
     stream = bytearray(write_operator_header(header, version=6))
     if compressed:

@@ -16,6 +16,7 @@ from statetool.arrow.types import arrow_type
 from statetool.arrow.values import check_filled, decode_framed, kept_elements, salvage, unreadable
 from statetool.errors import DecodeError, FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
+from statetool.formats.described import learn_states
 from statetool.formats.keyed.entries import Region, locate
 from statetool.formats.naming import named_state
 from statetool.formats.operator_state import OperatorHeader, read_operator_header
@@ -53,6 +54,8 @@ def operator_rows(split: OperatorSplit) -> Iterator[tuple[int, Columns]]:
     try:
         with split.stream.open() as f:
             header = read_operator_header(Cursor(f.read_at(0, split.header_bytes), base=split.stream.start))
+            for raw, base in split.spec.descriptions:
+                learn_states(header.states, read_operator_header(Cursor(raw, base=base), end=len(raw)).states)
             meta = next((s for s in header.states if s.name == name), None)
             if meta is None:
                 raise FormatError(f"the header does not know operator state {name!r}")

@@ -34,6 +34,7 @@ from statetool.errors import (
     suggest,
 )
 from statetool.formats.channel_state import Side
+from statetool.formats.described import may_differ
 from statetool.formats.key_groups import key_group_for, prefix_size
 from statetool.formats.keyed.canonical import (
     BATCH_BYTES,
@@ -294,6 +295,8 @@ def _encode_keys(operator: OperatorInventory, keys: Sequence[Any]) -> tuple[tupl
 def _scan_operator_state(operator: OperatorInventory, spec: TableSpec, name: str, split_bytes: int) -> TableScan:
     meta = operator.operator_states[name]
     spec = replace(spec, table="operator_state", states=(name,))
+    if may_differ([meta]):
+        spec = replace(spec, descriptions=operator.operator_descriptions)
     columns = operator_columns(meta)
     if spec.options.on_error == "keep_raw":
         columns.append((UNDECODED, UNDECODED_TYPE))

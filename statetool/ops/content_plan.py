@@ -72,7 +72,15 @@ class ContentPlanner:
             options=_EXACT,
             max_parallelism=self.operator.state.max_parallelism,
             types=self.operator.types,
+            descriptions=self.descriptions(table),
         )
+
+    def descriptions(self, table: str) -> tuple[tuple[bytes, int], ...]:
+        """Return the headers that describe subclasses; where a header cannot be read, its own check says so."""
+        try:
+            return self.operator.operator_descriptions if table == "operator_state" else self.operator.descriptions
+        except StatetoolError:
+            return ()
 
     def keyed(self) -> Iterator[ContentTask]:
         for subtask in self.operator.state.subtasks:

@@ -22,6 +22,7 @@ from statetool.formats.keyed.canonical import (
     open_large,
     read_entries,
 )
+from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
@@ -82,7 +83,7 @@ class _StreamCheck(EntryCheck):
 
     def run(self, f: OpenStream) -> None:
         split = self.split
-        self.start(_header(f, split.header_bytes))
+        self.start(_header(f, split.header_bytes, self.spec.descriptions))
         self.layout = StreamLayout(
             prefix=prefix_size(self.spec.max_parallelism),
             states=len(self.header.states),
@@ -136,7 +137,7 @@ class _NativeCheck(EntryCheck):
 
     def run(self, f: OpenStream) -> None:
         split = self.split
-        self.start(_header(f, split.stream.size_bytes))
+        self.start(_header(f, split.stream.size_bytes, self.spec.descriptions))
         prefix = prefix_size(self.spec.max_parallelism)
         for meta in self.header.states:
             try:
@@ -159,7 +160,7 @@ class _LogCheck(EntryCheck):
         self.split = split
 
     def run(self, f: OpenStream) -> None:
-        self.start(_header(f, self.split.stream.size_bytes))
+        self.start(_header(f, self.split.stream.size_bytes, self.spec.descriptions))
         spec = replace(self.spec, states=tuple(m.name for m in self.header.states))
         for batch in read_changelog(replace(self.split, spec=spec), self.header):
             self.batch(batch)
@@ -180,7 +181,7 @@ class _RawCheck(EntryCheck):
         if split.managed is not None:
             stream, size = split.managed
             with stream.open() as managed:
-                key = _header(managed, size).key
+                key = _header(managed, size, self.spec.descriptions).key
         for group in split.key_groups:
             try:
                 region = f.read_at(group.offset, group.size_bytes)
@@ -210,9 +211,12 @@ def check_sums(f: OpenStream, offset: int, size: int) -> None:
         pass
 
 
-def _header(f: OpenStream, size: int) -> KeyedHeader:
+def _header(f: OpenStream, size: int, descriptions: tuple[tuple[bytes, int], ...]) -> KeyedHeader:
     raw = bytes(f.read_at(0, size))
-    return read_keyed_header(Cursor(raw, base=f.stream.start), end=size)
+    header = read_keyed_header(Cursor(raw, base=f.stream.start), end=size)
+    for other, base in descriptions:
+        learn_header(header, read_keyed_header(Cursor(other, base=base), end=len(other)))
+    return header
 
 
 def _check_elements(task: ContentTask, split: OperatorSplit) -> ContentResult:

@@ -13,6 +13,7 @@ from typing import Final
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.compression import STREAM_START
+from statetool.formats.described import learn_states
 from statetool.formats.metadata.handles import (
     OperatorStreamHandle,
     StatePartitions,
@@ -82,6 +83,9 @@ def plan_operator_streams(
     if not (shrinks or loses):
         return None
     headers = {p.subtask: operator.operator_header(p) for p in parts}
+    for other in headers.values():
+        for header in headers.values():
+            learn_states(header.states, other.states)
     metas = _joined(operator, [m for h in headers.values() for m in h.states if m.name not in without])
     if not metas:
         return []

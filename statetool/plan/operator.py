@@ -11,6 +11,7 @@ from functools import cached_property
 
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownNameError, UnknownSerializerError, suggest
 from statetool.formats.channel_state import Channel, InFlightRow, channels_of, in_flight_row
+from statetool.formats.described import learn_states, may_differ
 from statetool.formats.keyed.change_sets import writes_alike
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.described import learn_header
@@ -30,6 +31,7 @@ from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.plan.changelog import change_sets, found_key_type, header_of, states_of, told_key_type
+from statetool.plan.described import needed_headers
 from statetool.plan.locate import Locator
 from statetool.plan.parts import ChangelogPart, KeyedPart, NativePart, OperatorPart, RawPart, raw_group_sizes
 from statetool.plan.rows import (
@@ -306,7 +308,7 @@ class OperatorInventory:
 
     def operator_header(self, part: OperatorPart) -> OperatorHeader:
         """Read the header of an operator part; errors name file, offset and operator."""
-        first = min((o for offsets in part.offsets.values() for o in offsets), default=part.stream.size_bytes)
+        first = self._operator_header_end(part)
         try:
             with part.stream.open() as f:
                 data = f.read_at(0, min(first, part.stream.size_bytes))
@@ -319,6 +321,11 @@ class OperatorInventory:
                 )
         except StatetoolError as error:
             raise error.at(file=part.stream.file, operator=self.label) from None
+
+    @staticmethod
+    def _operator_header_end(part: OperatorPart) -> int:
+        """Return where the first element is: the header ends there or, in some releases, a little before."""
+        return min((o for offsets in part.offsets.values() for o in offsets), default=part.stream.size_bytes)
 
     @cached_property
     def keyed_states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
@@ -336,9 +343,6 @@ class OperatorInventory:
         """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all subtasks agree."""
         places = {raw: (stream, end) for raw, stream, end in self._distinct_headers}
         logged = {write_keyed_header(h): h for h in self.changelog_headers.values()}
-        raws = [*places, *logged]
-        if len(raws) < 2:
-            return ()
 
         def parse(raw: bytes) -> KeyedHeader:
             if raw in places:
@@ -346,14 +350,7 @@ class OperatorInventory:
             with reading_with(self.types):
                 return read_keyed_header(Cursor(raw))
 
-        known = parse(raws[0])
-        needed, differ = raws[:1], False
-        for raw in raws[1:]:
-            differ |= learn_header(parse(raw), known)
-            if learn_header(known, parse(raw)):
-                needed.append(raw)
-        if not differ and len(needed) == 1:
-            return ()
+        needed = needed_headers([*places, *logged], parse, learn_header)
         return tuple((raw, places[raw][0].start if raw in places else 0) for raw in needed)
 
     @cached_property
@@ -426,7 +423,27 @@ class OperatorInventory:
             seen.add(names)
             for meta in self.operator_header(part).states:
                 found.setdefault(meta.name, meta)
+        if may_differ(found.values()):
+            with reading_with(self.types):
+                for raw, base in self.operator_descriptions:
+                    learn_states(found.values(), read_operator_header(Cursor(raw, base=base), end=len(raw)).states)
         return found
+
+    @cached_property
+    def operator_descriptions(self) -> tuple[tuple[bytes, int], ...]:
+        """Headers of operator state (bytes and offset) that together describe all subclasses of POJOs; none where all agree."""
+        parts: dict[bytes, OperatorPart] = {}
+        for part in self.operator_parts:
+            with part.stream.open() as f:
+                end = min(self._operator_header_end(part), part.stream.size_bytes)
+                parts.setdefault(bytes(f.read_at(0, end)), part)
+        needed = needed_headers(
+            list(parts),
+            lambda raw: self.operator_header(parts[raw]),
+            lambda mine, other: learn_states(mine.states, other.states),
+        )
+        sizes = {raw: self.operator_header(parts[raw]).size_bytes for raw in needed}
+        return tuple((raw[: sizes[raw]], parts[raw].stream.start) for raw in needed)
 
     def with_columns(self, columns: Columns) -> OperatorInventory:
         """Return the operator with names for the fields of rows.

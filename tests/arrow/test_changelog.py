@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import statetool
+from statetool import flink
 from statetool.errors import FormatError, UnknownNameError, UnknownSerializerError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.header import KeyedHeader, write_keyed_header
 from statetool.formats.metadata.handles import ByteStreamHandle, ChangelogHandle, ChangesHandle, IncrementalHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
 from tests.canonical import composite_key, encoded, key_group_bytes, keyed, serializer, timers
 from tests.changelog import Change, Log, Model, change, change_set, description, snapshot
 from tests.corpus_check import Case
@@ -220,6 +222,59 @@ def test_the_key_is_found_by_its_key_groups(tmp_path: Path) -> None:
     op = values_only(tmp_path, [f"key {i}" for i in range(12)])
     assert op.states["values"].key_type == "String (found by key groups)"
     assert {r["key"]: r["value"] for r in op.to_arrow("values").to_pylist()} == {f"key {i}": i for i in range(12)}
+
+
+def keyed_by(tmp_path: Path, key: Serializer, keys: Sequence[Any]) -> Path:
+    """Write a change log on top of nothing: a value for each key."""
+    changes = []
+    for i, k in enumerate(keys):
+        number = key_group_for(key.hash_code(k), GROUPS)
+        changes.append(change(number, 1, IDS[0], encoded(key, k) + b"\0" + long(i)))
+    snapshot(tmp_path, Log([[description(IDS[0], STATES[0]), *changes]]))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("key", "keys", "taken_for"),
+    [
+        ("Double", [0.0, 0.5, -1.25, 1e300, float("inf"), 5e-324, *map(float, range(9, 16))], "Long or Double"),
+        ("Double", [1.0, 2.0, float("nan"), -0.0, *(i + 0.5 for i in range(9))], "Long or Double"),
+        ("Float", [0.5, 1.5, -2.5, 1.401298464324817e-45, *map(float, range(9))], "Int or Float"),
+        ("Date", [1_700_000_000_000 + 86_400_000 * i for i in range(12)], "Long or Date"),
+        ("Char", list("abcdefghijklm"), "Short or Char"),
+    ],
+)
+def test_keys_that_may_be_of_two_types_are_refused(tmp_path: Path, key: str, keys: list[Any], taken_for: str) -> None:
+    declared = flink.basic(key)
+    path = keyed_by(tmp_path, declared, list(dict.fromkeys(keys)))
+    with pytest.raises(UnknownSerializerError, match=f"{taken_for}.*key_types"):
+        statetool.load(str(path), uids=["op"])["op"].to_arrow("values")
+    op = statetool.load(str(path), uids=["op"], key_types={"op": declared})["op"]
+    table = op.to_arrow("values")
+    assert sorted(table["value"].to_pylist()) == list(range(len(dict.fromkeys(keys))))
+    assert op.states["values"].key_type == key
+
+
+@pytest.mark.parametrize(
+    ("key", "keys"),
+    [
+        ("Long", [*range(8), 500, 2**40, 2**62, -(2**63)]),
+        ("Long", [-7, *(2**60 + i for i in range(12))]),
+        ("Int", [3, -5, 2**31 - 1, *(10_000_000 * i for i in range(1, 12))]),
+        ("Short", [-1, *range(66, 78)]),
+    ],
+)
+def test_integers_that_can_be_nothing_else_are_found(tmp_path: Path, key: str, keys: list[int]) -> None:
+    op = statetool.load(str(keyed_by(tmp_path, flink.basic(key), keys)), uids=["op"])["op"]
+    assert op.states["values"].key_type == f"{key} (found by key groups)"
+    assert sorted(r["key"] for r in op.to_arrow("values").to_pylist()) == sorted(keys)
+
+
+def test_fields_of_tuples_that_may_be_of_two_types_are_refused(tmp_path: Path) -> None:
+    key = flink.tuple_of("STRING", "DOUBLE")
+    path = keyed_by(tmp_path, key, [(f"k{i}", i / 2) for i in range(12)])
+    with pytest.raises(UnknownSerializerError, match="Long or Double \\(f1 of a tuple\\)"):
+        statetool.load(str(path), uids=["op"])["op"].to_arrow("values")
 
 
 def test_few_keys_do_not_tell_their_type(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Find the type of keys that a snapshot does not tell.
 
 A change log on top of nothing holds keys but not their serializer. The common types are tried: one is taken only if every change that
-is looked at can be read with it, and every key hashes into the key group that the change stands in; with enough different keys, so that
-chance is out of the question.
+is looked at can be read with it to its end, and every key hashes into the key group that the change stands in; with enough different
+keys, so that chance is out of the question, and if no other type passes as well.
 
-Types whose bytes and hashes agree for the same bits cannot be told apart; the plainest stands for all of them: Long for Double and Date,
-Int for Float, Short for Char where no key is above 32767.
+Some types have the same bytes and the same hash codes: Long, Double and Date; Int and Float; Short and Char up to 32767. Where all
+keys could be of the other type as well, neither is taken (:mod:`statetool.formats.keyed.key_doubt`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from itertools import product
 from math import log2
 from typing import Final
 
-from statetool.errors import StatetoolError, UnknownSerializerError
+from statetool.errors import StatetoolError, UndescribedClassError, UnknownSerializerError
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.deltas import deltas_of
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader
+from statetool.formats.keyed.key_doubt import other_type
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -34,6 +35,10 @@ _PLAIN: Final = ("String", "Long", "Int", "Short", "Byte", "Boolean", "Char")
 _ALONE: Final = ("BigInt", "BigDec", "LocalDate", "Instant", "LocalDateTime")
 _MOST_FIELDS: Final = 4
 _ENOUGH_BITS: Final = 32
+_HINT: Final = (
+    "say the type: statetool.load(..., key_types={'...': 'BIGINT'}), a type of statetool.flink, or an operator with the same keys, of "
+    "a savepoint say: key_types={'...': sp['...']}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +55,48 @@ def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer
     Raises
     ------
     UnknownSerializerError
-        None of the known types fits, or too few keys tell.
+        None of the known types fits, too few keys tell, or they could be of another type with the same bytes.
     """
-    fitting = []
-    for candidate in _candidates():
-        found = _keys_read_by(candidate, samples, max_parallelism)
-        if found is None:
-            continue
-        keys, values_fit = found
-        if log2(max_parallelism) * len(keys) >= _ENOUGH_BITS:
-            return candidate
-        if values_fit:
-            fitting.append(candidate.type_name)
-    why = f"too few keys tell ({', '.join(fitting[:3])} would fit)" if fitting else "none of the common types fits"
-    raise UnknownSerializerError(
+    few: list[str] = []
+    for candidates in _candidates():
+        enough: list[tuple[Serializer, set[bytes]]] = []
+        for candidate in candidates:
+            keys = _keys_read_by(candidate, samples, max_parallelism)
+            if keys is None:
+                continue
+            if log2(max_parallelism) * len(keys) >= _ENOUGH_BITS:
+                enough.append((candidate, keys))
+            else:
+                few.append(candidate.type_name)
+        if enough:
+            return _only(enough)
+    raise _untold(f"too few keys tell ({', '.join(few[:3])} would fit)" if few else "none of the common types fits")
+
+
+def _only(found: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer:
+    if len(found) > 1:
+        raise _untold(f"they may be {' or '.join(s.type_name for s, _ in found[:3])}")
+    ((candidate, keys),) = found
+    other = other_type(candidate, [candidate.decode(Cursor(key)) for key in keys])
+    if other is not None:
+        raise _untold(f"they may be {other}, which have the same bytes")
+    return candidate
+
+
+def _untold(why: str) -> UnknownSerializerError:
+    return UnknownSerializerError(
         f"the snapshot does not say the type of its keys: nothing was materialized below the change log, and {why}",
-        hint="name an operator with the same keys, of a savepoint say: statetool.load(..., key_types={'...': sp['...']})",
+        hint=_HINT,
     )
 
 
-def _candidates() -> Iterator[Serializer]:
+def _candidates() -> Iterator[Iterator[Serializer]]:
+    """Yield types from the plainest on; those of one kind are all tried."""
     plain = [_simple(name) for name in _PLAIN]
-    yield from plain
-    yield from map(_simple, _ALONE)
+    yield iter([*plain, *map(_simple, _ALONE)])
     for n in range(2, _MOST_FIELDS + 1):
-        for parts in product(plain, repeat=n):
-            yield TupleSerializer(_TUPLE, 3, 2, f"org.apache.flink.api.java.tuple.Tuple{n}", parts)
+        name = f"org.apache.flink.api.java.tuple.Tuple{n}"
+        yield (TupleSerializer(_TUPLE, 3, 2, name, parts) for parts in product(plain, repeat=n))
 
 
 def _simple(name: str) -> Serializer:
@@ -85,12 +106,9 @@ def _simple(name: str) -> Serializer:
     return read_snapshot(Cursor(bytes(out)))
 
 
-def _keys_read_by(
-    candidate: Serializer, samples: Sequence[Sample], max_parallelism: int
-) -> tuple[set[bytes], bool] | None:
-    """Return the different keys, and whether the values behind them end where they should; ``None`` where a key is of another type."""
+def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallelism: int) -> set[bytes] | None:
+    """Return the different keys; ``None`` where a key is of another type, or a value behind one does not end where it should."""
     found: set[bytes] = set()
-    fit = True
     for sample in samples:
         states = tuple(sample.states.values())
         header = KeyedHeader(version=CURRENT_VERSION, compressed=False, key=candidate, states=states, size_bytes=0)
@@ -108,10 +126,11 @@ def _keys_read_by(
                     return None
                 found.add(bytes(c.data[start : c.pos]))
                 for number, _, delta in deltas_of(Cursor(change), key_group, header, ids, wanted):
-                    fit = fit and _value_fits(states[number], delta)
+                    if not _value_fits(states[number], delta):
+                        return None
             except StatetoolError:
                 return None
-    return found, fit
+    return found
 
 
 def _value_fits(meta: StateMeta, delta: bytes) -> bool:
@@ -121,6 +140,8 @@ def _value_fits(meta: StateMeta, delta: bytes) -> bool:
     c = Cursor(delta, 1)
     try:
         meta.value.skip(c)
+    except UndescribedClassError:
+        return True
     except StatetoolError:
         return False
     return c.left == 0

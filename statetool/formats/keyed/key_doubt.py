@@ -1,0 +1,54 @@
+"""Tell whether keys could be of another type that writes the same bytes and has the same hash codes.
+
+Long, Double and Date are 8 bytes, hashed alike; Int and Float 4 bytes; Short and Char 2 bytes, hashed alike up to 32767. Numbers
+whose bits no floating-point number is written with (Java writes one NaN only), or that would be next to nothing (subnormal), are
+integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from statetool.serializers.base import Serializer
+from statetool.serializers.tuples import TupleSerializer
+
+#: Bits in all and bits of the fraction of the floating-point type that an integer type may be taken for.
+_FLOATS: Final = {"Long": ("Double", 64, 52), "Int": ("Float", 32, 23)}
+#: Milliseconds of 1973 to 2286: as dates all of them are plausible, as other numbers hardly.
+_DATES_MS: Final = (10**11, 10**13)
+
+
+def other_type(candidate: Serializer, keys: Sequence[Any]) -> str | None:
+    """Return words for what the keys could be instead of what ``candidate`` says, ``None`` where it can only be that."""
+    if isinstance(candidate, TupleSerializer):
+        for i, part in enumerate(candidate.nested):
+            other = other_type(part, [key[i] for key in keys])
+            if other is not None:
+                return f"{other} (f{i} of a tuple)"
+        return None
+    name = candidate.type_name
+    if name in _FLOATS:
+        other, bits, fraction = _FLOATS[name]
+        if _may_be_floats(keys, bits, fraction):
+            return f"{name} or {other}"
+    if name == "Long" and all(_DATES_MS[0] <= key < _DATES_MS[1] for key in keys):
+        return "Long or Date"
+    if name == "Short" and all(key >= 0 and chr(key).isprintable() for key in keys):
+        return "Short or Char"
+    return None
+
+
+def _may_be_floats(keys: Iterable[int], bits: int, fraction: int) -> bool:
+    some = False
+    infinite = ((1 << (bits - 1 - fraction)) - 1) << fraction
+    the_nan = infinite | 1 << (fraction - 1)
+    for key in keys:
+        unsigned = key & ((1 << bits) - 1)
+        magnitude = unsigned & ((1 << (bits - 1)) - 1)
+        if magnitude > infinite and unsigned != the_nan:
+            return False
+        if 1 < magnitude < 1 << fraction:
+            return False
+        some = some or magnitude > 1
+    return some
