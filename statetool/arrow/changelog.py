@@ -39,7 +39,7 @@ from statetool.formats.keyed.replay import joined, replay
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.kernels.walk import hash_ranges
+from statetool.kernels.distinct import hash_ranges
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit
 from statetool.serializers.context import reading_with
 from statetool.types.declared import TypeContext

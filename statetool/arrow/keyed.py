@@ -32,11 +32,12 @@ from statetool.arrow.values import (
     split_joined,
 )
 from statetool.errors import DecodeError, StatetoolError
+from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMeta
-from statetool.kernels.walk import group_ranges, match_range
+from statetool.kernels.walk import match_range
 from statetool.types import ListType, LogicalType, MapType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
@@ -115,7 +116,7 @@ class KeyedTable:
         starts = np.concatenate([k.key for _, k in found.values()] or [np.empty(0, dtype=np.int64)])
         ends = np.concatenate([k.key_end for _, k in found.values()] or [np.empty(0, dtype=np.int64)])
         groups = np.concatenate([e.group for e, _ in found.values()] or [np.empty(0, dtype=np.int64)])
-        ids, first = group_keys(batch.data, starts, ends, groups)
+        ids, first = distinct(batch.data, starts, ends, groups)
         with _state("key", batch):
             key = decode_framed(self.header.key, batch.data, starts[first], ends[first], self.options)
         columns: Columns = [("key", self.header.key.logical, key)]
@@ -373,17 +374,6 @@ class KeyedTable:
             match_range(entries.data, start, np.minimum(start + len(raw), entries.key_end), raw, matches)
         found: npt.NDArray[np.bool_] = matches == 1
         return found
-
-
-def group_keys(
-    data: npt.NDArray[np.uint8], starts: Positions, ends: Positions, groups: Positions
-) -> tuple[Positions, Positions]:
-    """Give equal keys one number: the number of each, and the index of the first of each number."""
-    n = len(starts)
-    hashes, ids, first = (np.empty(n, dtype=np.int64) for _ in range(3))
-    table = np.full(1 << max(4, (2 * n).bit_length()), -1, dtype=np.int64)
-    count = group_ranges(data, starts, ends, groups, hashes, table, ids, first)
-    return ids, first[:count]
 
 
 def flatten(columns: Columns, options: ReadOptions) -> tuple[list[pa.Array], list[pa.Field]]:

@@ -55,6 +55,7 @@ from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
+from statetool.io.memory import keep_freed_memory
 from statetool.io.output import Output
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.splits import (
@@ -351,6 +352,7 @@ def read_split(split: Split) -> Iterator[pa.RecordBatch]:
     FormatError
         Damaged bytes; with file, offset, operator, state and key group.
     """
+    keep_freed_memory()
     batches = _read(split)
     while True:
         # Set for each step alone: between them the caller's context is in force.

@@ -23,7 +23,7 @@ from statetool.formats.keyed.canonical import KeyGroupRange, LargeKeyGroup, Stre
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
 from statetool.kernels.deal import pack_groups
-from statetool.kernels.walk import hash_ranges
+from statetool.kernels.distinct import hash_ranges
 
 Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64

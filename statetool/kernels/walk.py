@@ -1,4 +1,4 @@
-"""Kernels over the entries of canonical key groups: find them, split their keys, group them by key.
+"""Kernels over the entries of canonical key groups: find them, split their keys, compare them.
 
 A canonical key group is: u2 state id; entries of i4 key length, key, i4 value length, value; the last entry of a state has
 bit 0x80 of its first key byte set and is followed by the u2 id of the next state, FFFF for none.
@@ -30,8 +30,10 @@ WALK_MESSAGES: Final = {
 
 @jit
 def _i4(data, p):  # type: ignore[no-untyped-def]
-    v = np.int64(data[p]) << 24 | np.int64(data[p + 1]) << 16 | np.int64(data[p + 2]) << 8 | np.int64(data[p + 3])
-    return v if v < 0x80000000 else v - 0x100000000
+    q = np.uint64(p)
+    a, b = np.uint32(data[q]), np.uint32(data[q + np.uint64(1)])
+    c, d = np.uint32(data[q + np.uint64(2)]), np.uint32(data[q + np.uint64(3)])
+    return np.int64(np.int32(a << np.uint32(24) | b << np.uint32(16) | c << np.uint32(8) | d))
 
 
 @jit
@@ -146,76 +148,6 @@ def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyp
                 break
         after[i] = p
     return OK, 0
-
-
-@jit
-def _hash(data, start, end, group):  # type: ignore[no-untyped-def]
-    h = np.uint64(14695981039346656037) ^ np.uint64(group)
-    for p in range(start, end):
-        h = (h ^ np.uint64(data[p])) * np.uint64(1099511628211)
-    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return np.int64(h ^ (h >> np.uint64(32)))
-
-
-@jit
-def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
-    """Hash byte ranges together with their key group (FNV-1a, mixed) into ``out`` int64[n]."""
-    for i in range(start.shape[0]):
-        out[i] = _hash(data, start[i], end[i], group[i])
-    return OK, 0
-
-
-@jit
-def _same(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
-    a, b = np.uint64(start[i]), np.uint64(start[o])
-    size = np.uint64(end[i]) - a
-    if group[o] != group[i] or np.uint64(end[o]) - b != size:
-        return False
-    one = np.uint64(1)
-    while size > 0:
-        size -= one  # the ends of sorted keys differ first
-        if data[a + size] != data[b + size]:
-            return False
-    return True
-
-
-@jit
-def group_ranges(data, start, end, group, hashes, table, ids, first):  # type: ignore[no-untyped-def]
-    """Give equal (key group, bytes) the same id, numbered as they are first seen.
-
-    ``table`` int64[2**m], all -1, larger than n; ``hashes`` int64[n] is room to work in. ``ids`` int64[n] and ``first`` int64[n]
-    (index of the first of each id) are out. Returns the number of ids.
-
-    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one.
-    """
-    mask = table.shape[0] - 1
-    count = 0
-    last = -1
-    for i in range(start.shape[0]):
-        if last >= 0 and _same(data, start, end, group, i, first[last]):
-            ids[i] = last
-            continue
-        last += 1
-        if last < count and _same(data, start, end, group, i, first[last]):
-            ids[i] = last
-            continue
-        h = _hash(data, start[i], end[i], group[i])
-        slot = h & mask
-        while True:
-            j = table[slot]
-            if j < 0:
-                table[slot] = count
-                hashes[count] = h
-                first[count] = i
-                last = count
-                count += 1
-                break
-            if hashes[j] == h and _same(data, start, end, group, i, first[j]):
-                last = j
-                break
-            slot = (slot + 1) & mask
-        ids[i] = last
-    return count
 
 
 @jit

@@ -17,12 +17,13 @@ from statetool.arrow.keyed import KeyedTable
 from statetool.arrow.keys import SplitKeys, split_keys
 from statetool.arrow.values import StateShape
 from statetool.errors import DecodeError, StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
-from statetool.ops.hashing import Int64s, KeyHasher, decode_key, distinct
+from statetool.ops.hashing import Int64s, KeyHasher, decode_key
 from statetool.ops.problems import Problem, Severity, problem_of
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit
 from statetool.write.key_hash import key_groups

@@ -11,7 +11,6 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import skip
 from statetool.kernels.codes import MESSAGES, OK
-from statetool.kernels.walk import group_ranges, hash_ranges
 from statetool.ops.formulas import HashFormula, hashed
 from statetool.ops.vector_hash import hash_pojos
 from statetool.serializers.base import Serializer
@@ -87,15 +86,3 @@ def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:
     except StatetoolError as error:
         raise error.inside("key") from None
     return value
-
-
-def distinct(data: Bytes, start: Int64s, end: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
-    """Give equal keys of a key group the same number, from 0 on; return the numbers and the first index of each."""
-    n = len(start)
-    hashes = np.empty(n, dtype=np.int64)
-    hash_ranges(data, start, end, group, hashes)
-    table = np.full(1 << max(4, int(2 * n).bit_length()), -1, dtype=np.int64)
-    ids = np.empty(n, dtype=np.int64)
-    first = np.empty(n, dtype=np.int64)
-    count = int(group_ranges(data, start, end, group, hashes, table, ids, first))
-    return ids, first[:count]

@@ -17,6 +17,7 @@ import numpy as np
 
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
+from statetool.formats.keyed.distinct import distinct
 from statetool.ops.candidates import Polynomials, few_conventions, field_orders, other_conventions, styles
 from statetool.ops.formulas import (
     Convention,
@@ -28,7 +29,7 @@ from statetool.ops.formulas import (
     user_class,
     user_classes,
 )
-from statetool.ops.hashing import KeyHasher, decode_key, distinct
+from statetool.ops.hashing import KeyHasher, decode_key
 from statetool.ops.sources import SourceSplit, key_starts, read_split_entries, split_header
 from statetool.serializers.base import Serializer
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.key_groups import prefix_size
+from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.ops.formulas import HashFormula
-from statetool.ops.hashing import KeyHasher, distinct
+from statetool.ops.hashing import KeyHasher
 from statetool.ops.runs import PackedRun, packed
 from statetool.ops.sources import BATCH_BYTES, SourceSplit, key_starts, read_split_entries, split_header
 from statetool.write.key_hash import key_groups

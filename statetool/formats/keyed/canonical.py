@@ -24,7 +24,7 @@ from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import FULL, WALK_MESSAGES, descent, walk
 
-BATCH_BYTES: Final = 8 << 20
+BATCH_BYTES: Final = 4 << 20
 WINDOW_BYTES: Final = 32 << 20
 # Snappy's densest element makes 64 bytes of 3.
 MOST_COMPRESSED: Final = 22

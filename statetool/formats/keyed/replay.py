@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch
 from statetool.formats.state_meta import StateMeta
 from statetool.io.cursor import Cursor
 from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
-from statetool.kernels.walk import group_ranges, hash_ranges
+from statetool.kernels.distinct import hash_ranges
 
 Pieces = list[bytes]
 
@@ -109,18 +110,16 @@ def _newest(
     """Tell which entries no delta is about, and which deltas are the last of their key and put something there."""
     order = np.concatenate([entries, deltas])
     start, end = batch.key[order], batch.key_end[order]
-    ids, room, first = (np.empty(len(order), dtype=np.int64) for _ in range(3))
-    table = np.full(1 << max(4, (2 * len(order)).bit_length()), -1, dtype=np.int64)
-    count = group_ranges(batch.data, start, end, np.zeros_like(start), room, table, ids, first)
+    ids, first = distinct(batch.data, start, end, np.zeros_like(start))
     below, above = ids[: len(entries)], ids[len(entries) :]
-    twice = np.flatnonzero(np.bincount(below, minlength=count)[below] > 1)
+    twice = np.flatnonzero(np.bincount(below, minlength=len(first))[below] > 1)
     if len(twice):
         raise batch.locate(
             FormatError("one key has two entries of a state below the change log").at(
                 offset=int(batch.key[entries[twice[0]]])
             )
         ).at(state=meta.name)
-    last = np.full(count, -1, dtype=np.int64)
+    last = np.full(len(first), -1, dtype=np.int64)
     np.maximum.at(last, above, np.arange(len(deltas)))
     puts = batch.data[batch.value[deltas]] == PUT
     return last[below] < 0, puts & (last[above] == np.arange(len(deltas)))
