@@ -14,45 +14,60 @@ vector instructions.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any, TypeVar
-
-F = TypeVar("F", bound=Callable[..., Any])
+from typing import Any
 
 
-def _identity(function: F) -> F:
-    return function
+class Kernel:
+    """A kernel that numba compiles when it is first called: importing kernels does not import numba."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.function = function
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The dispatcher of numba, or the function itself where there is no numba."""
+        if os.environ.get("STATETOOL_JIT", "1") == "0" or importlib.util.find_spec("numba") is None:
+            return self.function
+        return _dispatcher(self.function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
 
 
-def _decorator() -> Callable[[F], F]:
-    if os.environ.get("STATETOOL_JIT", "1") == "0":
-        return _identity
+def jit(function: Callable[..., Any]) -> Kernel:
+    """Make a kernel of a function."""
+    return Kernel(function)
+
+
+def _dispatcher(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numba
+    from numba.extending import typeof_impl
+
+    # To numba, a kernel that another one calls is its dispatcher.
+    typeof_impl.register(Kernel, lambda kernel, _: numba.types.Dispatcher(kernel.compiled))
+    given = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _place(given) or given  # looked at here only, where the dispatcher is made
+    fresh = numba.njit(nogil=True)
     try:
-        import numba
-    except ImportError:
-        return _identity
-    fresh: Callable[[F], F] = numba.njit(nogil=True)
-    place = _place(numba.config.CACHE_DIR)
-
-    def compiled(function: F) -> F:
-        given = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = place or given  # looked at here only, where the dispatcher is made
-        try:
-            dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
-        except RuntimeError:  # numba found no place for its cache: a wheel on sys.path, no home folder
-            return fresh(function)
-        finally:
-            numba.config.CACHE_DIR = given
+        dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # numba found no place for its cache: a wheel on sys.path, no home folder
+        dispatcher = fresh(function)
+    else:
         # For a zip numba does not look whether its place can be written, and fails at the first call.
-        kept: F = dispatcher if _writable(dispatcher.stats.cache_path) else fresh(function)
-        return kept
-
+        dispatcher = dispatcher if _writable(dispatcher.stats.cache_path) else fresh(function)
+    finally:
+        numba.config.CACHE_DIR = given
+    compiled: Callable[..., Any] = dispatcher
     return compiled
 
 
+@cache
 def _place(given: str) -> str | None:
     """Return the folder for compiled code; ``None`` leaves it to numba."""
     here = Path(__file__).parent
@@ -77,6 +92,3 @@ def _writable(folder: str) -> bool:
     except OSError:
         return False
     return os.access(folder, os.W_OK)
-
-
-jit: Callable[[Any], Any] = _decorator()

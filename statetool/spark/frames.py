@@ -1,7 +1,7 @@
 """Tables as DataFrames.
 
 On PySpark 4 a table is read by the data source ``flink-state``, so that filters on ``key`` prune; on 3.5 by ``mapInArrow`` over
-one row a split. Planning runs on the driver, :func:`statetool.arrow.scan.read_split` in tasks.
+one row a split. Planning runs on the driver, :func:`statetool.arrow.read.read_split` in tasks.
 """
 
 from __future__ import annotations

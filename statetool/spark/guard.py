@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.scan import Split, read_split
+from statetool.arrow.read import read_split
 from statetool.errors import DecodeError
+from statetool.plan.splits import Split
 
 
 def read_checked(split: Split) -> Iterator[pa.RecordBatch]:

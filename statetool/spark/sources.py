@@ -39,11 +39,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from statetool.arrow.metadata import metadata_schema, metadata_table
-from statetool.arrow.scan import Split, TableScan, scan_table
+from statetool.arrow.scan import TableScan, scan_table
 from statetool.errors import OptionError, suggest
 from statetool.plan.declarations import python_types, read_declarations
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
+from statetool.plan.splits import Split
 from statetool.serializers.base import Serializer
 from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys

@@ -10,7 +10,8 @@ import pytest
 
 import statetool
 from statetool.arrow import scan
-from statetool.arrow.scan import read_split, scan_table
+from statetool.arrow.read import read_split
+from statetool.arrow.scan import scan_table
 from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle

@@ -32,7 +32,7 @@ def timed(action: Callable[[], int]) -> tuple[float, int]:
 
 
 def kernels(operator: statetool.Operator) -> Callable[[], int]:
-    from statetool.arrow.scan import read_split
+    from statetool.arrow.read import read_split
 
     splits = operator.scan("keyed_state", split_bytes=16 << 20).splits
 

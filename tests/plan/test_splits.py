@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import statetool
-from statetool.arrow.scan import read_split
+from statetool.arrow.read import read_split
 from statetool.errors import FormatError
 from statetool.formats.metadata import parse_metadata, write_metadata
 from statetool.plan.splits import KeyedSplit, OperatorSplit

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no 
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, In, IsNotNull, Not
 
 import statetool
-from statetool.arrow.scan import read_split
+from statetool.arrow.read import read_split
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.serializers.rowdata import RowDataSerializer
