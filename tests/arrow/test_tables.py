@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.arrow import scan
+from statetool.arrow import read
 from statetool.arrow.read import read_split
 from statetool.arrow.scan import scan_table
 from statetool.errors import DecodeError, FormatError, OptionError, UnknownNameError
@@ -89,7 +89,7 @@ def test_sorted_key_groups_are_merged_others_spilled(
     ways: list[str] = []
 
     def noted(name: str) -> Any:
-        action = getattr(scan, name)
+        action = getattr(read, name)
 
         def run(*arguments: Any, **options: Any) -> Any:
             ways.append(name)
@@ -98,7 +98,7 @@ def test_sorted_key_groups_are_merged_others_spilled(
         return run
 
     for name in ("merged", "spilled"):
-        monkeypatch.setattr(scan, name, noted(name))
+        monkeypatch.setattr(read, name, noted(name))
     op = statetool.load(str(corpus / f"v2_3_0-{backend}-canonical" / "snapshot"))["collections-by-string"]
     op.to_arrow(decimals="string", memory_bytes=64)
     assert way in ways
