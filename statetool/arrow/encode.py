@@ -7,63 +7,42 @@ the kernels do not serve are encoded value by value with their serializer, which
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.arrow.coerce import ROW_KINDS, TooWideError, coerce, is_valid, list_parts, map_parts, struct_parts
+from statetool.arrow.pieces import (
+    Bytes,
+    Chain,
+    Choice,
+    Constant,
+    Counted,
+    Elements,
+    Encoded,
+    Flagged,
+    Int64s,
+    Integers,
+    Masked,
+    Piece,
+    Some,
+    Text,
+    pack,
+)
 from statetool.arrow.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.output import Output
 from statetool.kernels import encode as kernel
 from statetool.kernels import program as ir
-from statetool.kernels.skip import FIXED_SIZES
+from statetool.kernels.sizes import FIXED_SIZES
 from statetool.serializers.base import Serializer
+from statetool.serializers.temporal import civil_from_days
 from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
-
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _I64_MIN = -(1 << 63)
 _I32_MIN = -(1 << 31)
 _LEAVES = (ir.Fixed, ir.Text, ir.Counted, ir.Constant, ir.Choice, ir.Flipped, ir.Temporal)
-
-
-class Piece(Protocol):
-    """Measured values: how many bytes each takes, and how they are written."""
-
-    sizes: Int64s
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        """Write each value at its position."""
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """Encoded values one after another; value i is ``data[offsets[i]:offsets[i + 1]]``."""
-
-    data: Bytes
-    offsets: Int64s
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def value(self, i: int) -> bytes:
-        """Return the bytes of one value."""
-        return self.data[self.offsets[i] : self.offsets[i + 1]].tobytes()
-
-
-def pack(piece: Piece) -> Encoded:
-    """Write all values of a piece one after another."""
-    offsets = np.zeros(len(piece.sizes) + 1, dtype=np.int64)
-    np.cumsum(piece.sizes, out=offsets[1:])
-    out = np.zeros(int(offsets[-1]), dtype=np.uint8)
-    piece.fill(out, offsets[:-1])
-    return Encoded(out, offsets)
 
 
 class NotForKernelsError(Exception):
@@ -126,195 +105,12 @@ class _Plain:
         kernel.copy_ranges(self.data, np.cumsum(self.sizes) - self.sizes, self.sizes, out, pos)
 
 
-class Ranges:
-    """Bytes that are there already."""
-
-    def __init__(self, data: Bytes, start: Int64s, sizes: Int64s) -> None:
-        self.data, self.start, self.sizes = data, start, sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.copy_ranges(self.data, self.start, self.sizes, out, pos)
-
-
-class Integers:
-    """Big-endian integers of one size."""
-
-    def __init__(self, values: Int64s, size: int) -> None:
-        self.values, self.size = values, size
-        self.sizes = np.full(len(values), size, dtype=np.int64)
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_fixed(self.values, self.size, out, pos)
-
-
-class Chain:
-    """Pieces one after another."""
-
-    def __init__(self, pieces: Sequence[Piece], n: int) -> None:
-        self.pieces = pieces
-        self.sizes = np.zeros(n, dtype=np.int64)
-        for piece in pieces:
-            self.sizes += piece.sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        at = pos.copy()
-        for piece in self.pieces:
-            piece.fill(out, at)
-            at += piece.sizes
-
-
-class _Constant:
-    def __init__(self, n: int, size: int, byte: int) -> None:
-        self.byte = byte
-        self.sizes = np.full(n, size, dtype=np.int64)
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        if self.byte and len(pos):
-            for k in range(int(self.sizes[0])):
-                out[pos + k] = self.byte
-
-
-class _Text:
-    def __init__(self, array: pa.Array, extra: int) -> None:
-        self.extra = extra
-        self.data, self.start, self.end = ranges_of(array)
-        valid = is_valid(array).astype(np.uint8)
-        self.units, self.sizes = np.empty(len(array), dtype=np.int64), np.empty(len(array), dtype=np.int64)
-        kernel.measure_text(self.data, self.start, self.end, valid, extra, self.units, self.sizes)
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_text(self.data, self.start, self.end, self.units, self.sizes, self.extra, out, pos)
-
-
-class _Counted(Ranges):
-    def __init__(self, array: pa.Array) -> None:
-        data, start, end = ranges_of(array)
-        super().__init__(data, start, end - start + 4)
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_fixed(self.sizes - 4, 4, out, pos)
-        kernel.copy_ranges(self.data, self.start, self.sizes - 4, out, pos + 4)
-
-
-class Optional_:
-    """A flag, and the value where it is there; ``padding`` zero bytes where not."""
-
-    def __init__(self, valid: Mask, value: Piece, flags: tuple[int, int], padding: int) -> None:
-        self.some, self.value = np.flatnonzero(valid), value
-        self.flags = np.where(valid, flags[0], flags[1]).astype(np.int64)
-        self.sizes = np.full(len(valid), 1 + padding, dtype=np.int64)
-        self.sizes[self.some] = 1 + value.sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_fixed(self.flags, 1, out, pos)
-        self.value.fill(out, pos[self.some] + 1)
-
-
-class _Some:
-    """Values of some rows; the others take no bytes."""
-
-    def __init__(self, valid: Mask, value: Piece) -> None:
-        self.some, self.value = np.flatnonzero(valid), value
-        self.sizes = np.zeros(len(valid), dtype=np.int64)
-        self.sizes[self.some] = value.sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        self.value.fill(out, pos[self.some])
-
-
-class _Choice:
-    """One of two pieces for each row, behind a flag."""
-
-    def __init__(self, is_left: Mask, left: Piece, right: Piece) -> None:
-        self.flags = is_left.astype(np.int64)
-        self.left, self.right = _Some(is_left, left), _Some(~is_left, right)
-        self.sizes = 1 + self.left.sizes + self.right.sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_fixed(self.flags, 1, out, pos)
-        self.left.fill(out, pos + 1)
-        self.right.fill(out, pos + 1)
-
-
-class _Elements:
-    """A count, and that many elements."""
-
-    def __init__(self, counts: Int64s, element: Piece) -> None:
-        self.counts, self.element = counts, element
-        # Bytes of all elements before each one, and before each list.
-        self.before = np.cumsum(element.sizes) - element.sizes
-        ends = np.concatenate([[0], np.cumsum(element.sizes)])[np.concatenate([[0], np.cumsum(counts)])]
-        self.first = ends[:-1]
-        self.sizes = 4 + np.diff(ends)
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_fixed(self.counts, 4, out, pos)
-        self.element.fill(out, np.repeat(pos + 4 - self.first, self.counts) + self.before)
-
-
-class Joined:
-    """Elements of lists joined by commas, as canonical streams keep list state; no list is empty."""
-
-    def __init__(self, elements: Encoded, counts: Int64s) -> None:
-        self.elements, self.counts = elements, counts
-        self.edges = np.concatenate([[0], np.cumsum(counts)])
-        self.sizes = np.diff(elements.offsets[self.edges]) + counts - 1
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        offsets = self.elements.offsets
-        index = np.arange(len(self.elements)) - np.repeat(self.edges[:-1], self.counts)
-        at = np.repeat(pos - offsets[self.edges[:-1]], self.counts) + offsets[:-1] + index
-        kernel.copy_ranges(self.elements.data, offsets[:-1], np.diff(offsets), out, at)
-        out[at[index > 0] - 1] = 0x2C
-
-
-class Markers:
-    """Lengths behind ambiguous keys: little-endian base 256, at least one byte."""
-
-    def __init__(self, lengths: Int64s) -> None:
-        self.lengths = lengths
-        self.sizes = np.ones(len(lengths), dtype=np.int64)
-        for k in range(1, 4):
-            self.sizes += lengths >= 1 << 8 * k
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.store_markers(self.lengths, self.sizes, out, pos)
-
-
-class _Masked:
-    """A bit mask, and the values that are there."""
-
-    def __init__(self, flags: Mask, parts: Sequence[_Some]) -> None:
-        n, bits = flags.shape
-        self.mask = np.packbits(flags, axis=1) if bits else np.zeros((n, 0), dtype=np.uint8)
-        self.parts = Chain(parts, n)
-        self.sizes = self.mask.shape[1] + self.parts.sizes
-
-    def fill(self, out: Bytes, pos: Int64s) -> None:
-        width = self.mask.shape[1]
-        for k in range(width):
-            out[pos + k] = self.mask[:, k]
-        self.parts.fill(out, pos + width)
-
-
 def null_error(what: str) -> EncodeError:
     """Make the error for a null in a type that has none."""
     return EncodeError(
         f"a null where a value of type {what} must be",
         hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
     )
-
-
-def ranges_of(array: pa.Array) -> tuple[Bytes, Int64s, Int64s]:
-    """Return the bytes of a binary or string array, with start and end of each value (int64[n])."""
-    wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-    _, offsets, data = array.buffers()
-    kind = np.int64 if wide else np.int32
-    if offsets is None or not len(array):
-        return np.empty(0, dtype=np.uint8), np.zeros(len(array), dtype=np.int64), np.zeros(len(array), dtype=np.int64)
-    edges = np.frombuffer(offsets, dtype=kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    raw = np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)
-    return raw, edges[:-1], edges[1:]
 
 
 def _numbers(array: pa.Array) -> Int64s:
@@ -342,17 +138,17 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             valid = is_valid(array)
             some = array if valid.all() else array.filter(pa.array(valid))
             with_value = _measure(value, logical, some, access)
-            return Optional_(valid, with_value, (1 - null_flag, null_flag), padding)
+            return Flagged(valid, with_value, (1 - null_flag, null_flag), padding)
         case ir.Repeated(element):
             assert isinstance(logical, ListType)
             counts, elements = list_parts(array)
-            return _Elements(counts, _part("element", element, logical.element, elements, access))
+            return Elements(counts, _part("element", element, logical.element, elements, access))
         case ir.Pairs(key, value):
             assert isinstance(logical, MapType)
             counts, keys, values = map_parts(array)
             first = _part("key", key, logical.key, keys, access)
             second = _part("value", value, logical.value, values, access)
-            return _Elements(counts, Chain((first, second), len(keys)))
+            return Elements(counts, Chain((first, second), len(keys)))
         case ir.Pojo(names, parts):
             return _pojo(names, parts, logical, array, access)
         case ir.Masked():
@@ -373,13 +169,13 @@ def _leaf(op: ir.Op, logical: LogicalType, array: pa.Array) -> Piece:
         case ir.Text(nullable):
             if not nullable and array.null_count:
                 raise null_error("string")
-            return _Text(array, int(nullable))
+            return Text(array, int(nullable))
         case ir.Counted():
             if array.null_count:
                 raise null_error("byte array")
-            return _Counted(array)
+            return Counted(array)
         case ir.Constant(size, byte):
-            return _Constant(len(array), size, byte)
+            return Constant(len(array), size, byte)
         case ir.Choice(names):
             if array.null_count:
                 raise null_error("constant of an enum")
@@ -428,8 +224,8 @@ def _pojo(
     for name, op, field, column in zip(names, ops, logical.fields, struct_parts(some, logical), strict=True):
         there = is_valid(column)
         kept = column if there.all() else column.filter(pa.array(there))
-        pieces.append(Optional_(there, _part(name, op, field.type, kept, access), (0, 1), 0))
-    return Optional_(valid, Chain(pieces, len(some)), (2, 1), 0)
+        pieces.append(Flagged(there, _part(name, op, field.type, kept, access), (0, 1), 0))
+    return Flagged(valid, Chain(pieces, len(some)), (2, 1), 0)
 
 
 def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
@@ -450,9 +246,9 @@ def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | 
         there = is_valid(column)
         kept = column if there.all() else column.filter(pa.array(there))
         flags.append(~there)
-        parts.append(_Some(there, _part(name, part, field.type, kept, access)))
+        parts.append(Some(there, _part(name, part, field.type, kept, access)))
     n = len(array)
-    return _Masked(np.stack(flags, axis=1) if flags else np.zeros((n, 0), dtype=np.bool_), parts)
+    return Masked(np.stack(flags, axis=1) if flags else np.zeros((n, 0), dtype=np.bool_), parts)
 
 
 def _either(left: ir.Op, right: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
@@ -465,7 +261,7 @@ def _either(left: ir.Op, right: ir.Op, logical: LogicalType, array: pa.Array, ac
         raise EncodeError(f"exactly one of {' and '.join(f.name for f in logical.fields)} must be there")
     first = _part(logical.fields[0].name, left, logical.fields[0].type, lefts.filter(pa.array(is_left)), access)
     second = _part(logical.fields[1].name, right, logical.fields[1].type, rights.filter(pa.array(is_right)), access)
-    return _Choice(is_left, first, second)
+    return Choice(is_left, first, second)
 
 
 def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
@@ -504,7 +300,7 @@ def _temporal(kind: str, logical: LogicalType, array: pa.Array) -> Piece:
     if kind == "date_time":
         days, nanos = raw // (86400 * billion), raw % (86400 * billion)
     if kind in ("date", "date_time"):
-        year, month, day = _civil(days)
+        year, month, day = civil_from_days(days)
         pieces += [part(year, 4, _I32_MIN), part(month << 8 | day, 2, -(1 << 15))]
     if kind in ("time", "date_time"):
         if ((nanos < 0) | (nanos >= 86400 * billion)).any():
@@ -516,15 +312,3 @@ def _temporal(kind: str, logical: LogicalType, array: pa.Array) -> Piece:
             part(nanos % billion, 4, _I32_MIN),
         ]
     return Chain(pieces, n)
-
-
-def _civil(days: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Year, month and day of days since 1970-01-01 (proleptic Gregorian)."""
-    z = days + 719468
-    era = z // 146097
-    doe = z - era * 146097
-    yoe = (doe - doe // 1460 + doe // 36524 - doe // 146096) // 365
-    doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
-    mp = (5 * doy + 2) // 153
-    month = mp + np.where(mp < 10, 3, -9)
-    return yoe + era * 400 + (month <= 2), month, doy - (153 * mp + 2) // 5 + 1

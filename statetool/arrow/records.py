@@ -17,22 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statetool.arrow.coerce import is_valid, list_parts, map_parts, with_companion
-from statetool.arrow.encode import (
-    Chain,
-    Encoded,
-    Integers,
-    Joined,
-    Markers,
-    Optional_,
-    Piece,
-    Ranges,
-    encode_column,
-    first_failing,
-    measure,
-    pack,
-    ranges_of,
-)
+from statetool.arrow.encode import encode_column, first_failing, measure
 from statetool.arrow.operator_state import element_serializer
+from statetool.arrow.pieces import Chain, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack, ranges_of
 from statetool.arrow.types import COMPANION
 from statetool.arrow.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
@@ -201,7 +188,7 @@ class _Rows:
         encoded = self._encoded(
             shape.element, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
         )
-        whole = pack(Optional_(valid, as_piece(encoded), (0, 1), 0))
+        whole = pack(Flagged(valid, as_piece(encoded), (0, 1), 0))
         composite = pack(Chain((self.prefixes(meta, rows), as_piece(encoded_keys)), len(rows)))
         return self.batch_of(rows, state.state_id, composite, whole)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.encode import Chain, Encoded, Integers, Ranges, pack
+from statetool.arrow.pieces import Chain, Encoded, Integers, Ranges, pack
 from statetool.arrow.records import RECORDS, binary_array
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks

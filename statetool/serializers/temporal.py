@@ -7,7 +7,7 @@ i32 nano. ``LocalDateTime``: both. Null is the smallest value of each part (``Sq
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
@@ -17,10 +17,15 @@ from statetool.serializers.java_hash import hash_long, to_int32
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import DateType, Scalar, TimestampType
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 _I64_MIN: Final = -(1 << 63)
 _I32_MIN: Final = -(1 << 31)
 _DAY_NS: Final = 86_400_000_000_000
 _BILLION: Final = 1_000_000_000
+Days = TypeVar("Days", int, "npt.NDArray[np.int64]")
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
@@ -32,15 +37,15 @@ def days_from_civil(year: int, month: int, day: int) -> int:
     return era * 146097 + yoe * 365 + yoe // 4 - yoe // 100 + doy - 719468
 
 
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Return ``(year, month, day)``; the inverse of :func:`days_from_civil`."""
+def civil_from_days(days: Days) -> tuple[Days, Days, Days]:
+    """Return ``(year, month, day)`` of one number of days or of an int64 array; the inverse of :func:`days_from_civil`."""
     z = days + 719468
     era = z // 146097
     doe = z - era * 146097
     yoe = (doe - doe // 1460 + doe // 36524 - doe // 146096) // 365
     doy = doe - (365 * yoe + yoe // 4 - yoe // 100)
     mp = (5 * doy + 2) // 153
-    month = mp + (3 if mp < 10 else -9)
+    month = mp + 3 - 12 * (mp // 10)
     return yoe + era * 400 + (month <= 2), month, doy - (153 * mp + 2) // 5 + 1
 
 

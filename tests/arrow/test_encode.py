@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from statetool.arrow.decode import as_data, decode_column
-from statetool.arrow.encode import _Plain, encode_column, first_failing, pack
+from statetool.arrow.encode import _Plain, encode_column, first_failing
 from statetool.arrow.from_plain import plain_to_arrow
+from statetool.arrow.pieces import pack
 from statetool.arrow.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
