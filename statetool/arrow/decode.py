@@ -6,14 +6,15 @@ Errors carry the position of the failing value in ``data`` as their offset, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from statetool.arrow.choices import NO_PROGRAM, Choices, null_where, struct_of
+from statetool.arrow.choices import NO_PROGRAM, null_where, struct_of
 from statetool.arrow.from_plain import coded_error, null_key_error
+from statetool.arrow.graphs import Graphs, rewritten
 from statetool.arrow.leaves import Bytes, Column, Mask, Positions, check, refuse, spread
 from statetool.arrow.types import arrow_type, column_arrays
 from statetool.errors import StatetoolError
@@ -76,14 +77,18 @@ def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Posi
     if prog is not None:
         check(skip.skip_many(data, prog, pos, end, after), pos)
         return after
-    for i in range(len(pos)):
+    rest: Iterable[int] = range(len(pos))
+    if isinstance(op, ir.Graph):
+        _, _, after, served = rewritten(data, op, pos, end)
+        rest = np.flatnonzero(~served).tolist()
+    for i in rest:
         c = Cursor(data.data, int(pos[i]), int(end[i]))
         decode(c)
         after[i] = c.pos
     return after
 
 
-class _Decoder(Choices):
+class _Decoder(Graphs):
     """Decoding of one batch."""
 
     def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -94,8 +99,8 @@ class _Decoder(Choices):
                 return self.text(nullable, pos, end)
             case ir.Constant(size, byte):
                 return self.nothing(size, byte, logical, pos, end)
-            case ir.Struct(names, parts):
-                return self.struct(names, parts, struct_of(logical), pos, end)
+            case ir.Struct():
+                return self.struct(op, struct_of(logical), pos, end)
             case ir.Flagged(value, null_flag, padding):
                 return self.flagged(value, null_flag, padding, logical, pos, end)
             case ir.Repeated(element):
@@ -155,6 +160,8 @@ class _Decoder(Choices):
                 return self.ttl(value, logical, pos, end)
             case ir.Rest():
                 return self.ranges(pos, end), end
+            case ir.Graph():
+                return self.graph(op, logical, pos, end)
             case ir.PerRecord(decode):
                 return self.per_record(decode, logical, pos, end)
         raise NotImplementedError(type(op).__name__)
@@ -170,15 +177,13 @@ class _Decoder(Choices):
 
     # ---- composites ---------------------------------------------------------------------------
 
-    def struct(
-        self, names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: StructType, pos: Positions, end: Positions
-    ) -> Column:
-        parts = []
+    def struct(self, op: ir.Struct, logical: StructType, pos: Positions, end: Positions) -> Column:
+        places = op.places or tuple(range(len(op.parts)))
+        parts: dict[int, pa.Array] = {}
         after = pos
-        for name, op, field in zip(names, ops, logical.fields, strict=True):
-            array, after = self.part(name, op, field.type, after, end, None)
-            parts.append(array)
-        return self.assemble(logical, parts, len(pos)), after
+        for name, part, place in zip(op.names, op.parts, places, strict=True):
+            parts[place], after = self.part(name, part, logical.fields[place].type, after, end, None)
+        return self.assemble(logical, [parts[i] for i in range(len(parts))], len(pos)), after
 
     def flagged(
         self, value: ir.Op, null_flag: int, padding: int, logical: LogicalType, pos: Positions, end: Positions

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from statetool.arrow.decode import Bytes, Positions, decode_column, spread
 from statetool.arrow.from_plain import coded_error
+from statetool.arrow.graphs import split_values
 from statetool.errors import DecodeError, StatetoolError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.io.cursor import Cursor
@@ -120,7 +121,10 @@ def split_joined(
     element: Serializer, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
     """Find the elements of comma-joined lists: counts of each list, starts and ends of all elements."""
-    prog = skip.compile_skip(element.program())
+    program = element.program()
+    if isinstance(program, ir.Graph) and (found := split_values(data, program, pos, end)) is not None:
+        return found
+    prog = skip.compile_skip(program)
     if prog is None:
         return _split_joined_slowly(element.skip, data, pos, end)
     counts = np.empty_like(pos)

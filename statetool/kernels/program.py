@@ -76,10 +76,14 @@ class Counted(Op):
 
 @dataclass(frozen=True, slots=True)
 class Struct(Op):
-    """Parts one after another (Tuple, case class, TimeWindow, ...)."""
+    """Parts one after another (Tuple, case class, TimeWindow, ...).
+
+    ``places``: the place of each part among the fields of the struct, where that is not its own.
+    """
 
     names: tuple[str, ...]
     parts: tuple[Op, ...]
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +302,51 @@ class PerRecord(Op):
     decode: Callable[[Any], Any]
 
 
+GraphKind = Literal[
+    "bool", "i8", "i16", "char", "int", "long", "f32", "f64", "text", "bytes", "big_int", "big_dec", "millis", "timestamp",
+    "instant", "date", "time", "date_time", "uuid", "enum", "record", "list", "map", "array",
+]  # fmt: skip
+GraphMode = Literal["body", "nullable", "value"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphClass:
+    """A class that a part of a graph may have: its id, its name as Kryo writes it, and whether a comparator comes first."""
+
+    id: int | None
+    name: bytes
+    sorted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPart:
+    """What one declared type is on Kryo's wire, and what it is rewritten to.
+
+    ``reference``: whether objects have a mark of their own. ``size``: number of fields, or of constants. ``parts``: the fields of a
+    record in wire order, the element of a list or array, key and value of a map; each ``body`` alone, an object of a known class
+    that may be null, or a ``value`` with its class. ``shown``: the layout that it is rewritten to.
+    """
+
+    kind: GraphKind
+    shown: Op
+    reference: bool = True
+    size: int = 0
+    classes: tuple[GraphClass, ...] = ()
+    parts: tuple[tuple[GraphMode, GraphPart], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph(Op):
+    """A value that Kryo wrote; ``decode(cursor)`` is called for those that are not as ``root`` foresees.
+
+    ``little``: Kryo 5, else 2.24.
+    """
+
+    root: GraphPart
+    little: bool
+    decode: Callable[[Any], Any]
+
+
 def slot_size(kind: SlotKind) -> int:
     """Return the bytes of an element of a binary array."""
     return _SLOT_SIZES.get(kind, 8)
@@ -308,7 +357,7 @@ _SLOT_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "f32": 4, "time": 
 
 def kernel_only(op: Op) -> bool:
     """Tell whether no part of the program needs per-record Python."""
-    if isinstance(op, PerRecord):
+    if isinstance(op, PerRecord | Graph):
         return False
     return all(kernel_only(child) for child in children(op))
 
@@ -321,7 +370,7 @@ def whole(op: Op, decode: Callable[[Any], Any]) -> Op:
 def children(op: Op) -> tuple[Op, ...]:
     """Return the parts of an operation, in wire order."""
     match op:
-        case Struct(_, parts) | Masked(_, parts, _) | Pojo(_, parts):
+        case Struct(parts=parts) | Masked(_, parts, _) | Pojo(_, parts):
             return parts
         case Flagged(value=value) | Ttl(value) | StreamElement(value):
             return (value,)

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -20,9 +20,13 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
+from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.rowdata import RowDataSerializer
 from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.sql_types import SqlType
+from statetool.types.declared import TypeContext, class_of_fields
+from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
 from tests.serializers import build
 
@@ -81,12 +85,44 @@ def _ttl(value: bytes) -> Serializer:
     return read_snapshot(Cursor(build.composite(name, 2, b"", build.LONG, value)))
 
 
+_ORDER_CLASS: Final = class_of_fields(
+    "com.acme.Order",
+    {
+        "id": "long", "customer": "String", "note": "String", "quantity": "Integer", "paid": "boolean", "price": "double",
+        "at": "java.util.Date", "amount": "BigDecimal", "tags": "List<String>",
+    },
+)  # fmt: skip
+
+
+def _kryo(gen: Literal[2, 5]) -> Serializer:
+    context = TypeContext(kryo=gen, classes=(_ORDER_CLASS,))
+    with reading_with(context):
+        return read_snapshot(Cursor(serializer_snapshot(parse_java_type("com.acme.Order"), context, generic=True)))
+
+
+def _kryo_order(i: int) -> Any:
+    note = None if i % 2 else "a note"
+    return (
+        i,
+        f"customer number {i}",
+        note,
+        i % 9,
+        True,
+        i / 3,
+        1_700_000_000_000 + i,
+        Decimal(i).scaleb(-2),
+        ["red", "blue"],
+    )
+
+
 CASES: Final[dict[str, tuple[Callable[[], Serializer], Callable[[int], Any]]]] = {
     "rowdata-order": (lambda: _ORDER, _order),
     "rowdata-counts": (lambda: _COUNTS, lambda i: (i, None if i % 5 == 0 else i, i / 2, i % 9, "+I")),
     "rowdata-nested": (lambda: _NESTED, _nested),
     "avro": (lambda: AvroSerializer("AvroSerializerSnapshot", 3, "Order", _SCHEMA), _avro),
     "ttl-long": (lambda: _ttl(build.LONG), lambda i: (1_700_000_000_000 + i, i)),
+    "kryo-2": (lambda: _kryo(2), _kryo_order),
+    "kryo-5": (lambda: _kryo(5), _kryo_order),
     "ttl-string": (lambda: _ttl(build.STRING), lambda i: (1_700_000_000_000 + i, f"customer number {i}")),
 }
 

@@ -25,6 +25,7 @@ from statetool.serializers.context import current_context
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
+from statetool.serializers.kryo.layout import graph_of
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
@@ -62,18 +63,22 @@ class KryoSerializer(Serializer):
         self.context = context
         self._registry: Registry | None = None
         self._view: View | None = None
+        self._kind = from_binary_name(type_class)
+        self._program: Op | None = None
         if context.kryo is not None:
             registry = Registry(context.kryo, context, registrations)
             if _readable(type_class, registry):
                 self._registry = registry
-                self._view = view_of(from_binary_name(type_class), registry)
+                self._view = view_of(self._kind, registry)
 
     def shown_as(self, kind: JavaType) -> Serializer:
         """Show values as those of a declared type: the bytes stay the same, its type arguments tell what is in collections."""
         if self._registry is None or not (kind.args or kind.as_json):
             return self
         shown = copy.copy(self)
+        shown._kind = kind
         shown._view = view_of(kind, self._registry)
+        shown._program = None
         return shown
 
     @property
@@ -136,7 +141,12 @@ class KryoSerializer(Serializer):
         return 0 if value is None else known(value)
 
     def program(self) -> Op:
-        return Rest() if self._view is None else PerRecord(self.decode)
+        if self._program is None:
+            if self._registry is None:
+                self._program = Rest()
+            else:
+                self._program = graph_of(self._kind, self._registry, self.decode) or PerRecord(self.decode)
+        return self._program
 
     def write_payload(self, out: Output) -> None:
         out.utf(self.type_class)

@@ -14,8 +14,8 @@ from statetool.types import Field, ListType, LogicalType, MapType, Scalar, Struc
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 
-_LISTS: Final = model.LIST_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c not in model.MAP_LIKE}
-_MAPS: Final = model.MAP_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c in model.MAP_LIKE}
+LISTS: Final = model.LIST_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c not in model.MAP_LIKE}
+MAPS: Final = model.MAP_LIKE | {n for n, c in model.IMPLEMENTATIONS.items() if c in model.MAP_LIKE}
 _CLASS_FIELD: Final = "_class"
 
 
@@ -44,9 +44,9 @@ def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> 
         if kind.args[0].name == "byte":
             return _BytesView(kind.binary_name)
         return _ListView(kind.binary_name, view_of(kind.args[0], registry, above), exact=True)
-    if kind.name in _LISTS and len(kind.args) == 1:
+    if kind.name in LISTS and len(kind.args) == 1:
         return _ListView(kind.name, view_of(kind.args[0], registry, above))
-    if kind.name in _MAPS and len(kind.args) == 2:
+    if kind.name in MAPS and len(kind.args) == 2:
         return _MapView(kind.name, *(view_of(a, registry, above) for a in kind.args))
     if kind.name == "java.util.Optional" and len(kind.args) == 1:
         return _OptionalView(view_of(kind.args[0], registry, above))

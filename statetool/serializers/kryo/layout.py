@@ -1,0 +1,191 @@
+"""Which layout values of a declared type are rewritten to by kernels; ``None`` where only the reference reads them.
+
+Kernels serve classes whose fields are numbers, strings, enums, dates, big numbers, UUIDs, arrays, other such classes, and lists and maps
+of these in their usual classes. What Kryo knows of type arguments (:func:`statetool.serializers.kryo.graph.fields_of`) decides what is
+on the wire, the declaration alone how it is shown, as in :mod:`statetool.serializers.kryo.typed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from statetool.io.output import Output
+from statetool.kernels.program import (
+    BigDec,
+    BigInt,
+    Choice,
+    Counted,
+    Fixed,
+    Flagged,
+    Graph,
+    GraphClass,
+    GraphKind,
+    GraphMode,
+    GraphPart,
+    Op,
+    Pairs,
+    Repeated,
+    Struct,
+    Temporal,
+)
+from statetool.serializers.kryo import wire
+from statetool.serializers.kryo.graph import Args, fields_of, resolved
+from statetool.serializers.kryo.model import boxed, is_box
+from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.scalars import SCALARS, TEXT
+from statetool.serializers.kryo.typed import LISTS, MAPS
+from statetool.types.declared import ClassDeclaration
+from statetool.types.java import PRIMITIVES, JavaType
+
+_STRING: Final = Counted(text=True)
+_SCALARS: Final[dict[str, tuple[GraphKind, Op]]] = {
+    "java.lang.Boolean": ("bool", Fixed("bool")),
+    "java.lang.Byte": ("i8", Fixed("i8")),
+    "java.lang.Short": ("i16", Fixed("i16")),
+    "java.lang.Character": ("char", Fixed("char")),
+    "java.lang.Integer": ("int", Fixed("i32")),
+    "java.lang.Long": ("long", Fixed("i64")),
+    "java.lang.Float": ("f32", Fixed("f32")),
+    "java.lang.Double": ("f64", Fixed("f64")),
+    "java.util.concurrent.atomic.AtomicInteger": ("int", Fixed("i32")),
+    "java.util.concurrent.atomic.AtomicLong": ("long", Fixed("i64")),
+    "java.math.BigInteger": ("big_int", BigInt()),
+    "java.math.BigDecimal": ("big_dec", BigDec()),
+    "java.util.UUID": ("uuid", _STRING),
+    **{name: ("text", _STRING) for name, body in SCALARS.items() if body is TEXT},
+    **{f"java.{n}": ("millis", Temporal("millis")) for n in ("util.Date", "sql.Date", "sql.Time")},
+    "java.sql.Timestamp": ("timestamp", Temporal("seconds_nanos")),
+    "java.time.Instant": ("instant", Temporal("seconds_nanos")),
+    "java.time.LocalDate": ("date", Temporal("date")),
+    "java.time.LocalTime": ("time", Temporal("time")),
+    "java.time.LocalDateTime": ("date_time", Temporal("date_time")),
+}
+#: The classes that lists and maps usually are of: what is in front of those of the second kind is a comparator, null here.
+_LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "ArrayDeque", "Vector"), ("TreeSet",)
+_MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
+
+
+class _UnservedError(Exception):
+    """A type that kernels do not serve."""
+
+
+def graph_of(kind: JavaType, registry: Registry, decode: Callable[[Any], Any]) -> Graph | None:
+    """Return the operation that decodes values of a type, ``decode`` those that kernels cannot serve."""
+    try:
+        return Graph(_Layouts(registry).part(kind, (), ()), registry.gen == 5, decode)
+    except _UnservedError:
+        return None
+
+
+class _Layouts:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def part(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
+        """Return how objects of a type are rewritten; ``args`` are the type arguments that Kryo knows."""
+        registry = self._registry
+        if kind.as_json or kind.name in above:
+            raise _UnservedError
+        if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
+            return self._scalar(boxed(kind.name))
+        if kind.is_array:
+            return self._array(kind, above)
+        if kind.name in LISTS and len(kind.args) == 1:
+            return self._list(kind, args, above)
+        if kind.name in MAPS and len(kind.args) == 2:
+            return self._map(kind, args, above)
+        declared = registry.declared(kind.name)
+        if declared is None or registry.context.subclasses(kind.name) or not self._plain(kind.name):
+            raise _UnservedError
+        if declared.kind == "record":
+            return self._record(declared, kind, args, (*above, kind.name))
+        if declared.kind == "enum" and not declared.bodies:
+            shape = Choice(declared.constants)
+            classes = (self._class(kind.name),)
+            return GraphPart("enum", shape, registry.gen == 2, len(declared.constants), classes)
+        raise _UnservedError
+
+    def _plain(self, name: str) -> bool:
+        registry = self._registry
+        return registry.custom(name) is None and not registry.by_java(name) and not registry.is_message(name)
+
+    def _class(self, name: str, *, is_sorted: bool = False) -> GraphClass:
+        out = Output()
+        wire.write_class_name(out, name, self._registry.gen)
+        return GraphClass(self._registry.id_of(boxed(name)), bytes(out), is_sorted)
+
+    def _usual(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
+        """Return the usual classes, but for those that the job has serializers or the user declarations for."""
+        found = [(f"java.util.{n}", is_sorted) for is_sorted, some in enumerate(names) for n in some]
+        return tuple(
+            self._class(n, is_sorted=bool(is_sorted))
+            for n, is_sorted in found
+            if self._plain(n) and self._registry.declared(n) is None
+        )
+
+    def _scalar(self, name: str) -> GraphPart:
+        if name not in _SCALARS:
+            raise _UnservedError
+        kind, shape = _SCALARS[name]
+        return GraphPart(kind, shape, not is_box(name), classes=(self._class(name),))
+
+    def _position(self, kind: JavaType, known: JavaType | None, above: tuple[str, ...]) -> tuple[GraphMode, GraphPart]:
+        """Return how a field or an element is written that Kryo knows as of the type ``known``."""
+        registry = self._registry
+        if known is None:
+            return "value", self.part(kind, (), above)
+        if known.name in PRIMITIVES:
+            return "body", self.part(kind, (), above)
+        if registry.is_final(known):
+            if known.binary_name != kind.binary_name:
+                raise _UnservedError
+            return "nullable", self.part(kind, known.args, above)
+        return "value", self.part(kind, known.args, above)
+
+    def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
+        of = dict(zip(declared.parameters, kind.args, strict=False))
+        types = {name: resolved(t, of) for name, t in declared.fields}
+        places = {name: i for i, (name, _) in enumerate(declared.fields)}
+        on_wire = fields_of(declared, args, self._registry.gen)
+        if not on_wire:
+            raise _UnservedError
+        parts = tuple(self._position(types[name], known, above) for name, known in on_wire)
+        names = tuple(name for name, _ in on_wire)
+        shape = Struct(names, tuple(_slot(p) for p in parts), tuple(places[n] for n in names))
+        return GraphPart("record", shape, size=len(parts), classes=(self._class(declared.name),), parts=parts)
+
+    def _list(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
+        known = self._inside(args[0]) if args else None
+        element = self._position(kind.args[0], known, above)
+        return GraphPart("list", Repeated(_slot(element)), classes=self._usual(_LIST_CLASSES), parts=(element,))
+
+    def _map(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
+        known = [self._inside(a) for a in args] if len(args) == 2 else [None, None]
+        key, value = (self._position(a, k, above) for a, k in zip(kind.args, known, strict=True))
+        shape = Pairs(_slot(key), _slot(value))
+        return GraphPart("map", shape, classes=self._usual(_MAP_CLASSES), parts=(key, value))
+
+    def _inside(self, kind: JavaType) -> JavaType:
+        """Return what Kryo knows of an element: in 2.24 nothing of its type arguments."""
+        return kind if self._registry.gen == 5 or kind.is_array else JavaType(kind.name)
+
+    def _array(self, kind: JavaType, above: tuple[str, ...]) -> GraphPart:
+        classes = (self._class(kind.binary_name),)
+        element = kind.args[0]
+        if element.name == "byte":
+            return GraphPart("bytes", Counted(), classes=classes)
+        known = JavaType(element.name, element.args if element.is_array else ())
+        part: tuple[GraphMode, GraphPart]
+        if element.is_array:
+            part = "nullable", self.part(element, (), above)
+        elif element.name in PRIMITIVES or self._registry.is_final(known):
+            part = self._position(element, known, above)
+        else:
+            part = "value", self.part(element, (), above)
+        return GraphPart("array", Repeated(_slot(part)), classes=classes, parts=(part,))
+
+
+def _slot(part: tuple[GraphMode, GraphPart]) -> Op:
+    mode, inner = part
+    return inner.shown if mode == "body" else Flagged(inner.shown, null_flag=0)
