@@ -446,7 +446,8 @@ class Operator:
         plan
             Path or URI of the JSON that ``COMPILE PLAN`` wrote for the job.
         node
-            Id of the operator's node in it; by default the number that the uid begins with (``4_group-aggregate``).
+            Id of the operator's node in it; by default the number that the uid begins with (``4_group-aggregate``), or the node
+            to one of whose uids the operator's id belongs.
 
         Raises
         ------
@@ -458,7 +459,9 @@ class Operator:
         with InputFile(plan) as f:
             compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
         states = [meta for _, meta in self._operator.keyed_states.values()]
-        return compiled.columns(compiled.node_of(self.name) if node is None else node, states)
+        if node is None:
+            node = compiled.node_of(self.operator_id, self._operator.uid)
+        return compiled.columns(node, states)
 
     # ---- Arrow --------------------------------------------------------------------------------
 

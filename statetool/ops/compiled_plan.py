@@ -1,38 +1,72 @@
 """Names of columns from a compiled plan (``COMPILE PLAN``), for states of SQL operators.
 
-Snapshots hold the types of rows and no names; the plan's JSON has the names of what flows between its nodes. A node of the plan is an
-operator of the job, whose uid begins with the node's id (``4_group-aggregate``). Which rows each kind of operator keeps is fixed in
-Flink (``org.apache.flink.table.runtime.operators``); only states for which that is sure get names. Accumulators have none.
+Snapshots hold the types of rows and no names; the plan's JSON has the names of what flows between its nodes. A node of the plan is one or
+several operators of the job, whose uids begin with the node's id: ``4_group-aggregate``, in Flink 1.15 ``4_stream-exec-group-aggregate_1_group-aggregate``.
+Which rows each kind of operator keeps is fixed in Flink (``org.apache.flink.table.runtime.operators``); only states for which that is
+sure get names.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statetool.errors import FormatError, OptionError
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.state_meta import StateMeta
+from statetool.ops.plan_accumulators import accumulator_names
+from statetool.ops.plan_types import row_names
 from statetool.serializers.naming import rows_of
+from statetool.serializers.rowdata import RowDataSerializer
 
 _UID: Final = re.compile(r"(\d+)_")
-#: States that hold rows of an input, by the number of the input.
-_OF_INPUT: Final[Mapping[str, int]] = {
-    "deduplicate-state": 0,
-    "Top1-Rank-State": 0,
-    "data-state-with-append": 0,
-    "data-state-with-update": 0,
-    "data-state": 0,
-    "inputState": 0,
-    "valueMapState": 0,
-    "left-records": 0,
-    "right-records": 1,
-    "IntervalJoinLeftCache": 0,
-    "IntervalJoinRightCache": 1,
+#: What an operator of a node may be called: its transformation, the last part of its uid.
+_TRANSFORMATIONS: Final = (
+    "async-calc", "async-correlate", "calc", "changelog-normalize", "constraint-validator", "correlate", "deduplicate",
+    "delta-join", "drop-update-before", "expand", "filter-left", "filter-right", "global-group-aggregate",
+    "global-window-aggregate", "group-aggregate", "group-table-aggregate", "group-window-aggregate",
+    "incremental-group-aggregate", "interval-join", "join", "local-group-aggregate", "local-window-aggregate", "lookup-join",
+    "lookup-join-key-ordered", "lookup-join-materialize", "match", "mini-batch-assigner", "ml-predict-table-function", "multi-join",
+    "over-aggregate", "pad-left", "pad-right", "partitioner", "process", "python-async-calc", "python-calc", "python-correlate",
+    "python-group-aggregate", "python-group-window-aggregate", "python-over-aggregate", "rank", "sink", "sort", "source",
+    "temporal-join", "temporal-sort", "timestamp-inserter", "upsert-materialize", "values", "vector-search-table-function",
+    "watermark-assigner", "watermark-timestamp-assigner", "window", "window-aggregate", "window-deduplicate", "window-join",
+    "window-rank",
+)  # fmt: skip
+#: What rows states hold, in the order of the state's serializers, in words that :meth:`_Node._fields` knows. Where a state has fewer rows,
+#: the last ones are meant.
+_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "IntervalJoinLeftCache": ("input 0",),
+    "IntervalJoinRightCache": ("input 1",),
+    "Top1-Rank-State": ("input 0",),
+    "data-state": ("sort key", "input 0"),
+    "data-state-with-append": ("sort key", "input 0"),
+    # Its map is keyed by a unique key that the plan does not tell.
+    "data-state-with-update": ("", "input 0"),
+    "dataState": ("input 0",),
+    "deduplicate-state": ("input 0",),
+    "eventQueuesStateName": ("input 0",),
+    "inputState": ("input 0",),
+    "left": ("input 0",),
+    "left-records": ("unique key 0", "input 0"),
+    "list": ("input 0",),
+    "right": ("input 1",),
+    "right-records": ("unique key 1", "input 1"),
+    "rowToSqnState": ("upsert key",),
+    "sharedBuffer-events": ("input 0",),
+    "sortState": ("input 0",),
+    "sorted-map": ("sort key",),
+    "sqnToNodeState": ("input 0",),
+    "valueMapState": ("input 0",),
+    "values": ("input 0",),
+    "waiting-to-emit-on-timer": ("input 0",),
+    "window_deduplicate": ("input 0",),
+    "window_rank": ("sort key", "input 0"),
 }
-#: States whose keys are sort keys.
-_BY_SORT_KEY: Final = frozenset({"data-state-with-append", "data-state", "sorted-map"})
+_MULTI_JOIN: Final = "multi-join-input-"
+_ACCUMULATORS: Final = frozenset({"accState", "window-aggs", "previous-aggs"})
 
 
 class CompiledPlan:
@@ -59,21 +93,40 @@ class CompiledPlan:
         except (ValueError, KeyError, TypeError) as e:
             raise FormatError(f"not the JSON of a compiled plan: {e!r}") from e
 
-    def node_of(self, uid: str) -> int:
+    def uids(self) -> Iterator[tuple[str, int]]:
+        """Yield the uids that the plan's operators can have, each with its node: by Flink's default formats."""
+        for node, spec in self.nodes.items():
+            for name in _TRANSFORMATIONS:
+                yield f"{node}_{name}", node
+                yield f"{node}_{spec.get('type')}_{name}", node
+
+    def node_of(self, operator_id: str, uid: str = "") -> int:
         """Return the node of an operator.
+
+        Parameters
+        ----------
+        operator_id
+            32 hex digits, which are the hash of the uid: all that snapshots before Flink 2.0 have.
+        uid
+            The uid, if it is known.
 
         Raises
         ------
         OptionError
-            The uid does not begin with the id of a node.
+            Neither the id nor the uid is one that this plan gives.
         """
         found = _UID.match(uid)
-        if found is None or int(found[1]) not in self.nodes:
-            raise OptionError(
-                f"no node of the plan belongs to the operator {uid!r}",
-                hint="name it with node=..., one of " + ", ".join(f"{i} ({n['type']})" for i, n in self.nodes.items()),
-            )
-        return int(found[1])
+        if found is not None and int(found[1]) in self.nodes:
+            return int(found[1])
+        for candidate, node in self.uids():
+            if operator_id_for_uid(candidate) == operator_id:
+                return node
+        raise OptionError(
+            f"no node of the plan belongs to the operator {uid or operator_id!r}",
+            hint="name it with node=..., one of "
+            + ", ".join(f"{i} ({n.get('type')})" for i, n in self.nodes.items())
+            + "; ids of nodes go on with each plan that a session compiles",
+        )
 
     def columns(self, node: int, states: Iterable[StateMeta]) -> dict[str, list[str]]:
         """Return names for the rows of an operator, as ``columns=`` takes them.
@@ -88,108 +141,118 @@ class CompiledPlan:
         if node not in self.nodes:
             raise OptionError(f"the plan has no node {node}")
         try:
-            return self._columns(self.nodes[node], [self._names(i) for i in self.inputs.get(node, [])], states)
-        except (KeyError, IndexError, TypeError) as e:
+            inputs = [row_names(self.nodes[i]["outputType"]) for i in self.inputs.get(node, [])]
+            return _Node(self.nodes[node], inputs).columns(states)
+        except (KeyError, IndexError, TypeError, AttributeError) as e:
             raise FormatError(f"node {node} of the plan ({self.nodes[node].get('type')}) lacks {e}") from e
 
-    def _columns(
-        self, node: Mapping[str, Any], inputs: Sequence[list[str]], states: Iterable[StateMeta]
-    ) -> dict[str, list[str]]:
+
+class _Node:
+    """A node of the plan, with the names of its inputs' fields."""
+
+    def __init__(self, spec: Mapping[str, Any], inputs: Sequence[list[str]]) -> None:
+        self.spec = spec
+        self.inputs = inputs
+
+    def columns(self, states: Iterable[StateMeta]) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        key = _key_fields(node)
-        if key is not None:
-            found["key"] = [inputs[0][i] for i in key]
+        key = self._key()
+        if key is not None and _tellable(key):
+            found["key"] = key
         for meta in states:
-            if meta.kind == "timers":
-                continue
-            if meta.name in _BY_SORT_KEY and "orderBy" in node:
-                path = meta.name if meta.name == "sorted-map" else f"{meta.name}.key"
-                found[path] = [inputs[0][f["index"]] for f in node["orderBy"]["fields"]]
-            if meta.name in _OF_INPUT:
-                # Where there are two rows, the other one is a key of fields that the plan does not tell.
-                rows = list(rows_of(meta.value))
-                path = meta.name if len(rows) == 1 else f"{meta.name}.value"
-                if rows:
-                    found[path] = inputs[_OF_INPUT[meta.name]]
+            if meta.kind != "timers":
+                found.update(self._of_state(meta))
         return found
 
-    def _names(self, node: int) -> list[str]:
-        return row_names(self.nodes[node]["outputType"])
+    def _of_state(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
+        rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
+        if meta.name in _ACCUMULATORS and len(rows) == 1:
+            names = self._accumulator(rows[0][1])
+            if names is not None:
+                yield meta.name, names
+            return
+        wanted = self._rows(meta.name, len(rows))
+        if len(rows) > len(wanted):
+            return
+        for (path, row), what in zip(rows, wanted[len(wanted) - len(rows) :], strict=True):
+            fields = self._fields(what)
+            # Which of several keys an operator takes is not in the plan in so many words.
+            sure = "key" not in what or fields is None or len(fields) == len(row.names)
+            if fields is not None and sure and _tellable(fields):
+                yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
+
+    def _rows(self, state: str, rows: int) -> tuple[str, ...]:
+        """Return what the rows of a state are, in words that :meth:`_fields` knows."""
+        if state.startswith(_MULTI_JOIN):
+            number = state.removeprefix(_MULTI_JOIN)
+            return (f"unique key {number}", f"input {number}") if rows > 1 else ("record",)
+        return _ROWS.get(state, ())
+
+    def _fields(self, what: str) -> list[str] | None:
+        """Return the fields that one of the words in :data:`_ROWS` stands for, ``None`` where the plan does not tell."""
+        word, _, number = what.rpartition(" ")
+        match word:
+            case "input":
+                return self.inputs[int(number)]
+            case "sort":
+                order = self.spec.get("orderBy") or self.spec.get("sortSpec")
+                return self._of_input([f["index"] for f in order["fields"]]) if order else None
+            case "unique key":
+                keys = self._unique_keys(int(number))
+                return [self.inputs[int(number)][i] for i in min(keys, key=len)] if keys else None
+            case "upsert":
+                upsert_key = self.spec.get("inputUpsertKey")
+                return self._of_input(upsert_key) if upsert_key else self.inputs[0]
+        return ["join_key", "record"] if what == "record" else None
+
+    def _unique_keys(self, number: int) -> list[list[int]]:
+        if "inputUniqueKeys" in self.spec:
+            return list(self.spec["inputUniqueKeys"][number])
+        return list(self.spec.get(("leftUpsertKeys", "rightUpsertKeys")[number]) or ())
+
+    def _of_input(self, fields: Iterable[int]) -> list[str]:
+        return [self.inputs[0][i] for i in fields]
+
+    def _key(self) -> list[str] | None:
+        """Return the fields that the operator is keyed by, ``None`` where the plan does not say."""
+        spec = self.spec
+        for name in ("grouping", "partialAggGrouping", "uniqueKeys", "partitionKeys"):
+            if name in spec:
+                return self._of_input(spec[name])
+        for name in ("partition", "partitionSpec"):
+            if name in spec:
+                return self._of_input(spec[name]["fields"])
+        if "overSpec" in spec:
+            return self._of_input(spec["overSpec"]["partition"]["fields"])
+        if "matchSpec" in spec:
+            return self._of_input(spec["matchSpec"]["partition"]["fields"])
+        if "intervalJoinSpec" in spec:
+            return self._of_input(spec["intervalJoinSpec"]["joinSpec"]["leftKeys"])
+        if "joinSpec" in spec:
+            return self._of_input(spec["joinSpec"]["leftKeys"])
+        if "joinAttributeMap" in spec:
+            return self._of_input(spec["inputProperties"][0]["requiredDistribution"]["keys"])
+        if "dynamicTableSink" in spec:
+            schema = spec["dynamicTableSink"]["table"]["resolvedTable"]["schema"]
+            key = schema.get("primaryKey")
+            return list(key["columns"]) if key else None
+        return None
+
+    def _accumulator(self, row: RowDataSerializer) -> list[str] | None:
+        spec = self.spec
+        if "overSpec" in spec:
+            (group,) = spec["overSpec"]["groups"]
+            # Rows leave a window that has a beginning.
+            bounded = group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING"
+            return accumulator_names(group["aggCalls"], [bounded] * len(group["aggCalls"]), self.inputs[0], row)
+        if "aggCalls" not in spec:
+            return None
+        local = spec.get("localAggInputRowType")
+        inputs = self.inputs[0] if local is None else row_names(local)
+        retracts = spec.get("aggCallNeedRetractions") or [bool(spec.get("needRetraction"))] * len(spec["aggCalls"])
+        return accumulator_names(spec["aggCalls"], retracts, inputs, row)
 
 
-def _key_fields(node: Mapping[str, Any]) -> list[int] | None:
-    """Return the fields of the first input that an operator is keyed by, ``None`` where the plan does not say."""
-    if "grouping" in node:
-        return list(node["grouping"])
-    if "uniqueKeys" in node:
-        return list(node["uniqueKeys"])
-    if "partition" in node:
-        return list(node["partition"]["fields"])
-    if "overSpec" in node:
-        return list(node["overSpec"]["partition"]["fields"])
-    if "intervalJoinSpec" in node:
-        return list(node["intervalJoinSpec"]["joinSpec"]["leftKeys"])
-    if "joinSpec" in node:
-        return list(node["joinSpec"]["leftKeys"])
-    return None
-
-
-def row_names(row_type: Any) -> list[str]:
-    """Return the names of the fields of a row type, in either form that plans have: SQL text or an object.
-
-    Raises
-    ------
-    TypeError
-        Neither.
-    """
-    if isinstance(row_type, dict):
-        return [f["name"] for f in row_type["fields"]]
-    if not isinstance(row_type, str) or not row_type.startswith("ROW<"):
-        raise TypeError(f"{row_type!r} instead of a row type")
-    names, depth, at = [], 0, 4
-    fresh = True
-    while at < len(row_type):
-        letter = row_type[at]
-        if letter == "`":
-            name, at = _quoted(row_type, at)
-            if depth == 0 and fresh:
-                names.append(name)
-            fresh = False
-            continue
-        if letter == "'":
-            at = _behind_text(row_type, at)
-            continue
-        if letter in "<(":
-            depth += 1
-        elif letter in ">)":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            fresh = True
-        at += 1
-    return names
-
-
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the name in backquotes at ``at`` (a backquote in it is doubled), and the place behind it."""
-    name = ""
-    at += 1
-    while at < len(text):
-        if text[at] == "`":
-            if text[at + 1 : at + 2] != "`":
-                return name, at + 1
-            at += 1
-        name += text[at]
-        at += 1
-    raise TypeError("a name without its end")
-
-
-def _behind_text(text: str, at: int) -> int:
-    """Return the place behind a quoted comment or class name."""
-    at += 1
-    while at < len(text):
-        if text[at] == "'":
-            if text[at + 1 : at + 2] != "'":
-                return at + 1
-            at += 1
-        at += 1
-    raise TypeError("a text without its end")
+def _tellable(names: Sequence[str]) -> bool:
+    """Tell whether Spark can tell the names apart: SQL allows such that differ in case only."""
+    return len({n.lower() for n in names}) == len(names)

@@ -8,7 +8,8 @@ import pytest
 
 import statetool
 from statetool.errors import FormatError, OptionError
-from statetool.ops.compiled_plan import CompiledPlan, row_names
+from statetool.ops.compiled_plan import CompiledPlan
+from statetool.ops.plan_types import row_names
 from tests.corpora import HERE, unpack
 
 
@@ -25,22 +26,28 @@ def _operator(corpus: Path, case: str, name: str) -> statetool.Operator:
 @pytest.mark.parametrize(
     ("case", "plan", "name", "node", "expected"),
     [
-        ("sql_group_agg_rocksdb", "sql_group_agg_rocksdb", "group-aggregate", None, {"key": ["customer"]}),
+        ("sql_group_agg_rocksdb", "sql_group_agg_rocksdb", "group-aggregate", None,
+         {"key": ["customer"],
+          "accState": ["count(*)", "count(amount)", "sum(amount)", "avg_sum(rate)", "avg_count(rate)", "min(price)", "max(ts9)",
+                       "count(distinct product)", "sum(qty)", "distinct(product)"]}),
         ("sql_dedup_topn", "sql_dedup_only", "deduplicate", 10,
          {"key": ["usr"], "deduplicate-state": ["usr", "id", "ts", "page"]}),
         ("sql_dedup_topn", "sql_topn", "rank", 17,
          {"key": ["page"], "data-state-with-append.key": ["score", "id"],
-          "data-state-with-append.value": ["usr", "id", "score", "page"]}),
+          "data-state-with-append.value.element": ["usr", "id", "score", "page"]}),
         ("sql_over", "sql_over", "over-aggregate", 23,
-         {"key": ["usr"], "inputState": ["usr", "id", "score", "ts", "page"]}),
+         {"key": ["usr"], "inputState": ["usr", "id", "score", "ts", "page"],
+          "accState": ["count(score)", "sum(score)", "count(page)", "count(*)"]}),
         ("sql_interval_join", "sql_interval_join", "interval-join", 41,
          {"key": ["usr"], "IntervalJoinLeftCache": ["usr", "id", "ts"], "IntervalJoinRightCache": ["usr", "sid", "sts"]}),
         ("sql_join_unique_keys", "sql_join_unique_keys", "join", 50,
          {"key": ["id"], "left-records": ["id", "name"], "right-records": ["user_id", "street"]}),
         ("sql_join_types", "sql_join_types", "join", 57,
          {"key": ["k"], "left-records": ["k", "c_str", "c_arr"], "right-records": ["k", "label"]}),
-        ("sql_window_tumble", "sql_window_tumble", "global-window-aggregate", 31, {"key": ["usr"]}),
-        ("sql_group_window_legacy", "sql_group_window_legacy", "group-window-aggregate", 64, {"key": ["usr"]}),
+        ("sql_window_tumble", "sql_window_tumble", "global-window-aggregate", 31,
+         {"key": ["usr"], "window-aggs": ["count(*)", "sum(score)", "count(distinct page)", "distinct(page)"]}),
+        ("sql_group_window_legacy", "sql_group_window_legacy", "group-window-aggregate", 64,
+         {"key": ["usr"], "window-aggs": ["count(*)", "max(score)"]}),
     ],
 )  # fmt: skip
 def test_names_of_every_kind_of_operator(

@@ -1,0 +1,66 @@
+"""Names of the fields of row types, as plans write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def row_names(row_type: Any) -> list[str]:
+    """Return the names of the fields of a row type, in either form that plans have: SQL text or an object.
+
+    Raises
+    ------
+    TypeError
+        Neither.
+    """
+    if isinstance(row_type, dict):
+        return [f["name"] for f in row_type["fields"]]
+    if not isinstance(row_type, str) or not row_type.startswith("ROW<"):
+        raise TypeError(f"{row_type!r} instead of a row type")
+    names, depth, at = [], 0, 4
+    fresh = True
+    while at < len(row_type):
+        letter = row_type[at]
+        if letter == "`":
+            name, at = _quoted(row_type, at)
+            if depth == 0 and fresh:
+                names.append(name)
+            fresh = False
+            continue
+        if letter == "'":
+            at = _behind_text(row_type, at)
+            continue
+        if letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            fresh = True
+        at += 1
+    return names
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    """Return the name in backquotes at ``at`` (a backquote in it is doubled), and the place behind it."""
+    name = ""
+    at += 1
+    while at < len(text):
+        if text[at] == "`":
+            if text[at + 1 : at + 2] != "`":
+                return name, at + 1
+            at += 1
+        name += text[at]
+        at += 1
+    raise TypeError("a name without its end")
+
+
+def _behind_text(text: str, at: int) -> int:
+    """Return the place behind a quoted comment or class name."""
+    at += 1
+    while at < len(text):
+        if text[at] == "'":
+            if text[at + 1 : at + 2] != "'":
+                return at + 1
+            at += 1
+        at += 1
+    raise TypeError("a text without its end")
