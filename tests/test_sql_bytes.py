@@ -14,8 +14,9 @@ import pytest
 import statetool
 from statetool.arrow.values import StateShape
 from statetool.formats.key_groups import key_group_for, prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, batches_of, read_entries
+from statetool.formats.keyed.canonical import StreamLayout, read_entries
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.ranges import batches_of
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.plan.splits import KeyedSplit

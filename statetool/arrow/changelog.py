@@ -19,15 +19,7 @@ import numpy.typing as npt
 from statetool.arrow.keys import split_keys
 from statetool.arrow.spill import dealt
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import (
-    BATCH_BYTES,
-    KeyGroupRange,
-    StreamLayout,
-    batches_of,
-    is_larger,
-    open_large,
-    read_entries,
-)
+from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.change_sets import METADATA_GROUP, ChangeFiles, read_description
 from statetool.formats.keyed.changelog import read_changes
 from statetool.formats.keyed.delta_walk import DeltaWalker
@@ -35,6 +27,7 @@ from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.ranges import BATCH_BYTES, KeyGroupRange, batches_of
 from statetool.formats.keyed.replay import joined, replay
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream, Stream

@@ -22,20 +22,13 @@ from statetool.errors import (
     StatetoolError,
 )
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import (
-    BATCH_BYTES,
-    KeyGroupRange,
-    StreamLayout,
-    batches_of,
-    is_larger,
-    open_large,
-    read_entries,
-)
+from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.ranges import BATCH_BYTES, KeyGroupRange, batches_of
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.stream import OpenStream

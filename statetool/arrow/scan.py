@@ -28,18 +28,10 @@ from statetool.formats.described import may_differ
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.state_meta import StateMeta
 from statetool.io.output import Output
+from statetool.plan.element_splits import plan_in_flight, plan_operator_state
+from statetool.plan.keyed_splits import plan_changelog, plan_keyed, plan_native, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
-from statetool.plan.splits import (
-    TARGET_BYTES,
-    Split,
-    TableSpec,
-    plan_changelog,
-    plan_in_flight,
-    plan_keyed,
-    plan_native,
-    plan_operator_state,
-    plan_raw_timers,
-)
+from statetool.plan.splits import TARGET_BYTES, Split, TableSpec
 from statetool.serializers.base import Serializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions

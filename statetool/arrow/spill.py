@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.arrow.keyed import KeyedTable
-from statetool.formats.keyed.canonical import KeyGroupRange, LargeKeyGroup, StreamLayout, batches_of, read_entries
+from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, read_entries
 from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.stream import Stream
 from statetool.kernels.deal import pack_groups
 from statetool.kernels.distinct import hash_ranges

@@ -12,9 +12,11 @@ from statetool.formats.stream import Stream
 from statetool.ops.channels import check_channels
 from statetool.ops.entry_check import ContentTask
 from statetool.ops.problems import Problem, Severity, note, problem_of
+from statetool.plan.element_splits import plan_operator_state
+from statetool.plan.keyed_splits import plan_database, plan_log, plan_part, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import KeyedPart
-from statetool.plan.splits import TableSpec, plan_database, plan_log, plan_operator_state, plan_part, plan_raw_timers
+from statetool.plan.splits import TableSpec
 from statetool.types.options import ReadOptions
 
 _MOST_OF_A_SPLIT: Final = 100

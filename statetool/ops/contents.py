@@ -14,18 +14,12 @@ from statetool.arrow.operator_state import operator_rows
 from statetool.errors import StatetoolError
 from statetool.formats.compression import stream_chunks
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import (
-    KeyGroupRange,
-    StreamLayout,
-    batches_of,
-    is_larger,
-    open_large,
-    read_entries,
-)
+from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.described import learn_header
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.operator_state import read_operator_header

@@ -13,8 +13,9 @@ import numpy as np
 
 from statetool.errors import FormatError
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, open_large
+from statetool.formats.keyed.canonical import StreamLayout, open_large
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.keyed.writer import GroupJoiner, KeyedStreamWriter
 from statetool.formats.stream import Stream
 from statetool.kernels.codes import OK

@@ -12,29 +12,21 @@ import numpy as np
 from statetool.arrow.changelog import read_changelog
 from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from statetool.formats.key_groups import prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, batches_of, is_larger, open_large, read_entries
+from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.formats.keyed.heap_walk import heap_windows
 from statetool.formats.keyed.native import read_native
+from statetool.formats.keyed.ranges import batches_of
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.state_meta import PRIORITY_QUEUE
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.ops.headers import JoinedHeader, join_headers, written_header
+from statetool.plan.keyed_splits import plan_changelog, plan_keyed, plan_native, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
-from statetool.plan.splits import (
-    ChangelogSplit,
-    KeyedSplit,
-    NativeSplit,
-    RawSplit,
-    TableSpec,
-    plan_changelog,
-    plan_keyed,
-    plan_native,
-    plan_raw_timers,
-)
+from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, RawSplit, TableSpec
 from statetool.serializers.context import reading_with
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions

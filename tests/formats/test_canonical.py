@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from statetool.errors import FormatError
 from statetool.formats.compression import read_chunks, stream_chunks
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, is_larger, open_large, read_entries
+from statetool.formats.keyed.canonical import StreamLayout, is_larger, open_large, read_entries
 from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
 from tests.canonical import Entry, key_group_bytes, snappy

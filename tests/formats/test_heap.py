@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
 from statetool.formats.keyed import heap_walk
-from statetool.formats.keyed.canonical import KeyGroupRange, StreamLayout, is_larger
+from statetool.formats.keyed.canonical import StreamLayout, is_larger
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import heap_windows, read_heap
+from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.kernels import heap as kernel

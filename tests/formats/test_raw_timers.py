@@ -10,7 +10,7 @@ import pytest
 
 import statetool
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.keyed.canonical import KeyGroupRange
+from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.keyed.raw_entries import read_raw_timers
 from statetool.formats.keyed.raw_timers import read_raw_header
 from statetool.formats.metadata import parse_metadata, write_metadata

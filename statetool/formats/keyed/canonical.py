@@ -24,7 +24,6 @@ from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import FULL, WALK_MESSAGES, descent, walk
 
-BATCH_BYTES: Final = 4 << 20
 WINDOW_BYTES: Final = 32 << 20
 # Snappy's densest element makes 64 bytes of 3.
 MOST_COMPRESSED: Final = 22
@@ -40,20 +39,6 @@ class StreamLayout:
     states: int
     compressed: bool
     heap: KeyedHeader | None = None
-
-
-def batches_of(groups: Sequence[KeyGroupRange], *, limit: int = BATCH_BYTES) -> Iterator[list[KeyGroupRange]]:
-    """Cut key groups into runs of about ``limit`` bytes; a larger one stands alone."""
-    run: list[KeyGroupRange] = []
-    size = 0
-    for group in groups:
-        if run and size + group.size_bytes > limit:
-            yield run
-            run, size = [], 0
-        run.append(group)
-        size += group.size_bytes
-    if run:
-        yield run
 
 
 def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
@@ -287,16 +272,3 @@ def _readonly(raw: Any) -> npt.NDArray[np.uint8]:
     data = np.frombuffer(raw, dtype=np.uint8)
     data.flags.writeable = False
     return data
-
-
-__all__ = [
-    "BATCH_BYTES",
-    "KeyGroupRange",
-    "LargeKeyGroup",
-    "Section",
-    "StreamLayout",
-    "batches_of",
-    "is_larger",
-    "open_large",
-    "read_entries",
-]

@@ -1,9 +1,12 @@
-"""Where key groups lie in a stream."""
+"""Where key groups lie in a stream, and how many are read at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+BATCH_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,5 +26,27 @@ def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
             yield run
             run = []
         run.append(group)
+    if run:
+        yield run
+
+
+_Sized = TypeVar("_Sized", bound="_HasSize")
+
+
+class _HasSize(Protocol):
+    @property
+    def size_bytes(self) -> int: ...
+
+
+def batches_of(pieces: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
+    """Cut key groups, or what else has a size, into runs of about ``limit`` bytes; a larger one stands alone."""
+    run: list[_Sized] = []
+    size = 0
+    for piece in pieces:
+        if run and size + piece.size_bytes > limit:
+            yield run
+            run, size = [], 0
+        run.append(piece)
+        size += piece.size_bytes
     if run:
         yield run

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from statetool.errors import FormatError, StatetoolError
-from statetool.formats.keyed.canonical import BATCH_BYTES, KeyGroupRange
 from statetool.formats.keyed.entries import Int64s, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.ranges import BATCH_BYTES, KeyGroupRange
 from statetool.formats.keyed.raw_timers import TIMESTAMP_BYTES, parse_raw_timers
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor

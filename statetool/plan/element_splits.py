@@ -1,0 +1,73 @@
+"""Cut operator state into splits at its elements, and data in flight at its streams."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from statetool.errors import FormatError
+from statetool.formats.channel_state import Channel, Side
+from statetool.formats.keyed.ranges import batches_of
+from statetool.formats.stream import Stream
+from statetool.plan.operator import OperatorInventory
+from statetool.plan.splits import TARGET_BYTES, InFlightSplit, OperatorSplit, TableSpec
+
+
+class _Element(NamedTuple):
+    """Where an element lies in the stream."""
+
+    start: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.start
+
+
+def plan_operator_state(
+    operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
+) -> list[OperatorSplit]:
+    """Plan the splits of an operator state, cut at elements; of the first subtask alone where all hold the same.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
+    (name,) = spec.states
+    splits = []
+    for part in operator.operator_parts:
+        offsets = part.offsets.get(name)
+        if not offsets:
+            continue
+        bounds = sorted({o for some in part.offsets.values() for o in some})
+        if bounds[-1] > part.stream.size_bytes or bounds[0] < 0:
+            raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
+                file=part.stream.file, operator=operator.label, state=name
+            )
+        end_of = dict(zip(bounds, [*bounds[1:], part.stream.size_bytes], strict=True))
+        for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
+            splits.append(
+                OperatorSplit(
+                    spec=spec,
+                    stream=part.stream,
+                    header_bytes=bounds[0],
+                    starts=tuple(e.start for e in run),
+                    ends=tuple(e.end for e in run),
+                    subtask=part.subtask,
+                )
+            )
+        if one_copy:
+            break
+    return splits
+
+
+def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
+    """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
+    found: dict[tuple[int, Stream], list[Channel]] = {}
+    for channel in operator.channels:
+        if channel.side == side:
+            found.setdefault((channel.subtask, channel.stream), []).append(channel)
+    return [
+        InFlightSplit(spec=spec, stream=stream, channels=tuple(channels), record=record, subtask=subtask)
+        for (subtask, stream), channels in found.items()
+    ]
