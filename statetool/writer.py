@@ -333,7 +333,8 @@ class SavepointWriter:
         EncodeError
             A value that its type cannot hold, or a key that comes twice.
         """
-        from statetool.ops.compose import Composition, write_composition
+        from statetool.ops.compose import write_composition
+        from statetool.ops.composition import Composition
 
         default = WIDEST if self.base is None else self.base.metadata_version
         release = parse_release(flink_version, default=default)

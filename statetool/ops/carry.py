@@ -7,22 +7,14 @@ relative to a later checkpoint. Segments of merged files become files of their o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
-from statetool.formats.metadata import OperatorState, SubtaskState
-from statetool.formats.metadata.handles import (
-    FileHandle,
-    RelativeFileHandle,
-    SegmentHandle,
-    StreamHandle,
-    replace_channel,
-    replace_keyed,
-    replace_operator,
-    replace_stream,
-)
+from statetool.formats.metadata import OperatorState, replace_streams
+from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle, StreamHandle
 from statetool.formats.stream import Stream
 from statetool.io import files
 from statetool.io.listing import stat
@@ -98,22 +90,7 @@ class Carrier:
 
     def carried(self, operator: OperatorState) -> OperatorState:
         """Return an operator that was copied, with handles that name the copies."""
-        return replace(
-            operator,
-            coordinator=replace_stream(operator.coordinator, self._moved),
-            subtasks=tuple(self._subtask(s) for s in operator.subtasks),
-        )
-
-    def _subtask(self, s: SubtaskState) -> SubtaskState:
-        return replace(
-            s,
-            managed_operator=replace_operator(s.managed_operator, self._moved),
-            raw_operator=replace_operator(s.raw_operator, self._moved),
-            managed_keyed=replace_keyed(s.managed_keyed, self._moved),
-            raw_keyed=replace_keyed(s.raw_keyed, self._moved),
-            input_channels=tuple(replace_channel(h, self._moved) for h in s.input_channels),
-            output_channels=tuple(replace_channel(h, self._moved) for h in s.output_channels),
-        )
+        return replace_streams(operator, self._moved)
 
     def _moved(self, old: StreamHandle) -> StreamHandle:
         if not isinstance(old, FileHandle | RelativeFileHandle | SegmentHandle):
@@ -132,3 +109,21 @@ def is_absolute(old: InFile) -> bool:
 def flink_uri(directory: str) -> str:
     """Return a directory as Flink names it: with a scheme."""
     return f"file:{files.canonical(directory)}" if files.is_local(directory) else directory.rstrip("/")
+
+
+def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
+    """Return an operator whose handles name its files by where they are."""
+
+    def absolute(handle: StreamHandle) -> StreamHandle:
+        if not isinstance(handle, FileHandle | RelativeFileHandle | SegmentHandle):
+            return handle
+        stream = resolve(handle)
+        assert stream is not None
+        path = stream.file
+        if files.is_local(path):
+            path = f"file:{os.path.abspath(files.local_path(path))}"
+        if isinstance(handle, SegmentHandle):
+            return replace(handle, path=path)
+        return FileHandle(size_bytes=handle.size_bytes, path=path)
+
+    return replace_streams(operator, absolute)

@@ -1,11 +1,6 @@
 """The ``_metadata`` file, versions 2 to 6, both directions."""
 
-from statetool.formats.metadata.model import (
-    MasterState,
-    OperatorState,
-    SnapshotMetadata,
-    SubtaskState,
-)
+from statetool.formats.metadata.model import MasterState, OperatorState, SnapshotMetadata, SubtaskState, replace_streams
 from statetool.formats.metadata.reader import parse_metadata
 from statetool.formats.metadata.writer import write_metadata
 
@@ -15,5 +10,6 @@ __all__ = [
     "SnapshotMetadata",
     "SubtaskState",
     "parse_metadata",
+    "replace_streams",
     "write_metadata",
 ]

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.formats.metadata.handles import AnyChannelHandle, KeyedHandle, OperatorHandle, StreamHandle
+from statetool.formats.metadata.handles import (
+    AnyChannelHandle,
+    KeyedHandle,
+    OperatorHandle,
+    StreamHandle,
+    replace_channel,
+    replace_keyed,
+    replace_operator,
+    replace_stream,
+)
 
 MAGIC: Final = 0x4960672D
 MASTER_STATE_MAGIC: Final = 0xC96B1696 - (1 << 32)
@@ -62,3 +72,23 @@ class SnapshotMetadata:
     operators: tuple[OperatorState, ...]
     master_states: tuple[MasterState, ...] = ()
     properties: bytes = b""
+
+
+def replace_streams(operator: OperatorState, change: Callable[[StreamHandle], StreamHandle]) -> OperatorState:
+    """Return the operator with all of its stream handles changed, those inside of other handles too."""
+    return replace(
+        operator,
+        coordinator=replace_stream(operator.coordinator, change),
+        subtasks=tuple(
+            replace(
+                s,
+                managed_operator=replace_operator(s.managed_operator, change),
+                raw_operator=replace_operator(s.raw_operator, change),
+                managed_keyed=replace_keyed(s.managed_keyed, change),
+                raw_keyed=replace_keyed(s.raw_keyed, change),
+                input_channels=tuple(replace_channel(h, change) for h in s.input_channels),
+                output_channels=tuple(replace_channel(h, change) for h in s.output_channels),
+            )
+            for s in operator.subtasks
+        ),
+    )
