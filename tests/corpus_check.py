@@ -25,6 +25,7 @@ from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
+from statetool.types.table_columns import state_columns
 from tests.expected import json_text, to_json
 from tests.expected_kryo import without_kryo
 from tests.in_flight import wrong_records
@@ -186,6 +187,7 @@ class Checker:
         void = {
             n: m for n, (_, m) in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
         }
+        column_of = state_columns(void)
         void = {n: m for n, m in void.items() if n in wanted}
         if not void:
             return
@@ -197,14 +199,16 @@ class Checker:
             head = self.json(row, "key", key)
             undecoded = dict(row["_undecoded"] or ())
             for name, meta in void.items():
-                if row[name] is None and name not in undecoded:
+                # Of a map, the entries that cannot be decoded are named.
+                missing = name in undecoded or any(n.startswith(f"{name}[") for n in undecoded)
+                if row[column_of[name]] is None and not missing:
                     continue
-                if name in undecoded or opaque(StateShape(meta)):
+                if missing or opaque(StateShape(meta)):
                     raw[name] += 1
                     found[name].append({"key": head})
                     continue
                 namespace = {"namespace": n} if (n := self.namespace(row, meta.namespace)) is not None else {}
-                found[name].append({"key": head, **namespace, "value": self.json(row, name, meta.value)})
+                found[name].append({"key": head, **namespace, "value": self.json(row, column_of[name], meta.value)})
         for name in void:
             rows = wanted[name]["rows"]
             self.raw += raw[name]

@@ -57,6 +57,8 @@ def to_json(
         Dialect of the corpus.
     """
     if serializer is not None:
+        if value is None and not serializer.nullable:
+            return None  # the null is not the serializer's own but, say, that of a map's value
         for cls in type(serializer).__mro__:
             encode = _BY_CLASS.get(cls.__name__)
             if encode is not None:

@@ -17,7 +17,7 @@ from statetool.arrow.from_plain import coded_error, null_key_error
 from statetool.arrow.graphs import Graphs, rewritten
 from statetool.arrow.leaves import Bytes, Column, Mask, Positions, check, refuse, spread
 from statetool.arrow.types import arrow_type, column_arrays
-from statetool.errors import StatetoolError
+from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
 from statetool.kernels import skip
@@ -70,12 +70,41 @@ def decode_column(
     return _Decoder(data, options).run(op, logical, pos, end)
 
 
+def undescribed(
+    error: StatetoolError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
+) -> StatetoolError:
+    """Return the error that names the class, where a kernel met a value of a class that the snapshot does not describe.
+
+    Parameters
+    ----------
+    error
+        What was raised; its offset is a position in ``data``.
+    decode
+        Decodes or skips a value plainly.
+    pos, end
+        Where the values are.
+    """
+    at = error.where.offset
+    if at is not None:
+        for i in np.flatnonzero((pos <= at) & (at < end)).tolist():
+            try:
+                decode(Cursor(data.data, int(pos[i]), int(end[i])))
+            except UndescribedClassError as plain:
+                return plain
+            except StatetoolError:
+                continue
+    return error
+
+
 def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions) -> Positions:
     """Return the position behind each value, by kernels or, where they cannot, with ``decode``."""
     prog = skip.compile_skip(op)
     after = np.empty_like(pos)
     if prog is not None:
-        check(skip.skip_many(data, prog, pos, end, after), pos)
+        try:
+            check(skip.skip_many(data, prog, pos, end, after), pos)
+        except DecodeError as error:
+            raise undescribed(error, decode, data, pos, end) from None
         return after
     rest: Iterable[int] = range(len(pos))
     if isinstance(op, ir.Graph):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from statetool.arrow.batches import row_runs
-from statetool.arrow.decode import Bytes, Positions, as_data, decode_column
+from statetool.arrow.decode import Bytes, Positions, as_data, decode_column, undescribed
 from statetool.arrow.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
 from statetool.arrow.types import arrow_type
 from statetool.arrow.values import check_filled, decode_framed, kept_elements, salvage, unreadable
@@ -143,12 +144,18 @@ def _decode_broadcast(
         column, after = decode_column(program, logical, data, pos, end, options)
         check_filled(after, end)
         keys, values = column.keys, column.items
-    except StatetoolError:
+    except StatetoolError as error:
         if options.on_error != "keep_raw":
-            raise
+            raise undescribed(error, partial(_skip_entries, key, value), data, pos, end) from None
         keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
         undecoded[0] = {meta.name: bytes(data[pos[0] : end[0]])}
     columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]
     if options.on_error == "keep_raw":
         columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(keys))))
     return len(keys), columns
+
+
+def _skip_entries(key: Serializer, value: Serializer, c: Cursor) -> None:
+    for _ in range(c.count("entries")):
+        key.skip(c)
+        value.skip(c)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from statetool.arrow.batches import bounded
 from statetool.arrow.changelog import read_changelog
 from statetool.arrow.in_flight import in_flight_rows
-from statetool.arrow.keyed import UNDECODED, Columns, KeyedTable, flatten
+from statetool.arrow.keyed import Columns, KeyedTable, flatten
 from statetool.arrow.merge import mergeable, merged
 from statetool.arrow.operator_state import operator_rows
 from statetool.arrow.spill import dealt, key_hashes, spilled
@@ -218,16 +218,11 @@ def _finish(
 
 def _in_order(columns: Columns, spec: TableSpec, table: KeyedTable, n: int) -> Columns:
     """Put columns in the order of the table; a state that this stream does not have is null."""
-    by_name = {name: (logical, array) for name, logical, array in columns}
-    ordered: Columns = [columns[0]]
-    for name in spec.states:
-        if name in by_name:
-            ordered.append((name, *by_name[name]))
-        else:
-            ordered.append((name, Scalar("null"), pa.nulls(n)))
-    if UNDECODED in by_name:
-        ordered.append((UNDECODED, *by_name[UNDECODED]))
-    return ordered
+    key, *states = columns
+    undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []
+    by_name = {name: (logical, array) for name, logical, array in states}
+    nothing = (Scalar("null"), pa.nulls(n))
+    return [key, *((c, *by_name.get(s, nothing)) for s, c in zip(spec.states, spec.columns, strict=True)), *undecoded]
 
 
 def _record_batches(

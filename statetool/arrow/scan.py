@@ -35,6 +35,7 @@ from statetool.plan.splits import TARGET_BYTES, Split, TableSpec
 from statetool.serializers.base import Serializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
+from statetool.types.table_columns import state_columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +150,12 @@ def _keyed_columns(
     key = _key_type(operator)
     if table == "keyed_state":
         names = _void_states(operator, metas, states)
-        columns = [("key", key), *((n, StateShape(metas[n]).logical) for n in names)]
+        column_of = state_columns(_void_states(operator, metas, None))
+        columns = [("key", key), *((column_of[n], StateShape(metas[n]).logical) for n in names)]
         if spec.options.on_error == "keep_raw":
             columns.append((UNDECODED, UNDECODED_TYPE))
-        return replace(spec, table="keyed_state", states=tuple(names)), columns
+        spec = replace(spec, table="keyed_state", states=tuple(names), columns=tuple(column_of[n] for n in names))
+        return spec, columns
     if table == "timers":
         timers = tuple(n for n, m in metas.items() if m.kind == "timers")
         columns = [("key", key)]

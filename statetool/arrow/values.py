@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.decode import Bytes, Positions, decode_column, spread
+from statetool.arrow.decode import Bytes, Positions, decode_column, spread, undescribed
 from statetool.arrow.from_plain import coded_error
 from statetool.arrow.graphs import split_values
-from statetool.errors import DecodeError, StatetoolError
+from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.kernels import program as ir
@@ -101,7 +101,10 @@ def decode_framed(
     serializer: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> pa.Array:
     """Decode values that must fill their frames exactly."""
-    array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
+    try:
+        array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
+    except DecodeError as error:
+        raise undescribed(error, serializer.decode, data, pos, end) from None
     check_filled(after, end)
     return array
 
@@ -130,6 +133,12 @@ def split_joined(
     counts = np.empty_like(pos)
     code, index = skip.joined_counts(data, prog, pos, end, counts)
     if code != OK:
+        try:
+            _split_joined_slowly(element.skip, data, pos[index : index + 1], end[index : index + 1])
+        except UndescribedClassError as error:
+            raise error from None
+        except StatetoolError:
+            pass
         raise coded_error(int(code)).at(offset=int(pos[index]))
     total = int(counts.sum())
     starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
@@ -190,8 +199,7 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
         raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
     some = np.flatnonzero(flags == 0)
     decoder_pos, decoder_end = pos[some] + 1, end[some]
-    array, after = decode_column(element.program(), element.logical, data, decoder_pos, decoder_end, options)
-    check_filled(after, decoder_end)
+    array = decode_framed(element, data, decoder_pos, decoder_end, options)
     return spread(array, flags == 0)
 
 

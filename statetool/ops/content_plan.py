@@ -11,7 +11,7 @@ from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandl
 from statetool.formats.stream import Stream
 from statetool.ops.channels import check_channels
 from statetool.ops.entry_check import ContentTask
-from statetool.ops.problems import Problem, Severity, note, problem_of
+from statetool.ops.problems import Problem, Severity, note, problem_of, severity_of
 from statetool.plan.element_splits import plan_operator_state
 from statetool.plan.keyed_splits import plan_database, plan_log, plan_part, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
@@ -63,6 +63,7 @@ class ContentPlanner:
                 raise
             self.problems.append(problem_of(error, severity="note", operator=self.operator.label, subtask=subtask))
         except StatetoolError as error:
+            severity = severity_of(error, severity)
             self.problems.append(problem_of(error, severity=severity, operator=self.operator.label, subtask=subtask))
         return None
 

@@ -26,7 +26,7 @@ from statetool.formats.operator_state import read_operator_header
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.ops.entry_check import ContentResult, ContentTask, EntryCheck
-from statetool.ops.problems import Problem, problem_of
+from statetool.ops.problems import Problem, problem_of, severity_of
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit
 from statetool.serializers.context import reading_with
 
@@ -229,6 +229,7 @@ def _check_elements(task: ContentTask, split: OperatorSplit) -> ContentResult:
                 result.problems.append(
                     problem_of(
                         error,
+                        severity=severity_of(error),
                         operator=split.spec.operator,
                         subtask=split.subtask,
                         state=name,

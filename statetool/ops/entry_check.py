@@ -16,7 +16,7 @@ from statetool.arrow.decode import find_ends
 from statetool.arrow.keyed import KeyedTable
 from statetool.arrow.keys import SplitKeys, split_keys
 from statetool.arrow.values import StateShape
-from statetool.errors import DecodeError, StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import DecodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
@@ -24,7 +24,7 @@ from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.ops.hashing import Int64s, KeyHasher, decode_key
-from statetool.ops.problems import Problem, Severity, problem_of
+from statetool.ops.problems import Problem, Severity, problem_of, severity_of
 from statetool.plan.splits import ChangelogSplit, KeyedSplit, NativeSplit, OperatorSplit, RawSplit
 from statetool.write.key_hash import key_groups
 
@@ -62,8 +62,7 @@ class EntryCheck(ABC):
         self.result = ContentResult([])
 
     def add(self, error: StatetoolError, *, state: str | None = None, severity: Severity = "error") -> None:
-        if isinstance(error, UnknownSerializerError | UnsupportedError):
-            severity = "note"  # nothing is known to be wrong where nothing can be known
+        severity = severity_of(error, severity)
         self.result.problems.append(
             problem_of(
                 error,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
 
 Severity = Literal["error", "warning", "note"]
 
@@ -50,6 +50,11 @@ def problem_of(
         offset=where.offset,
         problem=f"{error.message} [{inside}]" if inside else error.message,
     )
+
+
+def severity_of(error: StatetoolError, otherwise: Severity = "error") -> Severity:
+    """Return how bad an error is: nothing is known to be wrong where nothing can be known."""
+    return "note" if isinstance(error, UnknownSerializerError | UnsupportedError) else otherwise
 
 
 def note(operator: str, words: str, state: str | None = None) -> Problem:

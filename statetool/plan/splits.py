@@ -22,7 +22,7 @@ TableKind = Literal["keyed_state", "state", "timers", "windows", "operator_state
 class TableSpec:
     """What a read wants; the same for all of its splits.
 
-    ``states`` are the names of the states involved (for timers those of the timer states). ``keys`` are encoded keys to
+    ``states`` are the names of the states involved (for timers those of the timer states), ``columns`` theirs in ``keyed_state``. ``keys`` are encoded keys to
     keep. ``schema`` is the table's Arrow schema (IPC bytes), which what is read from every stream must agree with. ``types``
     are what the user declared: a task reads serializers as the driver did. ``descriptions`` are headers (bytes and offset) that
     describe the subclasses that not all subtasks know.
@@ -33,6 +33,7 @@ class TableSpec:
     states: tuple[str, ...]
     options: ReadOptions
     max_parallelism: int
+    columns: tuple[str, ...] = ()
     keys: tuple[bytes, ...] | None = None
     schema: bytes = b""
     key_group_column: bool = False

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import statetool
+from statetool.errors import UndescribedClassError
 from statetool.io.output import Output
-from tests.canonical import ListState, savepoint
-from tests.serializers.build import INT, STRING, composite, pojo
+from tests.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
+from tests.serializers.build import INT, STRING, composite, list_of, pojo
 
 CAR = pojo("Car", {"wheels": INT, "doors": INT})
 BOAT = pojo("Boat", {"wheels": INT, "flag": STRING})
@@ -97,3 +98,42 @@ def test_what_no_subtask_describes_is_refused_with_its_class(tmp_path: Path) -> 
     operator = savepoint(tmp_path, operator_states={"fleet": state})
     with pytest.raises(statetool.StatetoolError, match="Bike, a subclass of Vehicle"):
         operator.to_arrow("fleet")
+
+
+@pytest.mark.parametrize("compound", [False, True])
+def test_a_class_that_nothing_is_known_of_is_named(tmp_path: Path, *, compound: bool) -> None:
+    """No subtask met a subclass before its header was written: kernels read such states."""
+    value, element = (list_of(vehicle()), b"\0\0\0\1" + BIKE_VALUE) if compound else (vehicle(), BIKE_VALUE)
+    group = group_of(serializer(STRING), "a", 128)
+    operator = savepoint(
+        tmp_path,
+        [Subtask(key=STRING, states=[keyed("v", "value", value)], entries=[("v", group, b"\x02a\0", element)])],
+        operator_states={"fleet": ListState(value=value, elements=[[element]])},
+    )
+    for table in ("fleet", "v"):
+        with pytest.raises(UndescribedClassError, match=r"Bike, a subclass of Vehicle.*declare\(\"Bike\""):
+            operator.to_arrow(table)
+    problems = statetool.verify(str(tmp_path), deep=True).problems
+    assert {p.severity for p in problems} == {"note"}
+
+
+def test_columns_do_not_hide_each_other(tmp_path: Path) -> None:
+    names = ["key", "Key", "count", "Count", "key_", "_undecoded"]
+    group = group_of(serializer(STRING), "a", 128)
+    subtask = Subtask(
+        key=STRING,
+        states=[keyed(n, "value", INT) for n in names],
+        entries=[(n, group, b"\x02a\0", i.to_bytes(4, "big")) for i, n in enumerate(names)],
+    )
+    operator = savepoint(tmp_path, [subtask])
+    (row,) = operator.to_arrow("keyed_state").to_pylist()
+    assert row == {"key": "a", "key__": 0, "Key___": 1, "count": 2, "Count_": 3, "key_": 4, "_undecoded_": 5}
+    (row,) = operator.to_arrow("keyed_state", states=["Count"], on_error="keep_raw").to_pylist()
+    assert row == {"key": "a", "Count_": 3, "_undecoded": None}
+    # Written back, each column finds its state.
+    changed = operator.to_arrow("keyed_state").set_column(4, "Count_", [[33]])
+    change = statetool.bootstrap_keyed_state(changed, like=operator)
+    written = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path), uids=["op"]))
+    after = written.with_operator("op", change).write(str(tmp_path / "new"))["op"]
+    assert after.to_arrow("Count").to_pylist() == [{"key": "a", "value": 33}]
+    assert after.to_arrow("key_").to_pylist() == [{"key": "a", "value": 4}]

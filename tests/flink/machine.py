@@ -44,6 +44,8 @@ class FlinkMachine:
         Release, such as ``2.3.0``.
     work
         Folder for its files.
+    sources
+        Folders with more jobs, compiled along with the harness.
 
     Raises
     ------
@@ -51,10 +53,10 @@ class FlinkMachine:
         There is no JDK, or the release cannot be fetched.
     """
 
-    def __init__(self, version: str, work: Path) -> None:
+    def __init__(self, version: str, work: Path, sources: tuple[Path, ...] = ()) -> None:
         self.version = version
         self.work = Path(tempfile.mkdtemp(dir=work))
-        classes = compiled(version, JAVA)
+        classes = compiled(version, JAVA, *sources)
         logging = self.work / "log4j2.properties"
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")

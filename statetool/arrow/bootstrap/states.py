@@ -18,6 +18,8 @@ from statetool.formats.state_meta import StateMeta
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import write_proxied
+from statetool.types import Scalar
+from statetool.types.table_columns import state_columns
 from statetool.write import flink_types as flink
 from statetool.write.declare import TIMERS_PREFIX, Kind, StateType, keyed_meta, timer_meta
 
@@ -163,12 +165,16 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
     like = bootstrap.like
     assert like is not None
     known = {name: meta for name, (_, meta) in like.keyed_states.items() if meta.kind != "timers"}
+    column_of = state_columns(
+        n for n, m in known.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
+    )
     if isinstance(bootstrap.states, Mapping) and not bootstrap.long:
         raise OptionError("both like= and declared states", hint="with like=, states= is a list of names")
     if bootstrap.states is not None:
         names = list(bootstrap.states)
     else:
-        names = _state_columns(bootstrap, table.schema)
+        state_of = {column: state for state, column in column_of.items()}
+        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema)]
     for name in names:
         if name not in known:
             raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
@@ -177,11 +183,12 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
         needed = {"map": ("map_key",), "list": ("list_index",)}.get(found[0].kind, ())
         need(table.schema, ("value", *(needed if found[0].kind == "map" or is_list(found[0]) else ())), "the table")
         return [(found[0], "value")]
-    need(table.schema, names, "the table")
+    columns = [column_of.get(n, n) for n in names]
+    need(table.schema, columns, "the table")
     spaces = {snapshot_bytes(m.namespace) for m in found if m.namespace is not None}
     if len(spaces) > 1:
         raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")
-    return [(m, m.name) for m in found]
+    return list(zip(found, columns, strict=True))
 
 
 def _timers(

@@ -128,6 +128,8 @@ def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallel
                 for number, _, delta in deltas_of(Cursor(change), key_group, header, ids, wanted):
                     if not _value_fits(states[number], delta):
                         return None
+            except UnknownSerializerError:
+                continue  # where this value ends, only the user's code knows
             except StatetoolError:
                 return None
     return found

@@ -37,6 +37,13 @@ public final class Main {
         System.exit(0);
     }
 
+    /** A job that only some machines have: its class is compiled along with these. */
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> other(Cluster cluster, JsonNode request) throws Exception {
+        return (Map<String, Object>) Class.forName("harness." + request.get("class").asText())
+                .getDeclaredMethod("run", Cluster.class, JsonNode.class).invoke(null, cluster, request);
+    }
+
     private static Map<String, Object> answer(Cluster cluster, JsonNode request) throws Exception {
         switch (request.get("command").asText()) {
             case "restore":
@@ -45,6 +52,8 @@ public final class Main {
                 return WindowJob.run(cluster, request);
             case "sql":
                 return SqlJob.run(cluster, request);
+            case "class":
+                return other(cluster, request);
             default:
                 throw new IllegalArgumentException("no command " + request);
         }

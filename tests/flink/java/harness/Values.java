@@ -163,13 +163,18 @@ final class Values {
         } catch (IllegalAccessException e) {
             throw new IllegalStateException(e);
         }
-        if (GENERIC.computeIfAbsent(cls, c -> TypeInformation.of(c) instanceof GenericTypeInfo)) {
+        if (GENERIC.computeIfAbsent(cls, Values::isGeneric)) {
             return kryo(cls, out);
         }
         if (isOpen(cls)) {
             out.put("$class", cls.getName());
         }
         return out;
+    }
+
+    /** Of a class with type parameters the type extraction knows nothing without their values; it is a POJO here. */
+    private static boolean isGeneric(Class<?> cls) {
+        return cls.getTypeParameters().length == 0 && TypeInformation.of(cls) instanceof GenericTypeInfo;
     }
 
     private static Map<String, Object> kryo(Class<?> cls, Object value) {
