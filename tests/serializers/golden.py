@@ -1,4 +1,4 @@
-"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``).
+"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``; Avro's: ``avro/cases.tar.xz``).
 
 Each release wrote every case; cases whose bytes and expectations are equal in several releases are there once.
 """
@@ -13,7 +13,10 @@ from typing import Final
 
 from tests.serializer_check import Case, described_case
 
-ARCHIVE: Final = Path(__file__).with_name("generated.tar.xz")
+ARCHIVES: Final = (
+    Path(__file__).with_name("generated.tar.xz"),
+    Path(__file__).with_name("avro") / "cases.tar.xz",
+)
 SHARED: Final = Path(__file__).parents[3] / "shared" / "corpus" / "serializers.tar.xz"
 
 
@@ -21,12 +24,13 @@ SHARED: Final = Path(__file__).parents[3] / "shared" / "corpus" / "serializers.t
 def generated() -> dict[str, tuple[Case, ...]]:
     """Return the different cases by name."""
     files: dict[tuple[str, str], dict[str, bytes]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar:
-            content = tar.extractfile(member)
-            if content is not None and member.name.count("/") == 3:
-                release, _, case, file = member.name.split("/")
-                files.setdefault((case, release.removeprefix("generated-")), {})[file] = content.read()
+    for archive in ARCHIVES:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                content = tar.extractfile(member)
+                if content is not None and member.name.count("/") == 3:
+                    release, _, case, file = member.name.split("/")
+                    files.setdefault((case, release.removeprefix("generated-")), {})[file] = content.read()
     found: dict[str, dict[tuple[bytes, bytes, str], Case]] = {}
     for (name, release), parts in sorted(files.items()):
         said = json.loads(parts["expected.json"])

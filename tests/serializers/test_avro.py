@@ -16,6 +16,23 @@ from statetool.serializers.snapshot import read_snapshot
 from statetool.types import DateType, DecimalType, ListType, Scalar, StructType, TimestampType
 from statetool.types.options import ReadOptions
 from tests.arrow.columns import by_kernels
+from tests.serializers.contract import SerializerContract
+
+
+class TestGeneric(SerializerContract):
+    """What Flink's own ``AvroSerializer`` wrote (``avro/java``)."""
+
+    names = (
+        "avro-primitives", "avro-unions", "avro-nested", "avro-tree", "avro-mutual", "avro-names", "avro-logical",
+    )  # fmt: skip
+
+
+class TestClasses(SerializerContract):
+    names = ("avro-specific", "avro-reflect", "avro-reflect-text", "avro-reflect-enum")
+
+
+class TestOldSchemas(SerializerContract):
+    names = ("avro-snapshot-1", "avro-snapshot-2", "avro-evolved-before", "avro-evolved-after")
 
 
 def _avro(schema: Any) -> AvroSerializer:
@@ -146,3 +163,9 @@ def test_names_that_stand_for_ever_more_parts() -> None:
         schema = {"type": "record", "name": f"R{i}", "fields": parts}
     with pytest.raises(ValueError, match="more than"):
         _avro(schema)
+
+
+def test_a_decimal_of_more_bytes_than_it_needs() -> None:
+    """Generic records hold what the user gave; edited, it is written as ``BigDecimal`` gives it."""
+    s = _avro({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})
+    assert s.decode(Cursor(bytes.fromhex("0000000400000001"))) == Decimal("0.01")
