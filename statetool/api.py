@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.errors import OptionError, suggest
 from statetool.formats.channel_state import Side
 from statetool.plan.declarations import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
-from statetool.plan.rows import StateInfo
+from statetool.plan.rows import metadata_rows
+from statetool.plan.state_info import StateInfo
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_types import serializer_of_type
 from statetool.types.declared import TypeContext
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 KEYED_STATE = "keyed_state"
 TIMERS = "timers"
-METADATA_TABLES = ("operators", "states", "files", "key_groups", "in_flight")
 
 
 def load(
@@ -207,23 +207,17 @@ class Savepoint:
         return Savepoint(self._inventory.with_uids(uids), self._spark)
 
     def metadata_rows(self, table: str) -> list[Any]:
-        """Return the rows of ``operators``, ``states``, ``files`` or ``key_groups`` as records."""
-        operators = self._inventory.operators.values()
-        match table:
-            case "operators":
-                return [o.row() for o in operators]
-            case "states":
-                return [s for o in operators for s in o.states]
-            case "files":
-                return [r for o in operators for r in o.file_rows()]
-            case "in_flight":
-                return [r for o in operators for r in o.in_flight_rows()]
-            case "key_groups":
-                return [r for o in operators for r in o.key_group_rows()]
-        raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
+        """Return the rows of ``operators``, ``states``, ``files``, ``key_groups`` or ``in_flight`` as records.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        """
+        return metadata_rows(table, self._inventory.operators.values())
 
     def to_arrow(self, table: str) -> pa.Table:
-        """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``) as Arrow, with no JVM."""
+        """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``, ``in_flight``) as Arrow, with no JVM."""
         from statetool.arrow.metadata import metadata_table
 
         return metadata_table(table, self.metadata_rows(table))
@@ -391,7 +385,7 @@ class Operator:
             The bytes are no stream elements, or not of this type.
         """
         if like is None:
-            rows = [r for r in self._operator.in_flight_rows() if side in (None, r.side)]
+            rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
             return self._rows_table("in_flight", rows)
         if side is None:
             raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")

@@ -10,7 +10,6 @@ import fastavro
 import pytest
 
 import statetool
-from statetool.api import METADATA_TABLES
 from statetool.arrow.metadata import metadata_schema, record_schema
 from statetool.arrow.text_schemas import avro_schema
 from statetool.demo import SAVEPOINT
@@ -23,6 +22,7 @@ from statetool.ops.problems import Problem
 from statetool.ops.rescale import OperatorPlan
 from statetool.ops.snapshots import SnapshotRow
 from statetool.ops.uids import UidChange
+from statetool.plan.rows import METADATA_TABLES
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 #: Records that commands on whole snapshots and directories emit as JSON, by the name of their schema.

@@ -8,22 +8,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.formats.channel_state import InFlightRow
-from statetool.plan.rows import FileRow, KeyGroupRow, OperatorRow, StateInfo
+from statetool.plan.rows import METADATA_TABLES
 
-_RECORDS: Final = {
-    "operators": OperatorRow,
-    "states": StateInfo,
-    "files": FileRow,
-    "key_groups": KeyGroupRow,
-    "in_flight": InFlightRow,
-}
 _TYPES: Final = {"str": pa.string(), "int": pa.int64(), "bool": pa.bool_(), "float": pa.float64()}
 
 
 def metadata_schema(table: str) -> pa.Schema:
-    """Return the schema of ``operators``, ``states``, ``files`` or ``key_groups``."""
-    return record_schema(_RECORDS[table])
+    """Return the schema of one of :data:`~statetool.plan.rows.METADATA_TABLES`."""
+    return record_schema(METADATA_TABLES[table].record)
 
 
 def record_schema(record: type[Any]) -> pa.Schema:

@@ -10,9 +10,7 @@ from dataclasses import replace
 
 from statetool.errors import FormatError, OptionError, UnknownNameError, suggest
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
-from statetool.formats.metadata.handles import (
-    StreamHandle,
-)
+from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files

@@ -1,36 +1,18 @@
-"""Rows of the metadata tables: operators, states, files, key groups."""
+"""Rows of the metadata tables: operators, states, files, key groups, channels with data in flight."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Final
 
+from statetool.errors import UnknownNameError, suggest
+from statetool.formats.channel_state import InFlightRow, in_flight_row
 from statetool.formats.metadata import SubtaskState
 from statetool.formats.metadata.handles import Handle, streams_of
-from statetool.formats.state_meta import StateMeta
+from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import key_group_sizes
-from statetool.serializers.base import Serializer
-from statetool.serializers.runtime import TtlSerializer
-
-if TYPE_CHECKING:
-    from statetool.plan.operator import OperatorInventory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateInfo:
-    """One state as users see it."""
-
-    operator: str
-    name: str
-    scope: Literal["keyed", "operator"]
-    kind: str
-    key_type: str | None
-    namespace_type: str | None
-    value_type: str
-    ttl: bool
-    readable: bool
-    reason: str
+from statetool.plan.state_info import StateInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,34 +56,6 @@ class KeyGroupRow:
     key_group: int
     offset: int | None
     size_bytes: int | None
-
-
-def uses_ttl(serializer: Serializer) -> bool:
-    """Tell whether values, elements or map values carry the time of their last access."""
-    return isinstance(serializer, TtlSerializer) or any(uses_ttl(s) for _, s in serializer.children())
-
-
-def state_info(
-    operator: OperatorInventory, meta: StateMeta, scope: Literal["keyed", "operator"], key: Serializer | None
-) -> StateInfo:
-    """Return a state as a row; ``key`` is the serializer of keyed state."""
-    involved = [*meta.serializers.values(), *([key] if key is not None else [])]
-    reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
-    if scope == "operator" and "KEY_SERIALIZER" in meta.serializers:
-        key = meta.serializers["KEY_SERIALIZER"]
-    found = scope == "keyed" and operator.key_found
-    return StateInfo(
-        operator=operator.label,
-        name=meta.name,
-        scope=scope,
-        kind=meta.kind,
-        key_type=None if key is None else f"{key.type_name}{' (found by key groups)' if found else ''}",
-        namespace_type=meta.namespace.type_name if meta.namespace is not None else None,
-        value_type=meta.value.type_name,
-        ttl=uses_ttl(meta.value),
-        readable=not reason,
-        reason=reason,
-    )
 
 
 def operator_row(operator: OperatorInventory) -> OperatorRow:
@@ -176,9 +130,42 @@ def _slots(s: SubtaskState) -> tuple[Handle, ...]:
     return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
 
 
-def _opaque_reasons(serializer: Serializer) -> Iterable[str]:
-    if serializer.framed_only:
-        missing = "" if serializer.children() else serializer.what_is_missing
-        yield f"{serializer.type_name}: {missing}" if missing else serializer.type_name
-    for _, child in serializer.children():
-        yield from _opaque_reasons(child)
+def in_flight_rows(operator: OperatorInventory) -> list[InFlightRow]:
+    """Every channel with data in flight; counts are of whole stream elements, as far as they can be told.
+
+    Raises
+    ------
+    FormatError
+        Buffers that do not lie where the metadata says, or that hold no records.
+    """
+    return [in_flight_row(c, operator.label) for c in operator.channels]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A table about a snapshot: the dataclass of its rows, and the rows of an operator."""
+
+    record: type[Any]
+    rows: Callable[[OperatorInventory], Sequence[Any]]
+
+
+METADATA_TABLES: Final[Mapping[str, MetadataTable]] = {
+    "operators": MetadataTable(OperatorRow, lambda operator: [operator_row(operator)]),
+    "states": MetadataTable(StateInfo, lambda operator: operator.states),
+    "files": MetadataTable(FileRow, file_rows),
+    "key_groups": MetadataTable(KeyGroupRow, key_group_rows),
+    "in_flight": MetadataTable(InFlightRow, in_flight_rows),
+}
+
+
+def metadata_rows(table: str, operators: Iterable[OperatorInventory]) -> list[Any]:
+    """Return the rows of one of :data:`METADATA_TABLES` as records.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such table.
+    """
+    if table not in METADATA_TABLES:
+        raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
+    return [row for operator in operators for row in METADATA_TABLES[table].rows(operator)]

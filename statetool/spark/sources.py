@@ -44,6 +44,7 @@ from statetool.errors import OptionError, suggest
 from statetool.plan.declarations import python_types, read_declarations
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
+from statetool.plan.rows import METADATA_TABLES, metadata_rows
 from statetool.plan.splits import Split
 from statetool.serializers.base import Serializer
 from statetool.spark.guard import read_checked
@@ -62,12 +63,6 @@ _PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "u
 _TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
 _STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS, "columns")
 _METADATA_OPTIONS: Final = (*_PLACES, "table")
-_METADATA: Final = {
-    "operators": lambda o: [o.row()],
-    "states": lambda o: list(o.states),
-    "files": lambda o: o.file_rows(),
-    "key_groups": lambda o: o.key_group_rows(),
-}
 
 
 def _folded(name: str) -> str:
@@ -266,8 +261,8 @@ class FlinkStateMetadataSource(DataSource):
     @property
     def _table(self) -> str:
         table = self._given.get("table") or "states"
-        if table not in _METADATA:
-            raise OptionError(f"no metadata table {table!r}", hint=f"choose one of {', '.join(_METADATA)}")
+        if table not in METADATA_TABLES:
+            raise OptionError(f"no metadata table {table!r}", hint=f"choose one of {', '.join(METADATA_TABLES)}")
         return table
 
     @property
@@ -290,5 +285,5 @@ class MetadataReader(DataSourceReader):
         self.table = table
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        rows = [r for o in self.options.inventory.operators.values() for r in _METADATA[self.table](o)]
+        rows = metadata_rows(self.table, self.options.inventory.operators.values())
         yield from metadata_table(self.table, rows).to_batches()

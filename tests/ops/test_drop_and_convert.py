@@ -15,6 +15,7 @@ from statetool.formats.state_meta import write_m6
 from statetool.io.output import Output
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
+from statetool.plan.rows import file_rows
 from tests.corpus_check import Case
 from tests.ops.test_rescale import check_case, header_bytes, records
 
@@ -135,7 +136,7 @@ def test_any_snapshot_becomes_a_canonical_savepoint(corpus: Path, tmp_path: Path
             if s.managed_keyed is not None:
                 assert isinstance(s.managed_keyed, KeyGroupsHandle)
                 assert s.managed_keyed.tag == 7
-        assert all(Path(r.path).parent == tmp_path / "new" for r in operator.file_rows())
+        assert all(Path(r.path).parent == tmp_path / "new" for r in file_rows(operator))
     if new.metadata.version >= 4:
         assert new.metadata.properties == savepoint_properties()
     check_case(case, tmp_path / "new")

@@ -18,6 +18,7 @@ from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.parts import key_group_sizes
+from statetool.plan.rows import file_rows
 from tests.corpus_check import Case, Checker
 
 CASES = (
@@ -220,7 +221,7 @@ def test_metadata_of_the_copy_names_its_own_files(corpus: Path, tmp_path: Path) 
     statetool.rescale(str(source), str(tmp_path / "new"), 256)
     (tmp_path / "new").rename(tmp_path / "moved")
     metadata = parse_metadata((tmp_path / "moved" / "_metadata").read_bytes())
-    rows = [r for o in Inventory(str(tmp_path / "moved")).operators.values() for r in o.file_rows()]
+    rows = [r for o in Inventory(str(tmp_path / "moved")).operators.values() for r in file_rows(o)]
     assert {Path(r.path).parent for r in rows} == {tmp_path / "moved"}
     assert {p.name for p in (tmp_path / "moved").iterdir()} == {Path(r.path).name for r in rows} | {"_metadata"}
     assert metadata.version == 6

@@ -10,6 +10,7 @@ import pytest
 import statetool
 from statetool.errors import FormatError
 from statetool.plan.inventory import Inventory
+from statetool.plan.rows import file_rows
 from tests.corpus_check import Case
 from tests.ops.test_drop_and_convert import stream_bytes
 
@@ -25,7 +26,7 @@ def test_spark_writes_what_threads_write(spark: Any, corpus: Path, tmp_path: Pat
         assert stream_bytes(operator) == stream_bytes(there.operators[name])
         assert operator.state.max_parallelism == there.operators[name].state.max_parallelism
     assert {p.name for p in (tmp_path / "there").iterdir()} == {
-        Path(r.path).name for o in there.operators.values() for r in o.file_rows()
+        Path(r.path).name for o in there.operators.values() for r in file_rows(o)
     } | {"_metadata"}
 
 

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import statetool
+from statetool.plan.rows import key_group_rows
 from tests.perf.flink.bench import MODES, read_seconds
 
 STAGES = ("kernels", "to_arrow", "spark", "lookup")
@@ -61,7 +62,7 @@ def spark_noop(path: str, operator: str) -> Callable[[], int]:
 def run_stage(stage: str, path: str, name: str) -> dict[str, Any]:
     """Run one stage in this process."""
     operator = statetool.load(path)[name]
-    size = sum(g.size_bytes or 0 for g in operator._operator.key_group_rows())
+    size = sum(g.size_bytes or 0 for g in key_group_rows(operator._operator))
     if stage == "spark":
         action = spark_noop(path, name)
     elif stage == "kernels":
