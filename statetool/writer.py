@@ -254,7 +254,7 @@ class SavepointWriter:
         Parameters
         ----------
         uid
-            As in the job's ``.uid("...")``.
+            As in the job's ``.uid("...")``; or the 32 hex digits of the operator's id, for jobs that give none, as SQL jobs.
         parallelism
             Number of subtasks that a new operator's state is written for; Flink can restore it with any other. By default that
             of Spark, at most the max parallelism.

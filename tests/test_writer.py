@@ -321,3 +321,33 @@ def test_elements_that_do_not_fit_are_shown(tmp_path: Path) -> None:
     spread = pa.table({"value": [1, 2], "s": [0, 5]})
     with pytest.raises(EncodeError, match="'s' is not a subtask below the parallelism 2"):
         written(tmp_path, st.bootstrap_list_state("offsets", spread, subtask="s"), parallelism=2)
+
+
+def test_an_operator_is_named_by_its_id(tmp_path: Path) -> None:
+    table = pa.table({"key": pa.array([{"f0": 1}], pa.struct({"f0": pa.int64()})), "n": pa.array([2], pa.int64())})
+    states = {"n": st.value("BIGINT")}
+    new = st.SavepointWriter.new().with_operator(
+        "0123456789ABCDEF0123456789abcdef",
+        st.bootstrap_keyed_state(table, key_type="ROW<id BIGINT>", states=states),
+    )
+    sp = new.write(str(tmp_path / "sp"), flink_version="2.3")
+    (operator,) = sp.operators.values()
+    assert (operator.operator_id, operator.uid) == ("0123456789abcdef0123456789abcdef", None)
+    assert operator.to_arrow().to_pylist() == [{"key": {"f0": 1}, "n": 2}]
+
+
+def test_a_type_that_no_snapshot_serves_for_all_releases_needs_one(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "key": pa.array([1], pa.int64()),
+            "m": pa.array([{"f0": [[("a", 1)]]}], pa.struct({"f0": pa.list_(pa.map_(pa.string(), pa.int32()))})),
+        }
+    )
+    states = {"m": st.value("ROW<f0 ARRAY<MAP<STRING, INT>>>")}
+    new = st.SavepointWriter.new().with_operator("a", st.bootstrap_keyed_state(table, states=states))
+    with pytest.raises(OptionError, match="in different ways") as caught:
+        new.write(str(tmp_path / "any"))
+    assert (caught.value.where.operator, caught.value.where.state) == ("a", "m")
+    for release in ("1.13", "1.20", "2.3"):
+        sp = new.write(str(tmp_path / release), flink_version=release)
+        assert sp["a"].to_arrow().to_pylist() == [{"key": 1, "m": {"f0": [[("a", 1)]], "_kind": "+I"}}]

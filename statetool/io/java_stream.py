@@ -3,7 +3,8 @@
 Some serializer snapshots hold unframed streams (``AC ED 00 05`` and one content element), several directly
 after each other, so the end of each must be found by its grammar (Java Object Serialization Specification,
 section 6.4). A general library reads to the end of its input and raises what it likes on damage; this parser stops
-exactly, checks every length against the bytes left and gives errors with offsets.
+exactly, checks every length against the bytes left and gives errors with offsets. :mod:`statetool.io.java_output` writes
+what it read.
 """
 
 from __future__ import annotations
@@ -20,14 +21,32 @@ _NULL, _REFERENCE, _CLASS_DESC, _END_BLOCK, _PROXY = 0x70, 0x71, 0x72, 0x78, 0x7
 _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0x08
 
 
+class JavaText(str):
+    """A string object: equal ones are still different objects to Java, and referred to each by itself."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class JavaClass:
-    """A class descriptor: ``fields`` are ``(type code, name)`` in stream order."""
+    """A class descriptor, or the class itself where it stands as a value.
+
+    Attributes
+    ----------
+    fields
+        ``(type code, name)`` in stream order.
+    suid
+        ``serialVersionUID``.
+    signatures
+        Java's signature of the type of each field that is an object or an array, in the order of ``fields``.
+    """
 
     name: str
     flags: int = 0
     fields: tuple[tuple[str, str], ...] = ()
     parent: JavaClass | None = None
+    suid: int = 0
+    signatures: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -105,11 +124,11 @@ class _Parser:
             case 0x73:  # object
                 return self.object(depth)
             case 0x74:  # string
-                return self.remember(c.utf())
+                return self.remember(JavaText(c.utf()))
             case 0x7C:  # long string
                 n = c.i8()
                 start = c.need(n, "long string")
-                return self.remember(decode_modified_utf8(bytes(c.data[start : start + n]), c, start))
+                return self.remember(JavaText(decode_modified_utf8(bytes(c.data[start : start + n]), c, start)))
             case 0x75:  # array
                 return self.array(depth)
             case 0x76:  # class
@@ -167,18 +186,21 @@ class _Parser:
                 c.utf()
         elif tag == _CLASS_DESC:
             cls = JavaClass(c.utf())
-            c.i8()  # serialVersionUID
+            cls.suid = c.i8()
             self.remember(cls)
             cls.flags = c.u1()
-            fields = []
+            fields, signatures = [], []
             for _ in range(c.u2()):
                 code, name = chr(c.u1()), c.utf()
                 if code not in "BCDFIJSZ[L":
                     raise c.fail(f"unknown Java field type {code!r}")
                 if code in "[L":
-                    self.content(depth + 1)
+                    signature = self.content(depth + 1)
+                    if not isinstance(signature, str):
+                        raise c.fail(f"a field {name!r} whose type is not a string")
+                    signatures.append(signature)
                 fields.append((code, name))
-            cls.fields = tuple(fields)
+            cls.fields, cls.signatures = tuple(fields), tuple(signatures)
         else:
             raise c.fail(f"expected a Java class, found tag {tag:#04x}", pos=c.pos - 1)
         self.annotation(depth)

@@ -15,11 +15,10 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle, OperatorStreamHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
-from statetool.formats.operator_id import operator_id_for_uid
 from statetool.ops.carry import Carrier, referenced
 from statetool.ops.compose_plan import PlannedOperator, plan_composition
 from statetool.ops.composition import Composition, Runner
-from statetool.ops.uids import change_uids
+from statetool.ops.uids import change_uids, id_and_uid
 from statetool.write.available import check_available, check_proxy
 from statetool.write.publish import Publication, StagedFile, Staging
 from statetool.write.versions import Target, fitted
@@ -45,7 +44,7 @@ def write_composition(wanted: Composition, target: str, release: Target, runner:
         A value that its type cannot hold, or a key that comes twice.
     """
     Publication.check(target)
-    rest, planned = plan_composition(wanted, runner)
+    rest, planned = plan_composition(wanted, runner, release)
     _check_ids(wanted, rest, planned)
     skeleton = _metadata(wanted, [*rest, *(p.old for p in planned if p.old is not None)])
     fitted(skeleton, release, properties=savepoint_properties())
@@ -97,7 +96,7 @@ def _check_ids(wanted: Composition, rest: Sequence[OperatorState], planned: Sequ
     after = _with_uids(wanted, _metadata(wanted, olds)).operators
     taken = {o.operator_id: o.uid or o.operator_id for o in after}
     for p in planned:
-        if p.old is None and operator_id_for_uid(p.uid) in taken:
+        if p.old is None and id_and_uid(p.uid)[0] in taken:
             raise OptionError(
                 f"operator {p.uid!r} is added while another one has or gets its id",
                 hint="remove that one, or give it another uid",
@@ -199,10 +198,11 @@ def _written(planned: PlannedOperator, old: OperatorState | None, made: _Made) -
     if old is not None:
         return replace(old, subtasks=found)
     found = found or tuple(SubtaskState(index=i) for i in range(plan.parallelism))
+    operator_id, uid = id_and_uid(planned.uid)
     return OperatorState(
-        operator_id=operator_id_for_uid(planned.uid),
+        operator_id=operator_id,
         parallelism=plan.parallelism,
         max_parallelism=plan.max_parallelism,
         subtasks=found,
-        uid=planned.uid,
+        uid=uid,
     )

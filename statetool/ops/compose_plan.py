@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from statetool.arrow.bootstrap import ElementBootstrap, KeyedBootstrap, OperatorPlan, plan_operator, state_names
-from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
+from statetool.arrow.release import for_release
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.metadata import OperatorState, SubtaskState
 from statetool.formats.state_meta import StateMeta
@@ -21,6 +22,7 @@ from statetool.plan.operator import OperatorInventory
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.write.declare import OperatorChange
+from statetool.write.versions import Target
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,8 +36,10 @@ class PlannedOperator:
     elements: list[KeptElements] = field(default_factory=list)
 
 
-def plan_composition(wanted: Composition, runner: Runner) -> tuple[list[OperatorState], list[PlannedOperator]]:
-    """Return the operators of the base that stay as they are, and those that are written.
+def plan_composition(
+    wanted: Composition, runner: Runner, release: Target
+) -> tuple[list[OperatorState], list[PlannedOperator]]:
+    """Return the operators of the base that stay as they are, and those that are written so that a release reads them.
 
     Raises
     ------
@@ -47,7 +51,8 @@ def plan_composition(wanted: Composition, runner: Runner) -> tuple[list[Operator
     left = [o for o in base if o.operator_id not in removed]
     planned: list[PlannedOperator] = []
     changed: set[str] = set()
-    for name, change in wanted.changes.items():
+    for name, given in wanted.changes.items():
+        change = _for_release(name, given, release)
         old = _find(left, name)
         if old is None:
             planned.append(_plan_new(name, change, wanted, runner))
@@ -58,6 +63,13 @@ def plan_composition(wanted: Composition, runner: Runner) -> tuple[list[Operator
         assert wanted.base is not None
         planned.append(_plan_change(wanted.base.operator(name), old, change, wanted, runner))
     return [o for o in left if o.operator_id not in changed], planned
+
+
+def _for_release(uid: str, change: OperatorChange, release: Target) -> OperatorChange:
+    try:
+        return replace(change, bootstraps=tuple(for_release(b, release) for b in change.bootstraps))
+    except StatetoolError as error:
+        raise error.at(operator=uid) from error.__cause__
 
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:

@@ -96,10 +96,14 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
     return replace(metadata, operators=operators)
 
 
+def id_and_uid(name: str) -> tuple[str, str]:
+    """Return the operator id and the uid of a new name: of 32 hex digits, which are an id, there is no uid."""
+    return (name.lower(), "") if _OPERATOR_ID.fullmatch(name) else (operator_id_for_uid(name), name)
+
+
 def _renamed(operator: OperatorState, new: str, version: int) -> OperatorState:
-    if _OPERATOR_ID.fullmatch(new):
-        return replace(operator, operator_id=new.lower(), uid="")
-    return replace(operator, operator_id=operator_id_for_uid(new), uid=new if version >= _NAMED_VERSION else "")
+    operator_id, uid = id_and_uid(new)
+    return replace(operator, operator_id=operator_id, uid=uid if version >= _NAMED_VERSION else "")
 
 
 def _label(operator: OperatorState) -> str:

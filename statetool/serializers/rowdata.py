@@ -66,6 +66,8 @@ def slot_format(sql: SqlType, part: Serializer | None = None) -> fmt.SlotFormat:
             return fmt.MapFormat(slot_format(sql.parts[0][1]), slot_format(sql.parts[1][1]))
         case "ROW" | "STRUCTURED":
             return row_format(sql.parts, part.nested if isinstance(part, RowDataSerializer) else ())
+        case "DISTINCT":
+            return slot_format(sql.parts[0][1], part)
         case "RAW":
             return _raw_format(sql, part)
         case "VARIANT":
@@ -124,6 +126,10 @@ class BinaryDataSerializer(Serializer):
         self.sql = sql
         self.reason = reason
 
+    def declared_type(self) -> SqlType:
+        """Return the type that makes such a serializer."""
+        raise UnsupportedError(f"the types of {self.type_name} are not known")
+
     @property
     def type_name(self) -> str:
         name = self.snapshot_class.rpartition("$")[2].removesuffix("SerializerSnapshot")
@@ -174,6 +180,9 @@ class RowDataSerializer(BinaryDataSerializer):
         self.nested = nested
         self.format = row_format([(f"f{i}", t) for i, t in enumerate(sql)], nested)
         self.row_kind = True
+
+    def declared_type(self) -> SqlType:
+        return SqlType(root="ROW", parts=tuple(zip(self.names, self.sql, strict=True)))
 
     def as_key(self) -> RowDataSerializer:
         key = copy.copy(self)
@@ -239,6 +248,9 @@ class ArrayDataSerializer(BinaryDataSerializer):
         super().__init__(name, version, payload, sql)
         self.format = fmt.ArrayFormat(slot_format(sql[0]))
 
+    def declared_type(self) -> SqlType:
+        return SqlType(root="ARRAY", parts=(("element", self.sql[0]),))
+
     @property
     def logical(self) -> LogicalType:
         return self.format.logical
@@ -260,6 +272,9 @@ class MapDataSerializer(BinaryDataSerializer):
     def __init__(self, name: str, version: int, payload: bytes, sql: tuple[SqlType, ...]) -> None:
         super().__init__(name, version, payload, sql)
         self.format = fmt.MapFormat(slot_format(sql[0]), slot_format(sql[1]))
+
+    def declared_type(self) -> SqlType:
+        return SqlType(root="MAP", parts=(("key", self.sql[0]), ("value", self.sql[1])))
 
     @property
     def logical(self) -> LogicalType:

@@ -7,8 +7,9 @@ Follows ``LogicalType`` and its subclasses, Flink 1.11 to 2.3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from statetool.errors import UnsupportedError
@@ -26,8 +27,6 @@ _PLAIN: Final[Mapping[str, str]] = {
     "NullType": "NULL",
     "VariantType": "VARIANT",
     "BitmapType": "BITMAP",
-    "YearMonthIntervalType": "INTERVAL YEAR TO MONTH",
-    "DayTimeIntervalType": "INTERVAL DAY TO SECOND",
 }
 _SIZED: Final[Mapping[str, str]] = {
     "CharType": "CHAR",
@@ -41,7 +40,8 @@ _PRECISE: Final[Mapping[str, str]] = {
     "LocalZonedTimestampType": "TIMESTAMP_LTZ",
 }
 _RAW: Final = frozenset({"RawType", "TypeInformationRawType"})
-_MAX_LENGTH: Final = 0x7FFFFFFF
+MAX_LENGTH: Final = 0x7FFFFFFF
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _MAX_PRECISION: Final = 38
 _MAX_FRACTION: Final = 9
 #: Parts of a type, counted wherever they are used: references in a stream could name far more than its bytes.
@@ -50,25 +50,52 @@ _MAX_DEPTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserType:
+    """What a ``DISTINCT`` or ``STRUCTURED`` type has beside its parts.
+
+    ``identifier`` is its name in a catalog (catalog, database, object), which structured types that are made of a class do not have.
+    ``comparison`` is ``None`` where it is what a release finds out from a class: ``EQUALS``, before 2.1 ``NONE``.
+    """
+
+    identifier: tuple[str, str, str] | None = None
+    description: str | None = None
+    final: bool = True
+    instantiable: bool = True
+    comparison: str | None = None
+    parent: SqlType | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SqlType:
-    """A logical type.
+    """A logical type, with all that its Java stream says; as text, the way Flink spells it.
 
     Attributes
     ----------
     root
-        ``BOOLEAN``, ``VARCHAR``, ``ROW``, ...; structured types are ``STRUCTURED``, distinct types what they are made of.
+        ``BOOLEAN``, ``VARCHAR``, ``ROW``, ...; ``INTERVAL YEAR TO MONTH`` and ``INTERVAL DAY TO SECOND`` whatever fields are shown.
     nullable
         Whether the type allows null; values are not checked against it.
     length
         Of ``CHAR``, ``VARCHAR``, ``BINARY`` and ``VARBINARY``: characters or bytes (2147483647 for ``STRING`` and ``BYTES``).
     precision, scale
-        Of ``DECIMAL``; the precision also of ``TIME`` and both timestamps.
+        Of ``DECIMAL``; the precision also of ``TIME`` and both timestamps, and of the first field of intervals; the scale also of
+        the seconds of intervals.
+    resolution
+        Of intervals, as Flink's constants: ``YEAR_TO_MONTH``, ``DAY``, ...
+    kind
+        Of timestamps: ``REGULAR``, ``ROWTIME`` or ``PROCTIME``.
     parts
-        Named parts: the fields of a row, ``element``, ``key`` and ``value``.
+        Named parts: the fields of a row, ``element``, ``key`` and ``value``; ``source`` of a distinct type.
+    descriptions
+        One for each field of a row or structured type, empty where no field has one.
     class_name
         Java class of a ``RAW`` or ``STRUCTURED`` type.
     serializer
         Java class of the serializer of a ``RAW`` type.
+    user
+        Of ``DISTINCT`` and ``STRUCTURED`` types.
+    tree
+        The Java object of a ``RAW`` type as it was read.
     """
 
     root: str
@@ -76,32 +103,69 @@ class SqlType:
     length: int = 0
     precision: int = 0
     scale: int = 0
+    resolution: str = ""
+    kind: str = "REGULAR"
     parts: tuple[tuple[str, SqlType], ...] = ()
+    descriptions: tuple[str | None, ...] = ()
     class_name: str = ""
     serializer: str = ""
+    user: UserType | None = None
+    tree: JavaObject | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self._words() + ("" if self.nullable else " NOT NULL")
 
     def _words(self) -> str:
         match self.root:
-            case "VARCHAR" | "VARBINARY" if self.length == _MAX_LENGTH:
+            case "VARCHAR" | "VARBINARY" if self.length == MAX_LENGTH:
                 return "STRING" if self.root == "VARCHAR" else "BYTES"
             case "CHAR" | "VARCHAR" | "BINARY" | "VARBINARY":
                 return f"{self.root}({self.length})"
             case "DECIMAL":
                 return f"DECIMAL({self.precision}, {self.scale})"
-            case "TIME" | "TIMESTAMP" | "TIMESTAMP_LTZ":
-                return f"{self.root}({self.precision})"
+            case "TIME":
+                return f"TIME({self.precision})"
+            case "TIMESTAMP" | "TIMESTAMP_LTZ":
+                return f"{self.root}({self.precision})" + ("" if self.kind == "REGULAR" else f" *{self.kind}*")
+            case "INTERVAL YEAR TO MONTH" | "INTERVAL DAY TO SECOND":
+                return self._interval()
             case "ARRAY" | "MAP":
                 return f"{self.root}<{', '.join(str(t) for _, t in self.parts)}>"
             case "MULTISET":
                 return f"MULTISET<{self.parts[0][1]}>"
-            case "ROW" | "STRUCTURED":
-                return f"{self.root}<{', '.join(f'{n} {t}' for n, t in self.parts)}>"
+            case "ROW":
+                return f"ROW<{', '.join(self._fields())}>"
+            case "STRUCTURED":
+                return f"STRUCTURED<{', '.join([_quoted(self.class_name), *self._fields()])}>"
+            case "DISTINCT":
+                name = ".".join(f"`{n}`" for n in (self.user.identifier if self.user and self.user.identifier else ()))
+                return f"DISTINCT<{name}, {self.parts[0][1]}>"
             case "RAW":
-                return f"RAW({self.class_name})"
+                return f"RAW({_quoted(self.class_name)}, {_quoted(self.serializer)})"
         return self.root
+
+    def _fields(self) -> list[str]:
+        notes = self.descriptions or (None,) * len(self.parts)
+        return [
+            f"{_name(n)} {t}" + ("" if note is None else f" {_quoted(note)}")
+            for (n, t), note in zip(self.parts, notes, strict=True)
+        ]
+
+    def _interval(self) -> str:
+        first, _, last = self.resolution.partition("_TO_")
+        if first in ("YEAR", "DAY"):
+            first += f"({self.precision})"
+        if last == "SECOND" or first == "SECOND":
+            return f"INTERVAL {first}" + (f" TO SECOND({self.scale})" if last else f"({self.scale})")
+        return f"INTERVAL {first}" + (f" TO {last}" if last else "")
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def parse_logical_type(tree: Any) -> SqlType:
@@ -148,18 +212,28 @@ class _Parser:
         if cls in _PLAIN:
             return SqlType(root=_PLAIN[cls], nullable=nullable)
         if cls in _SIZED:
-            length = _number(tree, "length", 0, _MAX_LENGTH)
+            length = _number(tree, "length", 0, MAX_LENGTH)
             return SqlType(root=_SIZED[cls], nullable=nullable, length=length)
         if cls in _PRECISE:
             precision = _number(tree, "precision", 0, _MAX_FRACTION)
-            return SqlType(root=_PRECISE[cls], nullable=nullable, precision=precision)
+            kind = _enum_name(tree.fields.get("kind")) or "REGULAR"
+            return SqlType(root=_PRECISE[cls], nullable=nullable, precision=precision, kind=kind)
         if cls in _RAW or (cls == "LegacyTypeInformationType" and _enum_name(tree.fields.get("typeRoot")) == "RAW"):
-            return SqlType(root="RAW", nullable=nullable, class_name=_raw_class(tree), serializer=_serializer(tree))
+            name, serializer = _raw_class(tree), _serializer(tree)
+            return SqlType(root="RAW", nullable=nullable, class_name=name, serializer=serializer, tree=tree)
         match cls:
             case "DecimalType":
                 precision = _number(tree, "precision", 1, _MAX_PRECISION)
                 scale = _number(tree, "scale", 0, precision)
                 return SqlType(root="DECIMAL", nullable=nullable, precision=precision, scale=scale)
+            case "YearMonthIntervalType":
+                precision, resolution = _number(tree, "yearPrecision", 1, 4), _enum_name(tree.fields.get("resolution"))
+                root = "INTERVAL YEAR TO MONTH"
+                return SqlType(root=root, nullable=nullable, precision=precision, resolution=resolution)
+            case "DayTimeIntervalType":
+                precision, scale = _number(tree, "dayPrecision", 1, 6), _number(tree, "fractionalPrecision", 0, 9)
+                resolution, root = _enum_name(tree.fields.get("resolution")), "INTERVAL DAY TO SECOND"
+                return SqlType(root=root, nullable=nullable, precision=precision, scale=scale, resolution=resolution)
             case "ArrayType":
                 element = self.parse(tree.fields.get("elementType"), depth)
                 return SqlType(root="ARRAY", nullable=nullable, parts=(("element", element),))
@@ -171,32 +245,65 @@ class _Parser:
                 parts = tuple((n, self.parse(tree.fields.get(f"{n}Type"), depth)) for n in ("key", "value"))
                 return SqlType(root="MAP", nullable=nullable, parts=parts)
             case "RowType":
-                return SqlType(root="ROW", nullable=nullable, parts=self.fields(tree, "fields", depth))
+                parts, notes = self.fields(tree, "fields", depth)
+                return SqlType(root="ROW", nullable=nullable, parts=parts, descriptions=notes)
             case "StructuredType":
-                name = tree.fields.get("className") or _class_name(tree.fields.get("implementationClass"))
-                parts = self.attributes(tree, depth)
-                return SqlType(root="STRUCTURED", nullable=nullable, parts=parts, class_name=str(name))
+                return self.structured(tree, nullable, depth)
             case "DistinctType":
-                return self.parse(tree.fields.get("sourceType"), depth)
+                source = self.parse(tree.fields.get("sourceType"), depth)
+                return SqlType(root="DISTINCT", nullable=nullable, parts=(("source", source),), user=_user(tree, None))
         raise UnsupportedError(f"logical type {tree.cls.name} has no values in state")
 
-    def fields(self, tree: JavaObject, name: str, depth: int) -> tuple[tuple[str, SqlType], ...]:
-        """Return the named parts of a row or structured type."""
-        found = []
+    def fields(
+        self, tree: JavaObject, name: str, depth: int
+    ) -> tuple[tuple[tuple[str, SqlType], ...], tuple[str | None, ...]]:
+        """Return the named parts of a row or structured type, and their descriptions."""
+        found, notes = [], []
         for part in java_list(tree.fields.get(name)):
             label = part.fields.get("name") if isinstance(part, JavaObject) else None
             if not isinstance(label, str):
                 raise UnsupportedError(f"a field of {tree.cls.name} without a name")
-            found.append((label, self.parse(part.fields.get("type"), depth)))
-        return tuple(found)
+            found.append((str(label), self.parse(part.fields.get("type"), depth)))
+            notes.append(_text(part.fields.get("description")))
+        return tuple(found), tuple(notes) if any(n is not None for n in notes) else ()
 
-    def attributes(self, tree: JavaObject, depth: int) -> tuple[tuple[str, SqlType], ...]:
-        """Return the attributes of a structured type, those of its supertypes first (``getChildren``)."""
-        parent = tree.fields.get("superType")
-        inherited: tuple[tuple[str, SqlType], ...] = ()
-        if parent is not None:
-            inherited = self.parse(parent, depth).parts
-        return inherited + self.fields(tree, "attributes", depth)
+    def structured(self, tree: JavaObject, nullable: bool, depth: int) -> SqlType:
+        """Return a structured type; its attributes follow those of its supertypes (``getChildren``)."""
+        above = tree.fields.get("superType")
+        parent = None if above is None else self.parse(above, depth)
+        parts, notes = self.fields(tree, "attributes", depth)
+        if parent is not None and (parent.descriptions or notes):
+            notes = (*(parent.descriptions or (None,) * len(parent.parts)), *(notes or (None,) * len(parts)))
+        name = tree.fields.get("className") or _class_name(tree.fields.get("implementationClass"))
+        return SqlType(
+            root="STRUCTURED",
+            nullable=nullable,
+            parts=(*(() if parent is None else parent.parts), *parts),
+            descriptions=notes,
+            class_name=str(name),
+            user=_user(tree, parent),
+        )
+
+
+def _user(tree: JavaObject, parent: SqlType | None) -> UserType:
+    name = tree.fields.get("objectIdentifier")
+    identifier = None
+    if isinstance(name, JavaObject):
+        catalog, database, thing = (str(name.fields.get(f"{n}Name")) for n in ("catalog", "database", "object"))
+        identifier = (catalog, database, thing)
+    compared = tree.fields.get("comparison", tree.fields.get("comparision"))  # 1.13 spells it so
+    return UserType(
+        identifier=identifier,
+        description=_text(tree.fields.get("description")),
+        final=bool(tree.fields.get("isFinal")),
+        instantiable=bool(tree.fields.get("isInstantiable", True)),
+        comparison=None if _enum_name(compared) in ("", "EQUALS") else _enum_name(compared),
+        parent=parent,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if isinstance(value, str) else None
 
 
 def java_list(value: Any) -> list[Any]:

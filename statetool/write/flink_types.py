@@ -4,9 +4,10 @@ Exposed as ``statetool.flink``::
 
     flink.pojo("com.acme.Order", {"id": "BIGINT", "tags": flink.list_of("STRING")})
     flink.tuple_of("BIGINT", "STRING"), flink.enum("com.acme.Color", ["RED", "GREEN"]), flink.INSTANT
+    flink.sql("ROW<shop STRING, total DECIMAL(38, 4)>"), flink.sql("TIMESTAMP_LTZ(9)")
 
 Where a type is expected, a SQL type is understood too (:mod:`statetool.write.sql_types`). Snapshots are those that Flink 1.15 to
-2.3 write.
+2.3 write, but for rows, arrays and maps of Flink SQL: what is written is made for the release that is written for.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from statetool.serializers.basic import TYPES as _BASIC
 from statetool.serializers.basic import write_string
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
 from statetool.serializers.snapshot import COMPOSITE_MAGIC, read_snapshot, write_nested
+from statetool.serializers.sql_declared import sql_serializer
 from statetool.serializers.temporal import TYPES as _TEMPORAL
 from statetool.write.sql_types import parse_sql_type
+from statetool.write.table_types import parse_table_type
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."
@@ -52,7 +55,23 @@ def parse_type(declared: str | Serializer) -> Serializer:
         raise OptionError(
             f"{declared!r} is not a type", hint='use a SQL type such as "BIGINT" or one of statetool.flink'
         )
-    return parse_sql_type(declared, _sql_type)
+    return parse_sql_type(declared, _sql_type, sql_serializer)
+
+
+def sql(type: str) -> Serializer:
+    """Type of the table runtime, which SQL jobs keep their state in, as Flink SQL spells it.
+
+    A row is ``RowData``, ``ARRAY<..>`` is ``ArrayData`` and ``DECIMAL(10, 2)`` is ``DecimalData``, other than where a type is expected:
+    there only ``ROW<..>`` is a type of the table runtime.
+
+    Raises
+    ------
+    OptionError
+        Not a type of Flink SQL.
+    UnsupportedError
+        A type that state cannot hold.
+    """
+    return sql_serializer(parse_table_type(type))
 
 
 def basic(name: str) -> Serializer:

@@ -1,12 +1,16 @@
-"""SQL types as Spark spells them: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``."""
+"""SQL types as Spark spells them: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``.
+
+``ROW<a INT, b DATE>`` is a row of Flink SQL, and inside of it are the types of Flink SQL (:mod:`statetool.write.table_types`).
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from statetool.errors import OptionError
+from statetool.serializers.sql_types import SqlType
+from statetool.write.table_types import TableTypes, tokens_of
 
 T = TypeVar("T")
 _ALIASES: Final = {
@@ -24,34 +28,36 @@ _NAMES: Final = (
     "TIMESTAMP_NTZ", "DECIMAL", "VOID",
 )  # fmt: skip
 _PARTS: Final = {"ARRAY": 1, "MAP": 2}
-_TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`|\w+)|(.))")
 
 
-def parse_sql_type(text: str, make: Callable[[str, tuple[T, ...]], T]) -> T:
-    """Parse a type; ``make`` is called with the name of each type (``STRUCT`` too) and its parts, innermost first.
+def parse_sql_type(text: str, make: Callable[[str, tuple[T, ...]], T], row: Callable[[SqlType], T]) -> T:
+    """Parse a type; ``make`` is called with the name of each type (``STRUCT`` too) and its parts, innermost first, ``row`` with
+    rows of Flink SQL.
 
     Raises
     ------
     OptionError
         Not a type; names what was expected.
     """
-    parser = _Parser(text, make)
+    parser = _Parser(text, make, row)
     result = parser.type()
     parser.end()
     return result
 
 
 class _Parser(Generic[T]):
-    def __init__(self, text: str, make: Callable[[str, tuple[T, ...]], T]) -> None:
+    def __init__(self, text: str, make: Callable[[str, tuple[T, ...]], T], row: Callable[[SqlType], T]) -> None:
         self.text = text
         self.make = make
-        self.tokens = [m.group(1) or m.group(2) for m in _TOKEN.finditer(text.strip())]
+        self.row = row
+        self.tokens = tokens_of(text)
 
     def fail(self, expected: str) -> OptionError:
         found = self.tokens[0] if self.tokens else "the end"
         return OptionError(
             f"type {self.text!r}: expected {expected}, found {found}",
-            hint=f"types are {', '.join(_NAMES)}, ARRAY<..>, MAP<.., ..>, STRUCT<name: ..>; other Flink types are in statetool.flink",
+            hint=f"types are {', '.join(_NAMES)}, ARRAY<..>, MAP<.., ..>, STRUCT<name: ..>, and ROW<name type, ..> for rows of"
+            " Flink SQL; other Flink types are in statetool.flink",
         )
 
     def take(self, token: str) -> None:
@@ -72,6 +78,8 @@ class _Parser(Generic[T]):
     def type(self) -> T:
         if not self.tokens:
             raise self.fail("a type")
+        if self.tokens[0].upper() == "ROW":
+            return self.row(TableTypes(self.tokens, self.text).type())
         name = _ALIASES.get(self.tokens[0].upper(), self.tokens[0].upper())
         if name not in (*_NAMES, *_PARTS, "STRUCT"):
             raise self.fail("a type")

@@ -114,3 +114,28 @@ TYPES = Query(
     ),
     sql="SELECT t.*, s.v FROM t JOIN s ON t.id = s.id",
 )
+NESTED = Query(
+    inputs=(
+        Input(
+            name="t",
+            columns=(("id", "LONG", "BIGINT"), ("name", "STRING", "STRING"), ("wide", "BIGDEC", "DECIMAL(30,4)")),
+        ),
+        Input(name="s", columns=(("id", "LONG", "BIGINT"), ("v", "STRING", "STRING"))),
+    ),
+    sql="SELECT a.*, s.v FROM (SELECT id, ARRAY[name, 'x'] AS names, MAP[name, wide] AS prices, ROW(name, id) AS pair, "
+    "ARRAY[MAP[name, id]] AS maps FROM t) AS a JOIN s ON a.id = s.id",
+)
+LATEST = Query(
+    inputs=(
+        Input(
+            name="t",
+            columns=(
+                ("shop", "STRING", "STRING"),
+                ("price", "BIGDEC", "DECIMAL(20,4)"),
+                ("moment", "INSTANT", "TIMESTAMP_LTZ(9)"),
+                ("day", "LOCALDATE", "DATE"),
+            ),
+        ),
+    ),
+    sql="SELECT shop, SUM(price) AS total, MAX(moment) AS latest, MIN(`day`) AS earliest, COUNT(*) AS n FROM t GROUP BY shop",
+)

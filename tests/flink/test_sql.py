@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 import statetool
 from tests.flink.machine import FlinkMachine
-from tests.flink.sql import JOINED, TOTALS, TYPES, run_query
+from tests.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, Query, run_query
 
 _LONG_NAME = "a shop with a name that is not kept inside of the row's fixed part"
 
@@ -157,3 +157,108 @@ def test_edited_join_goes_on(flink: FlinkMachine, tmp_path: Path) -> None:
         ("INSERT", "b", 2, "Bonn"),
         ("INSERT", "c", 8, "New Oslo far away from here"),
     ]
+
+
+def id_with(flink: FlinkMachine, query: Query, state: str, folder: Path) -> str:
+    """Return the id of the operator that keeps a state, which the plan of the job gives it."""
+    answer = run_query(flink, query, {}, results=0, savepoint=folder)
+    return operator_with(statetool.load(answer["savepoint"]), state).operator_id
+
+
+def test_totals_made_from_nothing_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    """Types, serializers and rows are all ours: only the id of the operator is the job's."""
+    moment = pa.scalar(1_709_210_096_123_456, pa.timestamp("us", tz="UTC"))
+    rows = [
+        {
+            "f0": pa.scalar("1.5000").cast(pa.decimal128(38, 4)).as_py(),
+            "f1": moment.as_py(),
+            "f1_nanos": 789,
+            "f2": None,
+            "f3": i,
+        }
+        for i in range(1, 50)
+    ]
+    value = pa.struct(
+        {
+            "f0": pa.decimal128(38, 4),
+            "f1": moment.type,
+            "f1_nanos": pa.int32(),
+            "f2": pa.date32(),
+            "f3": pa.int64(),
+        }
+    )
+    keys = pa.array([{"f0": f"shop {i}"} for i in range(1, 50)], pa.struct({"f0": pa.string()}))
+    table = pa.table({"key": keys, "accState": pa.array(rows, value)})
+    state = statetool.value("ROW<total DECIMAL(38, 4), latest TIMESTAMP_LTZ(9), earliest DATE, n BIGINT>")
+    bootstrap = statetool.bootstrap_keyed_state(table, key_type="ROW<shop STRING>", states={"accState": state})
+    operator_id = id_with(flink, LATEST, "accState", tmp_path / "empty")
+    statetool.SavepointWriter.new(max_parallelism=128).with_operator(operator_id, bootstrap).write(
+        str(tmp_path / "made"), flink_version=flink.version
+    )
+    more = inserts(
+        ("shop 1", "2.25", "2024-02-29T12:34:56.123456788Z", "2024-01-01"),
+        ("shop 49", "-1.5", "2024-02-29T12:34:56.123456790Z", None),
+        ("new", "0.0001", "1969-12-31T23:59:59.999999999Z", None),
+    )
+    for backend in ("hashmap", "rocksdb"):
+        answer = run_query(flink, LATEST, {"t": more}, results=5, snapshot=tmp_path / "made", backend=backend)
+        assert [c for c in changes(answer) if c[0] != "UPDATE_BEFORE"] == [
+            ("UPDATE_AFTER", "shop 1", {"$decimal": "3.7500"}, "2024-02-29T12:34:56.123456789Z", "2024-01-01", 2),
+            ("UPDATE_AFTER", "shop 49", {"$decimal": "0.0000"}, "2024-02-29T12:34:56.123456790Z", None, 50),
+            ("INSERT", "new", {"$decimal": "0.0001"}, "1969-12-31T23:59:59.999999999Z", None, 1),
+        ]
+
+
+def test_a_join_made_from_nothing_goes_on(flink: FlinkMachine, tmp_path: Path) -> None:
+    left = (
+        "ROW<id BIGINT, names ARRAY<STRING> NOT NULL, prices MAP<STRING, DECIMAL(30, 4)> NOT NULL,"
+        " pair ROW<`EXPR$0` STRING, `EXPR$1` BIGINT> NOT NULL, maps ARRAY<MAP<STRING, BIGINT> NOT NULL> NOT NULL>"
+    )
+    price = pa.scalar("12345678901234567890.1234").cast(pa.decimal128(30, 4)).as_py()
+    row_type = pa.struct(
+        {
+            "id": pa.int64(),
+            "names": pa.list_(pa.string()),
+            "prices": pa.map_(pa.string(), pa.decimal128(30, 4)),
+            "pair": pa.struct({"EXPR$0": pa.string(), "EXPR$1": pa.int64()}),
+            "maps": pa.list_(pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    records = pa.array(
+        [
+            [({"id": 1, "names": [_LONG_NAME, None], "prices": [("p", price), ("q", None)], "pair": {"EXPR$0": "r", "EXPR$1": 7},
+               "maps": [[("k", 1)], []]}, 2)],
+            [({"id": 2, "names": [], "prices": [], "pair": {"EXPR$0": None, "EXPR$1": None}, "maps": []}, 1)],
+        ],
+        pa.map_(row_type, pa.int32()),
+    )  # fmt: skip
+    right_type = pa.struct({"id": pa.int64(), "v": pa.string()})
+    rights = pa.array([None, [({"id": 2, "v": "two"}, 1)]], pa.map_(right_type, pa.int32()))
+    keys = pa.array([{"id": 1}, {"id": 2}], pa.struct({"id": pa.int64()}))
+    table = pa.table({"key": keys, "left-records": records, "right-records": rights})
+    bootstrap = statetool.bootstrap_keyed_state(
+        table,
+        key_type="ROW<id BIGINT>",
+        states={
+            "left-records": statetool.map_of(left, "INT"),
+            "right-records": statetool.map_of("ROW<id BIGINT, v STRING>", "INT"),
+        },
+    )
+    operator_id = id_with(flink, NESTED, "left-records", tmp_path / "empty")
+    statetool.SavepointWriter.new(max_parallelism=128).with_operator(operator_id, bootstrap).write(
+        str(tmp_path / "made"), flink_version=flink.version
+    )
+    more = {"t": inserts((2, "n", "0.5")), "s": inserts((1, "one"))}
+    answer = run_query(flink, NESTED, more, results=3, snapshot=tmp_path / "made", backend="rocksdb")
+    kept = (
+        1,
+        [_LONG_NAME, None],
+        {"$map": [["p", {"$decimal": "12345678901234567890.1234"}], ["q", None]]},
+        {"$row": ["r", 7], "kind": "INSERT"},
+        [{"$map": [["k", 1]]}, {"$map": []}],
+        "one",
+    )
+    new = (2, ["n", "x"], {"$map": [["n", {"$decimal": "0.5000"}]]}, {"$row": ["n", 2], "kind": "INSERT"})
+    assert sorted(map(repr, changes(answer))) == sorted(
+        map(repr, [("INSERT", *kept)] * 2 + [("INSERT", *new, [{"$map": [["n", 2]]}], "two")])
+    )

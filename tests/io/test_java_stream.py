@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statetool.errors import FormatError
+from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
+from statetool.io.java_output import write_java_stream
 from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject, read_java_stream
 from statetool.io.output import Output
 from tests.serializers.golden import generated
@@ -53,6 +54,24 @@ def test_stream_ends_exactly_whatever_follows(raw: bytes) -> None:
         c = Cursor(raw + tail)
         read_java_stream(c)
         assert c.pos == len(raw)
+
+
+@pytest.mark.parametrize("raw", STREAMS, ids=lambda raw: f"{len(raw)}-bytes")
+def test_what_was_read_is_written_as_it_was(raw: bytes) -> None:
+    out = Output()
+    write_java_stream(out, read_java_stream(Cursor(raw)))
+    assert bytes(out) == raw
+
+
+def test_what_a_class_writes_by_itself_is_refused() -> None:
+    block = _MAGIC + b"\x73" + _class("Ext", 12) + b"\x77\1a\x78"
+    with pytest.raises(EncodeError, match="Ext writes itself"):
+        write_java_stream(Output(), read_java_stream(Cursor(block)))
+    twice = _MAGIC + b"\x73" + _class("Child", 3, parent=_class("Base", 3)) + b"\x78\x78"
+    with pytest.raises(EncodeError, match="several classes of Child"):
+        write_java_stream(Output(), read_java_stream(Cursor(twice)))
+    with pytest.raises(EncodeError, match=r"1\.5 is nothing"):
+        write_java_stream(Output(), 1.5)
 
 
 @pytest.mark.parametrize("raw", STREAMS, ids=lambda raw: f"{len(raw)}-bytes")

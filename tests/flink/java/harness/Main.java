@@ -54,6 +54,8 @@ public final class Main {
                 return SqlJob.run(cluster, request);
             case "class":
                 return other(cluster, request);
+            case "logical_types":
+                return LogicalTypes.describe(request);
             default:
                 throw new IllegalArgumentException("no command " + request);
         }

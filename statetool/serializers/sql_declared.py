@@ -1,0 +1,149 @@
+"""Serializers of the table runtime from a declared type, with the snapshot that a Flink release would write.
+
+Follows ``InternalSerializers`` and the snapshots of the serializers that it makes, Flink 1.13 to 2.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.errors import OptionError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.java_output import write_java_stream
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.java_classes import NEWEST, RUNTIME, SINGLETONS, StreamForm
+from statetool.serializers.rowdata import BinaryDataSerializer
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, read_snapshot
+from statetool.serializers.sql_streams import SINGLETONS as SINGLETON_OF_ROOT
+from statetool.serializers.sql_streams import check_release, serializer_object, type_object
+from statetool.serializers.sql_types import SqlType
+
+_VERSION: Final = 3
+_OLDEST: Final = StreamForm((1, 13))
+#: The getters of later releases are read by all, and so are those of this one.
+_BEFORE_GETTERS_CHANGED: Final = StreamForm((2, 0))
+_TIMESTAMP_VERSION: Final = 1
+
+
+def sql_serializer(sql: SqlType, form: StreamForm = NEWEST) -> Serializer:
+    """Return the serializer that Flink makes for a type.
+
+    Parameters
+    ----------
+    form
+        The release that shall read its snapshot.
+
+    Raises
+    ------
+    UnsupportedError
+        The release does not have such a type, or state cannot hold it.
+    """
+    return read_snapshot(Cursor(sql_snapshot(sql, form)))
+
+
+def sql_snapshot(sql: SqlType, form: StreamForm) -> bytes:
+    """Return the versioned snapshot of that serializer."""
+    out = Output()
+    _write(out, sql, form)
+    return bytes(out)
+
+
+def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serializer:
+    """Return a declared serializer with its snapshots as a release writes them.
+
+    Only what :func:`sql_serializer` made is written anew, wherever it stands inside of others.
+
+    Parameters
+    ----------
+    release
+        As in ``(2, 3)``; ``None`` for what all releases read that have such a type.
+
+    Raises
+    ------
+    OptionError
+        No release is given, and no snapshot of this type would be read by all of them.
+    UnsupportedError
+        The release does not have such a type.
+    """
+    if isinstance(serializer, BinaryDataSerializer) and serializer.sql:
+        sql = serializer.declared_type()
+        snapshot = Output()
+        serializer.write_snapshot(snapshot)
+        if sql_snapshot(sql, NEWEST) != bytes(snapshot):
+            return serializer
+        return read_snapshot(Cursor(_for_all(sql) if release is None else sql_snapshot(sql, StreamForm(release))))
+    if not serializer.replaceable:
+        return serializer
+    for step, part in serializer.children():
+        other = fitted(part, release)
+        if other is not part:
+            serializer = serializer.with_child(step, other)
+    return serializer
+
+
+def _for_all(sql: SqlType) -> bytes:
+    try:
+        old, new = sql_snapshot(sql, _OLDEST), sql_snapshot(sql, _BEFORE_GETTERS_CHANGED)
+    except UnsupportedError:
+        return sql_snapshot(sql, NEWEST)
+    if old != new:
+        raise OptionError(
+            f"Flink releases write the type {sql} in different ways, and do not read each other's",
+            hint='say which one shall read it: write(..., flink_version="2.3")',
+        )
+    return old
+
+
+def _write(out: Output, sql: SqlType, form: StreamForm) -> None:
+    check_release(sql, form)
+    match sql.root:
+        case root if root in SINGLETON_OF_ROOT:
+            name = SINGLETONS[SINGLETON_OF_ROOT[root]].name
+            _head(out, f"{name}${name.rpartition('.')[2]}Snapshot")
+        case "DECIMAL":
+            _head(out, RUNTIME + "DecimalDataSerializer$DecimalSerializerSnapshot")
+            out.i4(sql.precision)
+            out.i4(sql.scale)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ":
+            name = RUNTIME + "TimestampDataSerializer$TimestampDataSerializerSnapshot"
+            _head(out, name, _TIMESTAMP_VERSION)
+            out.i4(sql.precision)
+        case "ARRAY":
+            _head(out, RUNTIME + "ArrayDataSerializer$ArrayDataSerializerSnapshot")
+            _write_streams(out, [sql.parts[0][1]], form)
+        case "MAP" | "MULTISET":
+            _head(out, RUNTIME + "MapDataSerializer$MapDataSerializerSnapshot")
+            _write_streams(out, [t for _, t in sql.parts], form)
+        case "ROW" | "STRUCTURED":
+            _head(out, RUNTIME + "RowDataSerializer$RowDataSerializerSnapshot")
+            out.i4(len(sql.parts))
+            for _, part in sql.parts:
+                write_java_stream(out, type_object(part, form))
+            out.i4(NESTED_MAGIC)
+            out.i4(1)
+            out.i4(len(sql.parts))
+            for _, part in sql.parts:
+                _write(out, part, form)
+        case "DISTINCT":
+            _write(out, sql.parts[0][1], form)
+        case "RAW":
+            _head(out, RUNTIME + "RawValueDataSerializer$RawValueDataSerializerSnapshot")
+            for number in (COMPOSITE_MAGIC, 0, NESTED_MAGIC, 1, 1):
+                out.i4(number)
+            _head(out, f"{sql.serializer}${sql.serializer.rpartition('.')[2]}Snapshot")
+        case _:
+            raise UnsupportedError(f"state of type {sql}, which Flink has no serializer for")
+
+
+def _head(out: Output, name: str, version: int = _VERSION) -> None:
+    out.utf(name)
+    out.i4(version)
+
+
+def _write_streams(out: Output, types: list[SqlType], form: StreamForm) -> None:
+    """Append the types, then their serializers, each as a stream of its own."""
+    for one in types:
+        write_java_stream(out, type_object(one, form))
+    for one in types:
+        write_java_stream(out, serializer_object(one, form))

@@ -1,0 +1,152 @@
+"""Logical types and their serializers are written as Flink's own classes write them, byte for byte, in every release."""
+
+from __future__ import annotations
+
+import pytest
+
+from statetool.errors import OptionError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.java_output import write_java_stream
+from statetool.io.java_stream import read_java_stream
+from statetool.io.output import Output
+from statetool.serializers.java_classes import StreamForm
+from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.sql_declared import fitted, sql_serializer, sql_snapshot
+from statetool.serializers.sql_streams import serializer_object, type_object
+from statetool.serializers.sql_types import parse_logical_type
+from statetool.write import flink_types as flink
+from statetool.write.table_types import parse_table_type
+from tests.serializers.logical_types import TYPES, Written, recorded
+
+RECORDED = recorded()
+
+
+def form_of(release: str) -> StreamForm:
+    major, minor = release.split(".")[:2]
+    return StreamForm((int(major), int(minor)))
+
+
+def written(text: str, release: str) -> dict[str, bytes]:
+    """Return what statetool writes for a release, with what is not held by state left out as the recording does."""
+    sql, form = parse_table_type(text), form_of(release)
+    out = Output()
+    write_java_stream(out, type_object(sql, form))
+    found = {"type": bytes(out)}
+    if sql.root != "NULL":
+        out = Output()
+        write_java_stream(out, serializer_object(sql, form))
+        found |= {"serializer": bytes(out), "snapshot": sql_snapshot(sql, form)}
+    return found
+
+
+def whole(release: str) -> Written:
+    """Return all that a release wrote, with what is as in the releases before it."""
+    found: Written = {}
+    for name, types in RECORDED.items():
+        found |= types
+        if name == release:
+            break
+    return found
+
+
+@pytest.mark.parametrize("release", RECORDED)
+def test_streams_are_those_of_every_release(release: str) -> None:
+    types = whole(release)
+    assert len(types) > 150
+    wrong = [t for t, parts in types.items() if written(t, release) != parts]
+    assert wrong == []
+
+
+def test_the_newest_release_has_every_type() -> None:
+    assert set(TYPES) <= whole(list(RECORDED)[-1]).keys()
+
+
+@pytest.mark.parametrize("text", whole(list(RECORDED)[-1]))
+def test_types_are_read_as_they_are_declared(text: str) -> None:
+    raw = whole(list(RECORDED)[-1])[text]["type"]
+    found = parse_logical_type(read_java_stream(Cursor(raw)))
+    assert str(found) == text
+    assert str(parse_table_type(text)) == text
+
+
+def test_declared_snapshots_are_fitted_to_a_release_wherever_they_are() -> None:
+    declared = flink.map_of("STRING", sql_serializer(parse_table_type("ARRAY<MAP<STRING, INT>>")))
+    old = Output()
+    fitted(declared, (1, 13)).write_snapshot(old)
+    assert bytes(old).endswith(whole("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
+    new = Output()
+    fitted(declared, (2, 3)).write_snapshot(new)
+    assert bytes(new).endswith(whole("2.3.0")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
+    assert bytes(new) != bytes(old)
+
+
+def test_snapshots_that_were_read_are_not_fitted() -> None:
+    old = whole("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"]
+    kept = Output()
+    fitted(read_snapshot(Cursor(old)), (2, 3)).write_snapshot(kept)
+    assert bytes(kept) == old
+
+
+def test_without_a_release_all_of_them_read_a_snapshot_or_it_is_refused() -> None:
+    text = "ROW<a INT NOT NULL, b ARRAY<ARRAY<BIGINT NOT NULL>>>"
+    kept = Output()
+    fitted(sql_serializer(parse_table_type(text)), None).write_snapshot(kept)
+    assert bytes(kept) == sql_snapshot(parse_table_type(text), StreamForm((1, 13)))
+    assert bytes(kept) != sql_snapshot(parse_table_type(text), StreamForm((2, 3)))
+    with pytest.raises(OptionError, match=r"do not read each other's") as caught:
+        fitted(sql_serializer(parse_table_type("ROW<a ARRAY<MAP<STRING, INT>>>")), None)
+    assert "flink_version" in caught.value.hint
+
+
+@pytest.mark.parametrize(("text", "release"), [("ROW<v VARIANT>", (2, 0)), ("ARRAY<BITMAP>", (2, 2))])
+def test_types_that_a_release_lacks_are_refused(text: str, release: tuple[int, int]) -> None:
+    with pytest.raises(UnsupportedError, match="a type of Flink 2"):
+        sql_serializer(parse_table_type(text), StreamForm(release))
+
+
+def test_raw_types_of_user_serializers_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="cannot be written from nothing"):
+        sql_serializer(parse_table_type("ROW<r RAW('com.acme.Thing', 'com.acme.ThingSerializer')>"))
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("row(a int, date date null, `b c` interval day)", "ROW<a INT, date DATE, `b c` INTERVAL DAY(2)>"),
+        ("ROW<INT, STRING NOT NULL>", "ROW<f0 INT, f1 STRING NOT NULL>"),
+        ("ROW<INTERVAL YEAR, CHAR(2)>", "ROW<f0 INTERVAL YEAR(2), f1 CHAR(2)>"),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", "TIMESTAMP_LTZ(3)"),
+        ("TIMESTAMP", "TIMESTAMP(6)"),
+        ("TIME WITHOUT TIME ZONE", "TIME(0)"),
+        ("NUMERIC(4)", "DECIMAL(4, 0)"),
+        ("DECIMAL", "DECIMAL(10, 0)"),
+        ("DOUBLE PRECISION", "DOUBLE"),
+        ("VARCHAR", "VARCHAR(1)"),
+    ],
+)
+def test_other_spellings(text: str, same: str) -> None:
+    assert str(parse_table_type(text)) == same
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ROW<a INT, a STRING>", "twice: a"),
+        ("ROW<a>", "expected a type, found >"),
+        ("ROW<a INT", "expected ',', found the end"),
+        ("DECIMAL(39)", "precision of 1 to 38"),
+        ("DECIMAL(4, 5)", "scale of 0 to 4"),
+        ("TIMESTAMP(10)", "precision of 0 to 9"),
+        (f"TIMESTAMP({'9' * 5000})", "precision of 0 to 9"),
+        ("TIMESTAMP(6) WITH TIME ZONE", "which are those that state holds"),
+        ("INTERVAL WEEK", "expected YEAR, MONTH"),
+        ("STRUCTURED<'a.B'>", "expected attributes"),
+        ("RAW('a.B')", "expected ','"),
+        ("RAW('a.B", "the name of a class"),
+        ("INT INT", "expected the end"),
+        ("", "expected a type, found the end"),
+    ],
+)
+def test_what_is_no_type_is_refused(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_table_type(text)
