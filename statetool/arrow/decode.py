@@ -24,6 +24,7 @@ from statetool.kernels import skip
 from statetool.kernels.codes import (
     BAD_PADDING,
     NOT_SKIPPABLE,
+    NULL_VALUE,
     RANGE,
     SUBCLASS,
     TRUNCATED,
@@ -132,6 +133,9 @@ class _Decoder(Graphs):
                 return self.struct(op, struct_of(logical), pos, end)
             case ir.Flagged(value, null_flag, padding):
                 return self.flagged(value, null_flag, padding, logical, pos, end)
+            case ir.Present(value, flag):
+                body = self.constant(1, flag, NULL_VALUE, pos, end)
+                return self.run(value, logical, body, end)
             case ir.Repeated(element):
                 return self.repeated(element, logical, pos, end)
             case ir.Pairs(key, value):

@@ -139,6 +139,9 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             some = array if valid.all() else array.filter(pa.array(valid))
             with_value = _measure(value, logical, some, access)
             return Flagged(valid, with_value, (1 - null_flag, null_flag), padding)
+        case ir.Present(value, flag):
+            there = np.ones(len(array), dtype=np.bool_)
+            return Flagged(there, _measure(value, logical, array, access), (flag, 1 - flag), 0)
         case ir.Repeated(element):
             assert isinstance(logical, ListType)
             counts, elements = list_parts(array)

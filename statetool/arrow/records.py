@@ -183,7 +183,8 @@ class _Rows:
     ) -> pa.RecordBatch:
         assert shape.user_key is not None
         encoded_keys = self._encoded(shape.user_key, keys, f"{state.column}.key", rows=rows)
-        valid = is_valid(values)
+        # Where None is an object, no value is Java's null.
+        valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
         some = values if valid.all() else values.filter(pa.array(valid))
         encoded = self._encoded(
             shape.element, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]

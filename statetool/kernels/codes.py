@@ -35,6 +35,7 @@ BAD_SIZE: Final = 27
 BAD_BRANCH: Final = 28
 BAD_TAG: Final = 29
 NULL_INSIDE: Final = 30
+NULL_VALUE: Final = 31
 
 MESSAGES: Final = {
     TRUNCATED: ("the value goes beyond the end of its frame", ""),
@@ -70,6 +71,7 @@ MESSAGES: Final = {
     BAD_PAIRS: ("a map of more keys than values, or the other way round", ""),
     BAD_BRANCH: ("the index of a branch that the union does not have", ""),
     NULL_INSIDE: ("a null inside of a raw value, which cannot be told from no value", ""),
+    NULL_VALUE: ("a null in the place of a value whose None is an object", ""),
     BAD_TAG: ("not the tag of a stream element (0 to 6), or not a status (0, -1)", ""),
     BAD_SIZE: ("a value that does not fill the bytes that it was given", ""),
     BAD_BIG_NUMBER: ("the length of a big number does not fit the bytes left", ""),

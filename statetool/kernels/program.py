@@ -100,6 +100,14 @@ class Flagged(Op):
 
 
 @dataclass(frozen=True, slots=True)
+class Present(Op):
+    """A flag byte that always says that the value is there: the value has a null of its own that is no null of Java."""
+
+    value: Op
+    flag: int
+
+
+@dataclass(frozen=True, slots=True)
 class Repeated(Op):
     """i32 n, n elements (List, Set, arrays; element flags are a :class:`Flagged` element)."""
 
@@ -372,7 +380,7 @@ def children(op: Op) -> tuple[Op, ...]:
     match op:
         case Struct(parts=parts) | Masked(_, parts, _) | Pojo(_, parts):
             return parts
-        case Flagged(value=value) | Ttl(value) | StreamElement(value):
+        case Flagged(value=value) | Present(value=value) | Ttl(value) | StreamElement(value):
             return (value,)
         case Repeated(element) | MaskedList(element):
             return (element,)

@@ -20,6 +20,7 @@ from statetool.kernels.codes import (
     BAD_FLAG,
     BAD_SEPARATOR,
     BAD_TAG,
+    NULL_VALUE,
     OK,
     SUBCLASS,
     TRUNCATED,
@@ -101,6 +102,8 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             _emit_parts(_STRUCT, [len(parts)], parts, words)
         case ir.Ttl(value):
             _emit_parts(_STRUCT, [2], (ir.Fixed("i64"), value), words)
+        case ir.Present(value, flag):
+            _emit_parts(_FLAGGED, [1 - flag, -1], (value,), words)
         case ir.Flagged(value, null_flag, padding):
             _emit_parts(_FLAGGED, [null_flag, padding], (value,), words)
         case ir.Repeated(element):
@@ -213,6 +216,8 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         if p >= end or data[p] > 1:
             return np.int64(_CUT if p >= end else _FLAG)
         if data[p] == prog[pc + 1]:
+            if prog[pc + 2] < 0:
+                return np.int64(-NULL_VALUE)
             p += 1 + prog[pc + 2]
             return p if p <= end else np.int64(_CUT)
         return skip_one(data, prog, prog[pc + 3], p + 1, end)

@@ -8,10 +8,18 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Flagged, Op, PerRecord, Repeated, whole
+from statetool.kernels.program import Counted, Op, PerRecord, Repeated, whole
 from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
+from statetool.serializers.composite import (
+    CompositeSerializer,
+    behind_flag,
+    check_last,
+    composite,
+    inside,
+    read_null,
+    sequence,
+)
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_resilient_list, write_nested
 from statetool.types import ListType, LogicalType, Scalar
@@ -75,20 +83,21 @@ class GenericArraySerializer(CompositeSerializer):
         n = c.count("array elements")
         with inside("element"):
             check_last(c, element, last=n <= 1)
-            return [element.decode(c) if c.bool() else None for _ in range(n)]
+            return [element.decode(c) if c.bool() else read_null(c, element) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
         out.i4(len(sequence(value, "array")))
         with inside("element"):
             for item in value:
-                out.bool(item is not None)
-                if item is not None:
+                there = item is not None or self.nested[0].none_is_value
+                out.bool(there)
+                if there:
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=0)), self.decode)
+        return whole(Repeated(behind_flag(self.nested[0], 0)), self.decode)
 
 
 class _ConfigNamedArraySerializer(GenericArraySerializer):

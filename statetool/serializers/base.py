@@ -40,6 +40,8 @@ class Serializer(ABC):
     length: int = -1
     #: Whether ``decode`` can return ``None`` for a value that stands alone.
     nullable: bool = False
+    #: Whether ``None`` stands for an object (Scala's ``None`` and ``()``), not for Java's null.
+    none_is_value: bool = False
     depth: int = 1
 
     def __init__(self, snapshot_class: str, snapshot_version: int) -> None:

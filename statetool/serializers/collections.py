@@ -13,7 +13,15 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated, whole
 from statetool.serializers.base import Serializer
-from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
+from statetool.serializers.composite import (
+    CompositeSerializer,
+    behind_flag,
+    check_last,
+    composite,
+    inside,
+    read_null,
+    sequence,
+)
 from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
@@ -71,14 +79,15 @@ class SetSerializer(ListSerializer):
         n = c.count("set elements")
         with inside("element"):
             check_last(c, element, last=n <= 1)
-            return [None if c.bool() else element.decode(c) for _ in range(n)]
+            return [read_null(c, element) if c.bool() else element.decode(c) for _ in range(n)]
 
     def encode(self, out: Output, value: Any) -> None:
         out.i4(len(sequence(value, "set")))
         with inside("element"):
             for item in value:
-                out.bool(item is None)
-                if item is not None:
+                there = item is not None or self.nested[0].none_is_value
+                out.bool(not there)
+                if there:
                     self.nested[0].encode(out, item)
 
     def hash_code(self, value: Any) -> int:
@@ -88,7 +97,7 @@ class SetSerializer(ListSerializer):
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=1)), self.decode)
+        return whole(Repeated(behind_flag(self.nested[0], 1)), self.decode)
 
 
 class MapSerializer(CompositeSerializer):
@@ -110,7 +119,7 @@ class MapSerializer(CompositeSerializer):
                 k = self.decode_key(c)
             with inside("value"):
                 check_last(c, self.nested[1], last=i == n - 1)
-                pairs.append((k, None if c.bool() else self.nested[1].decode(c)))
+                pairs.append((k, read_null(c, self.nested[1]) if c.bool() else self.nested[1].decode(c)))
         return pairs
 
     def encode(self, out: Output, value: Any) -> None:
@@ -120,8 +129,9 @@ class MapSerializer(CompositeSerializer):
             with inside("key"):
                 self.encode_key(out, k)
             with inside("value"):
-                out.bool(v is None)
-                if v is not None:
+                there = v is not None or self.nested[1].none_is_value
+                out.bool(not there)
+                if there:
                     self.nested[1].encode(out, v)
 
     def decode_key(self, c: Cursor) -> Any:
@@ -141,7 +151,7 @@ class MapSerializer(CompositeSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Pairs(key.program(), Flagged(value.program(), null_flag=1)), self.decode)
+        return whole(Pairs(key.program(), behind_flag(value, 1)), self.decode)
 
 
 class NullAwareMapSerializer(MapSerializer):
@@ -159,7 +169,7 @@ class NullAwareMapSerializer(MapSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Pairs(Flagged(key.program(), null_flag=1), Flagged(value.program(), null_flag=1)), self.decode)
+        return whole(Pairs(Flagged(key.program(), null_flag=1), behind_flag(value, 1)), self.decode)
 
 
 class WrapperSerializer(CompositeSerializer):

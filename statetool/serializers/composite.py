@@ -14,6 +14,7 @@ from typing import Any
 from statetool.errors import EncodeError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
+from statetool.kernels.program import Flagged, Op, Present
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import (
     COMPOSITE_MAGIC,
@@ -78,6 +79,20 @@ class CompositeSerializer(Serializer):
             out.i4(self.outer_version)
         self.write_outer(out)
         write_nested(out, self.nested)
+
+
+def behind_flag(part: Serializer, null_flag: int) -> Op:
+    """Return the program of a part behind a null flag; where ``None`` is an object, the flag never says null."""
+    if part.none_is_value:
+        return Present(part.program(), 1 - null_flag)
+    return Flagged(part.program(), null_flag=null_flag)
+
+
+def read_null(c: Cursor, part: Serializer) -> Any:
+    """Return the null that a flag has told; refuse it where ``None`` already is an object."""
+    if part.none_is_value:
+        raise c.fail(f"a null in the place of a {part.type_name}, whose None is an object", pos=c.pos - 1)
+    return None
 
 
 class inside:

@@ -64,6 +64,12 @@ class EnumSerializer(Serializer):
 class ScalaEnumSerializer(EnumSerializer):
     """``scala.Enumeration``: ids in the snapshot."""
 
+    def hash_code(self, value: Any) -> int:
+        """``Enumeration.Val.hashCode``: the id."""
+        if value not in self._id_of:
+            raise EncodeError(f"{value!r} is not a value of {self.enum_class}: {', '.join(self.names)}")
+        return self._id_of[value]
+
     def write_payload(self, out: Output) -> None:
         out.utf(self.enum_class)
         out.i4(len(self.names))

@@ -11,8 +11,10 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import EitherOf, Flagged, Op, PerRecord
+from statetool.kernels.program import EitherOf, Flagged, Op, PerRecord, Struct
+from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
+from statetool.serializers.tuples import scala_hash, scala_product_hash
 from statetool.types import LogicalType, StructType
 
 
@@ -63,21 +65,39 @@ class NullableSerializer(CompositeSerializer):
         return Flagged(self.nested[0].program(), null_flag=1, padding=self.padding)
 
 
+def _shown(part: Serializer) -> LogicalType:
+    """Return the type of something that may be there: of what has a ``None`` of its own, a struct of it."""
+    return StructType.of(value=part.logical) if part.none_is_value else part.logical
+
+
+def _wrapped(part: Serializer, value: Any) -> Any:
+    return (value,) if part.none_is_value else value
+
+
+def _unwrapped(part: Serializer, value: Any) -> Any:
+    return sequence(value, part.type_name, 1)[0] if part.none_is_value else value
+
+
+def _program(part: Serializer) -> Op:
+    return Struct(("value",), (part.program(),)) if part.none_is_value else part.program()
+
+
 class OptionSerializer(CompositeSerializer):
-    """``ScalaOptionSerializer``: None is null."""
+    """``ScalaOptionSerializer``: None is null, ``Some(None)`` a struct of null."""
 
     nullable = True
+    none_is_value = True
     steps = ("some",)
 
     @property
     def logical(self) -> LogicalType:
-        return self.nested[0].logical
+        return _shown(self.nested[0])
 
     def decode(self, c: Cursor) -> Any:
         start = c.pos
         if not c.bool():
             return None
-        value = self.nested[0].decode(c)
+        value = _wrapped(self.nested[0], self.nested[0].decode(c))
         if value is None:
             raise c.fail("Some(null) cannot be told from None", pos=start)
         return value
@@ -85,15 +105,18 @@ class OptionSerializer(CompositeSerializer):
     def encode(self, out: Output, value: Any) -> None:
         out.bool(value is not None)
         if value is not None:
-            self.nested[0].encode(out, value)
+            self.nested[0].encode(out, _unwrapped(self.nested[0], value))
 
     def hash_code(self, value: Any) -> int:
-        return 2433880 if value is None else super().hash_code(value)
+        """``productHash`` of Scala 2.12; that of the name of ``None``."""
+        if value is None:
+            return 2433880
+        return scala_product_hash([scala_hash(self.nested[0], _unwrapped(self.nested[0], value))])
 
     def program(self) -> Op:
-        if self.nested[0].nullable:
+        if self.nested[0].nullable and not self.nested[0].none_is_value:
             return PerRecord(self.decode)
-        return Flagged(self.nested[0].program(), null_flag=0)
+        return Flagged(_program(self.nested[0]), null_flag=0)
 
 
 class EitherSerializer(CompositeSerializer):
@@ -104,7 +127,7 @@ class EitherSerializer(CompositeSerializer):
 
     @property
     def logical(self) -> LogicalType:
-        return StructType.of(**{name: s.logical for name, s in self.children()})
+        return StructType.of(**{name: _shown(s) for name, s in self.children()})
 
     def read_side(self, c: Cursor) -> int:
         """Read which of the two follows."""
@@ -118,43 +141,64 @@ class EitherSerializer(CompositeSerializer):
         start = c.pos
         side = self.read_side(c)
         with inside(self.steps[side]):
-            value = self.nested[side].decode(c)
+            value = _wrapped(self.nested[side], self.nested[side].decode(c))
         if value is None:
             raise c.fail(f"a null inside {self.steps[side]} cannot be told from the other side", pos=start)
         return (value, None) if side == 0 else (None, value)
 
     def encode(self, out: Output, value: Any) -> None:
-        if sum(v is not None for v in sequence(value, "choice of two", 2)) != 1:
-            raise EncodeError(f"exactly one of {' and '.join(self.steps)} must be there, found {value!r}")
-        side = 0 if value[0] is not None else 1
+        side = self._side(value)
         self.write_side(out, side)
         with inside(self.steps[side]):
-            self.nested[side].encode(out, value[side])
+            self.nested[side].encode(out, _unwrapped(self.nested[side], value[side]))
+
+    def _side(self, value: Any) -> int:
+        if sum(v is not None for v in sequence(value, "choice of two", 2)) != 1:
+            raise EncodeError(f"exactly one of {' and '.join(self.steps)} must be there, found {value!r}")
+        return 0 if value[0] is not None else 1
 
     def hash_code(self, value: Any) -> int:
-        side = 0 if value[0] is not None else 1
+        """``Either.hashCode`` of Flink: that of the value."""
+        side = self._side(value)
         return self.nested[side].hash_code(value[side])
 
     def program(self) -> Op:
-        left, right = self.nested
-        if left.nullable or right.nullable:
+        if any(part.nullable and not part.none_is_value for part in self.nested):
             return PerRecord(self.decode)
-        return EitherOf(left.program(), right.program())
+        left, right = map(_program, self.nested)
+        return EitherOf(left, right)
 
 
-class TrySerializer(EitherSerializer):
+class ScalaEitherSerializer(EitherSerializer):
+    """``EitherSerializer`` of Scala."""
+
+    def hash_code(self, value: Any) -> int:
+        """``productHash`` of Scala 2.12, of ``Left`` or ``Right``."""
+        side = self._side(value)
+        return scala_product_hash([scala_hash(self.nested[side], _unwrapped(self.nested[side], value[side]))])
+
+
+class ConfigEitherSerializer(EitherSerializer):
+    """Up to Flink 1.6, the snapshots of Java's and Scala's ``Either`` were the same: their hash codes are not."""
+
+    def hash_code(self, value: Any) -> int:
+        return CompositeSerializer.hash_code(self, value)
+
+
+class TrySerializer(ScalaEitherSerializer):
     """``ScalaTrySerializer``."""
 
     steps = ("success", "failure")
 
     def hash_code(self, value: Any) -> int:
-        return CompositeSerializer.hash_code(self, value)
+        """``productHash`` of a ``Success``; that of a ``Failure`` is of no use."""
+        return super().hash_code(value) if self._side(value) == 0 else CompositeSerializer.hash_code(self, value)
 
     def program(self) -> Op:
         return PerRecord(self.decode)
 
 
-class UnionSerializer(TrySerializer):
+class UnionSerializer(ConfigEitherSerializer):
     """``CoGroupedStreams.UnionSerializer``."""
 
     steps = ("one", "two")
@@ -168,6 +212,9 @@ class UnionSerializer(TrySerializer):
     def write_side(self, out: Output, side: int) -> None:
         out.u1(side + 1)
 
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
 
 SNAPSHOTS: Final = {
     "NullableSerializer$NullableSerializerSnapshot": composite(NullableSerializer, outer_versions=(1, 2)),
@@ -175,9 +222,9 @@ SNAPSHOTS: Final = {
     "ScalaOptionSerializerSnapshot": composite(OptionSerializer, outer_versions=(1, 2)),
     "ScalaOptionSerializerConfigSnapshot": composite(OptionSerializer, outer_versions=(1, 2)),
     "JavaEitherSerializerSnapshot": composite(EitherSerializer),
-    "ScalaEitherSerializerSnapshot": composite(EitherSerializer),
+    "ScalaEitherSerializerSnapshot": composite(ScalaEitherSerializer),
     "EitherSerializerSnapshot": composite(EitherSerializer),
-    "EitherSerializerConfigSnapshot": composite(EitherSerializer),
+    "EitherSerializerConfigSnapshot": composite(ConfigEitherSerializer),
     "ScalaTrySerializerSnapshot": composite(TrySerializer, outer_versions=(1, 2)),
     "ScalaTrySerializerConfigSnapshot": composite(TrySerializer, outer_versions=(1, 2)),
     "CoGroupedStreams$UnionSerializerSnapshot": composite(UnionSerializer, outer_versions=(1, 2)),

@@ -198,8 +198,9 @@ class PojoSerializer(Serializer):
             out.u1(_EXACT)
             for name, part in self.fields:
                 with inside(name):
-                    out.bool(row[name] is None)
-                    if row[name] is not None:
+                    there = row[name] is not None or part.none_is_value
+                    out.bool(not there)
+                    if there:
                         part.encode(out, row[name])
             return
         for tag, (name, part) in enumerate(self.registered):
@@ -224,7 +225,7 @@ class PojoSerializer(Serializer):
                 serializer.encode(out, row[self._name_for(cls, "value", serializer.logical)])
 
     def program(self) -> Op:
-        if self.open or self.framed_only:
+        if self.open or self.framed_only or any(part.none_is_value for _, part in self.fields):
             return PerRecord(self.decode)
         return Pojo(tuple(n for n, _ in self.fields), tuple(s.program() for _, s in self.fields))
 

@@ -36,6 +36,7 @@ class SimpleType:
     op: Op | None = None
     size: int | None = None
     nullable: bool = False
+    none_is_value: bool = False
     hash_code: Callable[[Any], int] | None = None
 
     def serializer(self) -> SimpleSerializer:
@@ -51,6 +52,7 @@ class SimpleSerializer(Serializer):
         self.spec = spec
         self.length = spec.length
         self.nullable = spec.nullable
+        self.none_is_value = spec.none_is_value
         self._class_in_payload = class_in_payload
 
     @property

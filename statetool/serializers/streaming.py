@@ -14,8 +14,8 @@ from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import (
+    Constant,
     Fixed,
-    Flagged,
     Op,
     PerRecord,
     Repeated,
@@ -24,7 +24,7 @@ from statetool.kernels.program import (
     whole,
 )
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
+from statetool.serializers.composite import CompositeSerializer, behind_flag, composite, inside, read_null, sequence
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
@@ -209,18 +209,20 @@ class TraversableSerializer(CompositeSerializer):
 
     def decode(self, c: Cursor) -> list[Any]:
         with inside("element"):
-            return [self.nested[0].decode(c) if c.bool() else None for _ in range(c.count("elements"))]
+            element = self.nested[0]
+            return [element.decode(c) if c.bool() else read_null(c, element) for _ in range(c.count("elements"))]
 
     def encode(self, out: Output, value: Any) -> None:
         out.i4(len(value))
         with inside("element"):
             for item in value:
-                out.bool(item is not None)
-                if item is not None:
+                there = item is not None or self.nested[0].none_is_value
+                out.bool(there)
+                if there:
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        return whole(Repeated(Flagged(self.nested[0].program(), null_flag=0)), self.decode)
+        return whole(Repeated(behind_flag(self.nested[0], 0)), self.decode)
 
 
 # ---- without parts ------------------------------------------------------------------------------
@@ -286,6 +288,14 @@ def _encode_unit(out: Output, value: object) -> None:
     out.u1(0)
 
 
+def _decode_nothing(c: Cursor) -> None:
+    raise c.fail("a value of Scala's Nothing, which has none")
+
+
+def _encode_nothing(out: Output, value: object) -> None:
+    raise EncodeError(f"{value!r} in a type that has no values")
+
+
 def _value_array(element: SimpleType) -> SimpleType:
     name = element.name + "Array"
 
@@ -335,7 +345,7 @@ TYPES: Final = (
     _fixed("NextTransactionalIdHint", ("next_free_id", "last_parallelism"), "qi"),
     SimpleType(
         name="Unit", logical=Scalar("null"), length=1, decode=_decode_unit, encode=_encode_unit, nullable=True,
-        hash_code=lambda _: 0,
+        none_is_value=True, op=Constant(1, 0), hash_code=lambda _: 0,
     ),
     *(_value_array(t) for t in BASIC if t.name in _VALUE_ARRAYS),
     SimpleType(
@@ -351,6 +361,9 @@ TYPES: Final = (
     ),
 )  # fmt: skip
 
+_NOTHING: Final = SimpleType(
+    name="Nothing", logical=Scalar("null"), length=-1, decode=_decode_nothing, encode=_encode_nothing
+)
 _SIMPLE: Final = simple_readers(TYPES)
 _OUTER: Final = {
     "TransactionState": "FlinkKafkaProducer$",
@@ -376,5 +389,6 @@ SNAPSHOTS: Final = {
         TransactionsSerializer, outer_versions=(1, 2, 3, 4)
     ),
     "TraversableSerializerSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
+    "NothingSerializerSnapshot": next(iter(simple_readers((_NOTHING,)).values())),
     "TraversableSerializerConfigSnapshot": composite(TraversableSerializer, outer_versions=(1, 2)),
 }

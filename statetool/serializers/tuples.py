@@ -97,7 +97,10 @@ class CaseClassSerializer(TupleSerializer):
     def hash_code(self, value: Any) -> int:
         """``productHash`` of Scala 2.12."""
         return scala_product_hash(
-            [0 if v is None else scala_hash(part, v) for part, v in zip(self.nested, value, strict=True)]
+            [
+                0 if v is None and not part.none_is_value else scala_hash(part, v)
+                for part, v in zip(self.nested, value, strict=True)
+            ]
         )
 
 
@@ -126,7 +129,7 @@ def _mix(h: int, part: int) -> int:
 
 def scala_hash(part: Serializer, value: Any) -> int:
     """Scala's ``##``: numbers of equal value hash alike, whatever their type."""
-    if part.logical not in _SCALA_NUMBERS:
+    if part.children() or part.logical not in _SCALA_NUMBERS:
         return part.hash_code(value)
     if isinstance(value, float):
         if not value.is_integer() or not -(1 << 63) <= value < 1 << 63:

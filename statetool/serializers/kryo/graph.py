@@ -212,6 +212,8 @@ def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], A
         elements = container.read
         return lambda g, args: elements(g, name, args)
     declared = registry.declared(name)
+    if registry.is_scala_object(name):
+        return lambda g, args: None
     if declared is None:
         return lambda g, args: g.undeclared(name)
     match declared.kind:
@@ -325,6 +327,8 @@ class GraphWriter:
             self.out += obj.value
         elif container is not None:
             container.write(self, obj, args)
+        elif registry.is_scala_object(obj.cls):
+            return
         elif declared is None:
             raise registry.unknown(obj.cls)
         elif declared.kind == "record":

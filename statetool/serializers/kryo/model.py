@@ -55,6 +55,7 @@ COLLECTIONS: Final = (
         "HashMap$Values", "LinkedHashMap$LinkedKeySet", "LinkedHashMap$LinkedValues", "TreeMap$KeySet", "TreeMap$Values"
     )
     | _util("ConcurrentHashMap$KeySetView", "ConcurrentHashMap$ValuesView", package=_CONCURRENT)
+    | _util("SetWrapper", "MutableSetWrapper", "MutableBufferWrapper", package="scala.collection.convert.Wrappers$")
     | frozenset(("org.apache.avro.generic.GenericData$Array",))
 )
 #: ``List.of``, ``Set.of``: as above, but Kryo 5 says nothing of nulls.
@@ -70,6 +71,7 @@ MAPS: Final = (
         "UnmodifiableSortedMap", "UnmodifiableNavigableMap", "SynchronizedSortedMap", package="java.util.Collections$"
     )
     | _util("MapN", "Map1", package="java.util.ImmutableCollections$")
+    | _util("MutableMapWrapper", "ConcurrentMapWrapper", package="scala.collection.convert.Wrappers$")
 )
 #: Maps that write their comparator; the second one in Kryo 5 only.
 SORTED_MAP: Final = "java.util.TreeMap"

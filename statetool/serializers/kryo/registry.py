@@ -103,6 +103,13 @@ def _builtin() -> dict[str, ClassDeclaration]:
             "java.util.concurrent.TimeUnit",
             ["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
         ),
+        enum_of(
+            "java.math.RoundingMode",
+            ["UP", "DOWN", "CEILING", "FLOOR", "HALF_UP", "HALF_DOWN", "HALF_EVEN", "UNNECESSARY"],
+        ),
+        class_of_fields(
+            "java.math.MathContext", {"precision": "int", "roundingMode": "java.math.RoundingMode"}, final=True
+        ),
         enum_of("java.time.DayOfWeek", ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]),
         enum_of(
             "java.time.Month",
@@ -243,6 +250,10 @@ class Registry:
         if found is not None:
             return found.kind in ("protobuf", "thrift")
         return self._serializers.get(name, "").endswith(messages.SERIALIZERS)
+
+    def is_scala_object(self, name: str) -> bool:
+        """Tell whether a class that nobody declared is that of an ``object`` of Scala, which chill writes without a body."""
+        return self.gen == 2 and scala.is_empty(name) and name not in self._declared
 
     def by_java(self, name: str) -> bool:
         """Tell whether a class is written by Java serialization."""

@@ -47,6 +47,8 @@ IDS: Final = (
     "scala.reflect.ClassTag",
     "scala.runtime.BoxedUnit",
 )
+#: Pairs of primitives that ``Tuple2`` is specialised to and nothing is registered for: Kryo writes their fields.
+_BY_FIELDS: Final = {"J": "long", "I": "int", "D": "double", "C": "char", "Z": "boolean"}
 _TRAVERSABLES: Final = frozenset(
     (
         *(n for n in IDS if n.startswith((_IMMUTABLE, _MUTABLE)) and not n.endswith(_RANGES)),
@@ -59,7 +61,12 @@ _TRAVERSABLES: Final = frozenset(
             for n in ("ListMap", "ListMap$Node", "ListMap$EmptyListMap$", "Map$EmptyMap$", "HashMap$HashMap1")
         ),
         *(_IMMUTABLE + n for n in ("HashMap$EmptyHashMap$", "HashMap")),
+        *(_IMMUTABLE + n for n in ("HashMap$HashMapCollision1", "Map$WithDefault")),
+        *(f"{_IMMUTABLE}{kind}Map${n}" for kind in ("Int", "Long") for n in ("Tip", "Bin", "Nil$")),
         *(_MUTABLE + n for n in ("ArrayBuffer", "ListBuffer", "Queue", "LinkedHashMap", "LinkedHashSet", "ListMap")),
+        *(_MUTABLE + n for n in ("TreeMap", "TreeSet", "OpenHashMap", "LongMap", "AnyRefMap", "WeakHashMap")),
+        *(_WRAPPERS + n for n in ("JSetWrapper", "JConcurrentMapWrapper")),
+        "scala.collection.concurrent.TrieMap",
     )
 )
 _SORTED: Final = frozenset(_IMMUTABLE + n for n in ("TreeMap", "TreeSet"))
@@ -67,21 +74,55 @@ _BIT_SETS: Final = frozenset(f"{_IMMUTABLE}BitSet$BitSet{n}" for n in ("1", "2",
 _HOLDERS: Final = frozenset(("scala.Some", "scala.util.Left", "scala.util.Right"))
 _TUPLES: Final = {f"scala.Tuple{n}": n for n in range(1, 23)}
 _SPECIAL_TUPLES: Final = {f"scala.Tuple{n}$sp": n.partition("$mc")[2] for n in _SPECIAL}
+_ARRAYS: Final = frozenset(
+    f"{_MUTABLE}WrappedArray$of{n}"
+    for n in ("Ref", "Int", "Long", "Double", "Float", "Short", "Byte", "Char", "Boolean", "Unit")
+)
+_REGEX: Final = "scala.util.matching.Regex"
+#: A value of an enumeration: the enumeration, an object without a body where it is one, and the value's id.
+_ENUMERATION: Final = "scala.Enumeration$Val"
 _UNIT: Final = "scala.runtime.BoxedUnit"
 _SYMBOL: Final = "scala.Symbol"
-#: Classes that Kryo writes by their fields: name and fields with their Java types.
+#: Both the class and its superclass have a field ``num``.
+_NUMERIC_RANGE: Final = {
+    "bitmap$0": "byte", "end": "Object", "hashCode": "int", "isInclusive": "boolean", "last": "Object", "num": "Object",
+    "num$": "Object", "numRangeElements": "int", "start": "Object", "step": "Object",
+}  # fmt: skip
+#: Classes that Kryo writes by their fields: name and fields with their Java types, in the order of the mangled names.
 RECORDS: Final[dict[str, dict[str, str]]] = {
     "scala.util.Success": {"value": "Object"},
     "scala.util.Failure": {"exception": "java.lang.Throwable"},
     "scala.math.BigInt": {"bigInteger": "BigInteger"},
+    "scala.math.BigDecimal": {"bigDecimal": "BigDecimal", "computedHashCode": "int", "mc": "java.math.MathContext"},
     **{
         _WRAPPERS + n: {"$outer": "Object", "underlying": "Object"}
-        for n in ("SeqWrapper", "JListWrapper", "JMapWrapper")
+        for n in ("SeqWrapper", "IteratorWrapper", "MapWrapper", "JListWrapper", "JMapWrapper", "JIterableWrapper")
     },
-}
+    **{
+        f"{_IMMUTABLE}Range{n}": {
+            "end": "int", "isEmpty": "boolean", "lastElement": "int", "numRangeElements": "int", "start": "int", "step": "int"
+        }
+        for n in ("", "$Inclusive")
+    },
+    **{f"{_IMMUTABLE}NumericRange${n}": _NUMERIC_RANGE for n in ("Inclusive", "Exclusive")},
+    f"{_IMMUTABLE}WrappedString": {"self": "String"},
+    f"{_IMMUTABLE}Stack": {"elems": "Object"},
+    f"{_MUTABLE}StringBuilder": {"underlying": "java.lang.StringBuilder"},
+    f"{_MUTABLE}ArraySeq": {"array": "Object[]", "length": "int"},
+    "scala.reflect.ClassTag$GenericClassTag": {"runtimeClass": "Class"},
+    "scala.math.Ordering$$anon$4": {"$outer": "Object"},
+    "scala.concurrent.duration.FiniteDuration": {"length": "long", "unit": "java.util.concurrent.TimeUnit"},
+    **{f"scala.concurrent.duration.Duration$$anon${i}": {} for i in (1, 2, 3)},
+    **{
+        f"scala.Tuple2$mc{a}{b}$sp": {"_1": "Object", f"_1$mc{a}$sp": _BY_FIELDS[a], "_2": "Object", f"_2$mc{b}$sp": _BY_FIELDS[b]}
+        for a in _BY_FIELDS
+        for b in _BY_FIELDS
+        if f"2$mc{a}{b}" not in _SPECIAL
+    },
+}  # fmt: skip
 
 #: Classes whose body is one object.
-HOLDERS: Final = _HOLDERS | {_SYMBOL}
+HOLDERS: Final = _HOLDERS | {_SYMBOL, _REGEX, _WRAPPERS + "IterableWrapper"}
 
 ReadBody = Callable[["GraphReader", str, "Args"], Any]
 WriteBody = Callable[["GraphWriter", Obj, "Args"], None]
@@ -96,13 +137,17 @@ def find(name: str) -> tuple[ReadBody, WriteBody] | None:
         return lambda g, name, args: [g.value() for _ in range(n)], _write_tuple
     if name in _SPECIAL_TUPLES:
         return _read_special, _write_special
-    if name in _HOLDERS:
+    if name in _HOLDERS or name == _WRAPPERS + "IterableWrapper":
         return lambda g, name, args: g.value(), lambda g, obj, args: g.value(obj.value)
     if name in _SORTED:
         return _read_sorted, _write_sorted
     if name in _BIT_SETS:
         return _read_bits, _write_bits
-    if name == _SYMBOL:
+    if name in _ARRAYS:
+        return _read_array, _write_array
+    if name == _ENUMERATION:
+        return _read_enumeration, _write_enumeration
+    if name in (_SYMBOL, _REGEX):
         return lambda g, name, args: Obj("java.lang.String", need_string(g)), _write_symbol
     if is_empty(name):
         return lambda g, name, args: None, lambda g, obj, args: None
@@ -200,3 +245,29 @@ def _write_bits(g: GraphWriter, obj: Obj, args: Args) -> None:
 
 def _write_symbol(g: GraphWriter, obj: Obj, args: Args) -> None:
     put_string(g, obj.value.value if isinstance(obj.value, Obj) else obj.value)
+
+
+def _read_array(g: GraphReader, name: str, args: Args) -> Any:
+    """Read the class of the elements and an array of them."""
+    return Headed(str(g.final("java.lang.Class")), [g.value()])
+
+
+def _write_array(g: GraphWriter, obj: Obj, args: Args) -> None:
+    items = _items(obj)
+    if len(items) != 1 or not isinstance(obj.value, Headed) or not isinstance(obj.value.header, str):
+        raise EncodeError(f"{obj.value!r} is not the class of the elements and the array of a {obj.cls}")
+    g.object(Obj("java.lang.Class", obj.value.header))
+    g.value(items[0])
+
+
+def _read_enumeration(g: GraphReader, name: str, args: Args) -> Any:
+    outer = g.value()
+    return [outer, Obj("java.lang.Integer", wire.read_fixed(g.c, g.gen, "i"))]
+
+
+def _write_enumeration(g: GraphWriter, obj: Obj, args: Args) -> None:
+    items = _items(obj)
+    if len(items) != 2 or items[1] is None:
+        raise EncodeError(f"{obj.value!r} is not the enumeration and the id of a {obj.cls}")
+    g.value(items[0])
+    wire.write_fixed(g.out, g.gen, "i", items[1].value)

@@ -206,7 +206,7 @@ def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
         return Obj(name, messages.from_tree(declared, tree))
     if name in model.HOLDERS or name in scala.HOLDERS:
         return Obj(name, _object(tree, None, registry))
-    if tree is None and name.startswith("scala.") and scala.is_empty(name):
+    if tree is None and registry.is_scala_object(name):
         return Obj(name, None)
     if name == "[B":
         return Obj(name, _bytes(tree))
