@@ -71,9 +71,10 @@ def load(
     kryo
         2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), where the version of the metadata does not tell.
     python
-        Of a PyFlink job, the types by state name (:mod:`statetool.pyflink`): ``{"count": Types.LONG()}``; of map state those of key
-        and value, ``{"sizes": (Types.STRING(), Types.LONG())}``. Each array of a list state (PyFlink's
-        value state is one) is a list of values; undeclared states are byte arrays.
+        Of a PyFlink job, what its states hold, by the names that the job gave them (:mod:`statetool.pyflink`, or text):
+        ``{"count": Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``; a type alone is that
+        of a value state, and of what reducing and aggregating states keep. ``operator.count`` is the state of one operator.
+        Undeclared states are byte arrays, several values in each.
     unsafe_pickle
         Load the pickles of ``PICKLED_BYTE_ARRAY`` states, shown as JSON. This runs what they say: only for snapshots that you trust.
 

@@ -1,7 +1,28 @@
-"""Types of the state of Python jobs, for ``statetool.load(..., python={"count": pyflink.Types.LONG()})``."""
+"""Types of the state of Python jobs.
+
+For ``statetool.load(..., python={"count": Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"})``.
+"""
 
 from __future__ import annotations
 
-from statetool.types.python_types import PythonType, Types, parse_python_type
+from statetool.types.python_types import (
+    ListState,
+    MapState,
+    PythonState,
+    PythonType,
+    Types,
+    ValueState,
+    parse_python_state,
+    parse_python_type,
+)
 
-__all__ = ["PythonType", "Types", "parse_python_type"]
+__all__ = [
+    "ListState",
+    "MapState",
+    "PythonState",
+    "PythonType",
+    "Types",
+    "ValueState",
+    "parse_python_state",
+    "parse_python_type",
+]

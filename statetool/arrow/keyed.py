@@ -29,16 +29,17 @@ from statetool.arrow.values import (
     kept_map_values,
     map_values,
     salvage,
-    split_joined,
+    split_list,
 )
-from statetool.errors import DecodeError, StatetoolError
+from statetool.errors import DecodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.naming import named_header
 from statetool.formats.state_meta import StateMeta
 from statetool.kernels.walk import match_range
-from statetool.types import ListType, LogicalType, MapType, Scalar, StructType
+from statetool.serializers.pyflink import PYTHON_STATE
+from statetool.types import LogicalType, MapType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
 Columns = list[tuple[str, LogicalType, pa.Array]]
@@ -126,7 +127,7 @@ class KeyedTable:
             shape = self.shapes[name]
             rows = ids[at : at + len(entries)]
             at += len(entries)
-            with _state(name, batch):
+            with _state(name, batch, shape):
                 column = self.column(shape, entries, keys, rows, len(first), undecoded)
             columns.append((name, shape.logical, column))
         if self.options.on_error == "keep_raw":
@@ -172,14 +173,14 @@ class KeyedTable:
         """Decode whole values, comma-joined lists included."""
         if shape.kind != "list" or shape.framed_bytes:
             return decode_framed(shape.element, entries.data, pos, end, self.options)
-        counts, starts, ends = split_joined(shape.element, entries.data, pos, end)
-        elements = decode_framed(shape.element, entries.data, starts, ends, self.options)
-        kept = kept_elements(shape.element, entries.data, starts, ends, self.options)
+        counts, starts, ends = split_list(shape, entries.data, pos, end)
+        elements = decode_framed(shape.item, entries.data, starts, ends, self.options)
+        kept = kept_elements(shape.item, entries.data, starts, ends, self.options)
         if kept is not None:
             owner = np.repeat(np.arange(len(counts)), counts)
             elements, counts = elements.filter(pa.array(kept)), np.bincount(owner[kept], minlength=len(counts))
         offsets = offsets_of(counts, pos)
-        kind = arrow_type(ListType(shape.element.logical), self.options)
+        kind = arrow_type(shape.logical, self.options)
         return pa.ListArray.from_arrays(pa.array(offsets), elements, type=kind)
 
     def map_column(
@@ -253,7 +254,7 @@ class KeyedTable:
         What is repeated for each element of a list is decoded for a bounded number of rows at a time.
         """
         meta, shape = self.metas[name], self.shapes[name]
-        with _state(name, batch):
+        with _state(name, batch, shape):
             entries, keys = self.split(batch, meta)
             items = self.items(shape, entries)
             sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
@@ -269,7 +270,7 @@ class KeyedTable:
         bad: list[int] = []
         if self.options.on_error == "keep_raw":
             _, bad = salvage(
-                lambda some: pa.nulls(len(split_joined(shape.element, entries.data, pos[some], end[some])[0])),
+                lambda some: pa.nulls(len(split_list(shape, entries.data, pos[some], end[some])[0])),
                 len(pos),
                 pa.null(),
             )
@@ -277,7 +278,7 @@ class KeyedTable:
         good = np.ones(len(pos), dtype=np.bool_)
         good[bad] = False
         counts = np.ones(len(pos), dtype=np.int64)
-        counts[good], starts, ends = split_joined(shape.element, entries.data, pos[good], end[good])
+        counts[good], starts, ends = split_list(shape, entries.data, pos[good], end[good])
         source = np.repeat(whole, counts)
         index = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         first, last = pos[source], end[source]
@@ -303,12 +304,12 @@ class KeyedTable:
             if items.index is not None and items.told_apart is not None:
                 columns.append(("list_index", Scalar("int64"), pa.array(items.index, mask=~items.told_apart)))
             values, bad = self.guarded(
-                lambda some: decode_framed(shape.element, data, pos[some], end[some], self.options),
+                lambda some: decode_framed(shape.item, data, pos[some], end[some], self.options),
                 len(pos),
-                shape.element.logical,
+                shape.item.logical,
             )
-            kept = kept_elements(shape.element, data, pos, end, self.options)
-        columns.append(("value", shape.element.logical, values))
+            kept = kept_elements(shape.item, data, pos, end, self.options)
+        columns.append(("value", shape.item.logical, values))
         if self.options.on_error == "keep_raw":
             for i in bad:
                 undecoded.setdefault(i, {})[name] = bytes(data[pos[i] : end[i]])
@@ -403,9 +404,10 @@ def raw_column(undecoded: Undecoded, n: int) -> pa.Array:
 class _state:
     """Add state name and place to errors that come from the decoding of a batch."""
 
-    def __init__(self, name: str, batch: EntryBatch) -> None:
+    def __init__(self, name: str, batch: EntryBatch, shape: StateShape | None = None) -> None:
         self.name = name
         self.batch = batch
+        self.declared = None if shape is None else shape.declared
 
     def __enter__(self) -> None:
         return None
@@ -413,3 +415,8 @@ class _state:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, StatetoolError):
             self.batch.locate(error).at(state=self.name)
+            if self.declared is not None and not isinstance(error, UnsupportedError):
+                error.hint = (
+                    f"the job declared {self.name.removeprefix(PYTHON_STATE)!r} with another type than"
+                    f" {self.declared.type_name}, or it is a ListState: look at its descriptor in the Python job"
+                )

@@ -33,6 +33,7 @@ from statetool.plan.keyed_splits import plan_changelog, plan_keyed, plan_native,
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.splits import TARGET_BYTES, Split, TableSpec
 from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import PYTHON_STATE
 from statetool.types import LogicalType, Scalar
 from statetool.types.options import ReadOptions
 from statetool.types.table_columns import state_columns
@@ -87,6 +88,9 @@ def scan_table(
     """
     options = _resolve(options or ReadOptions())
     operator = operator.with_columns(options.columns)
+    table = _registered(operator, table)
+    if states is not None and not isinstance(states, str):
+        states = [_registered(operator, name) for name in states]
     spec = TableSpec(
         operator=operator.label,
         table="keyed_state",
@@ -125,6 +129,13 @@ def scan_table(
     raw = plan_raw_timers(operator, spec, groups=groups, target_bytes=split_bytes) if spec.table == "timers" else []
     changelog = plan_changelog(operator, spec, groups=groups, target_bytes=split_bytes)
     return TableScan(schema=schema, splits=(*keyed, *native, *raw, *changelog))
+
+
+def _registered(operator: OperatorInventory, name: str) -> str:
+    """Return the name under which a state is registered; a Python job gave its states shorter ones."""
+    full = f"{PYTHON_STATE}{name}"
+    known = (*operator.keyed_states, *operator.operator_states, "keyed_state", "timers")
+    return full if name not in known and full in known else name
 
 
 def _resolve(options: ReadOptions) -> ReadOptions:
@@ -218,7 +229,7 @@ def _long_columns(key: LogicalType, meta: StateMeta) -> list[tuple[str, LogicalT
         columns.append(("list_index", Scalar("int64")))
     if shape.kind == "map" and shape.user_key is not None:
         columns.append(("map_key", shape.user_key.logical))
-    return [*columns, ("value", shape.element.logical)]
+    return [*columns, ("value", shape.item.logical)]
 
 
 def _encode_keys(operator: OperatorInventory, keys: Sequence[Any]) -> tuple[tuple[bytes, ...], frozenset[int]]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.decode import Bytes, Positions, decode_column, spread, undescribed
+from statetool.arrow.decode import Bytes, Positions, decode_column, find_ends, spread, undescribed
 from statetool.arrow.from_plain import coded_error
 from statetool.arrow.graphs import split_values
 from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
@@ -23,6 +23,7 @@ from statetool.kernels import skip
 from statetool.kernels.codes import BAD_SEPARATOR, OK
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pyflink import PythonSerializer, python_part
 from statetool.serializers.runtime import unwrap
 from statetool.types import ListType, LogicalType, MapType
 from statetool.types.options import ReadOptions
@@ -35,6 +36,9 @@ class StateShape:
 
     ``element`` is the serializer of a list's elements or a map's values, or of the whole value of other kinds;
     ``user_key`` that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
+
+    A value state of a Python job is a list of one byte array, which as bytes is the array: its ``kind`` is ``value``. Of its list
+    states, ``packed`` says what the arrays are; each holds values one after another, and ``item`` decodes one of those.
     """
 
     def __init__(self, meta: StateMeta) -> None:
@@ -54,6 +58,14 @@ class StateShape:
         self.framed_bytes = unreadable(self.element, tail=self.kind != "list")
         if self.framed_bytes:
             self.element = OpaqueSerializer(b"", self.element.type_name)
+        self.item: Serializer = self.element
+        self.packed: PythonSerializer | None = None
+        self.declared = python_part(self.element)
+        if self.kind == "list" and self.declared is not None:
+            if not self.declared.many:
+                self.kind = "value"
+            elif self.declared is self.element:
+                self.packed, self.item, self.element = self.declared, self.declared.item, self.declared.single()
         if self.user_key is not None and unreadable(self.user_key, tail=True):
             self.user_key = OpaqueSerializer(b"", self.user_key.type_name)
 
@@ -70,7 +82,7 @@ class StateShape:
     def logical(self) -> LogicalType:
         """Type of the state's column in the keyed-state table."""
         if self.kind == "list" and not self.framed_bytes:
-            return ListType(self.element.logical)
+            return ListType(self.item.logical)
         if self.kind == "map" and self.user_key is not None:
             return MapType(self.user_key.logical, self.element.logical)
         return self.element.logical
@@ -144,6 +156,47 @@ def split_joined(
     starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
     skip.joined_positions(data, prog, pos, end, counts, starts, ends)
     return counts, starts, ends
+
+
+def split_list(
+    shape: StateShape, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find the items of lists, which ``shape.item`` decodes: as :func:`split_joined`."""
+    if shape.packed is None:
+        return split_joined(shape.element, data, pos, end)
+    arrays, first, last = split_joined(shape.packed.array, data, pos, end)
+    starts, ends, owner = _split_packed(shape.item, data, first + 4, last)
+    counts = np.zeros(len(pos), dtype=np.int64)
+    np.add.at(counts, np.repeat(np.arange(len(pos)), arrays)[owner], 1)
+    return counts, starts, ends
+
+
+def _split_packed(
+    item: Serializer, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find values that stand one after another up to ``end``: their starts, ends, and the index of the run of each."""
+    at, left = pos.copy(), np.arange(len(pos))
+    starts: list[Positions] = []
+    ends: list[Positions] = []
+    owners: list[Positions] = []
+    while True:
+        left = left[at[left] < end[left]]
+        if not len(left):
+            break
+        after = find_ends(item.program(), item.decode, data, at[left], end[left])
+        stuck = np.flatnonzero(after == at[left])
+        if len(stuck):
+            raise DecodeError(f"a {item.type_name} that takes no bytes").at(offset=int(at[left[stuck[0]]]))
+        starts.append(at[left])
+        ends.append(after)
+        owners.append(left)
+        at[left] = after
+    if not owners:
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate(starts)[order], np.concatenate(ends)[order], owner[order]
 
 
 def _split_joined_slowly(

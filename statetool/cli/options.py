@@ -36,8 +36,11 @@ def type_arguments() -> dict[str, Any]:
         for text in given["python"]:
             state, equals, kinds = text.partition("=")
             if not equals:
-                raise OptionError(f"--python {text!r} is not STATE=TYPE or STATE=KEY;VALUE")
-            states[state] = kinds.split(";")
+                raise OptionError(
+                    f"--python {text!r} is not STATE=TYPE",
+                    hint="as in count=LONG, items=ListState(STRING), sizes='MapState(STRING, LONG)'",
+                )
+            states[state] = kinds
         given["python"] = states
     return given
 
@@ -59,10 +62,11 @@ _TYPE_OPTIONS: Any = (
     click.option(
         "--python",
         multiple=True,
-        metavar="STATE=TYPE",
+        metavar="[OPERATOR.]STATE=TYPE",
         expose_value=False,
         callback=_keep,
-        help="PyFlink type of a state of a Python job: LONG, ROW(id: LONG); KEY;VALUE of map state.",
+        help="What a state of a PyFlink job holds, as its descriptor says: LONG (one value), ListState(STRING),"
+        " MapState(STRING, ROW(id: LONG)).",
     ),
     click.option(
         "--unsafe-pickle",

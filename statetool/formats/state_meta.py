@@ -146,7 +146,7 @@ def _checked(
         raise c.fail(f"the elements of the queue {name!r} are {value.type_name}, not timers")
     context = current_context()
     if context.python:
-        serializers = {**serializers, "VALUE_SERIALIZER": declared_in_python(name, value, context)}
+        serializers = declared_in_python(name, serializers, context)
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 

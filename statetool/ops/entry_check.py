@@ -209,14 +209,15 @@ class EntryCheck(ABC):
 def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
     """Tell whether the value of one entry decodes to its last byte by the readable reference of its serializer."""
     c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
+    element = shape.packed or shape.element
     try:
         if shape.kind == "map" and shape.user_key is not None and c.bool():
             return True
-        shape.element.decode(c)
+        element.decode(c)
         while shape.kind == "list" and not shape.framed_bytes and c.left:
             if c.u1() != 0x2C:
                 return False
-            shape.element.decode(c)
+            element.decode(c)
     except StatetoolError:
         return False
     return c.left == 0

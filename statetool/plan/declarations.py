@@ -11,12 +11,19 @@ from statetool.errors import OptionError
 from statetool.io import files
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of, from_json
-from statetool.types.python_types import PythonType, parse_python_type
+from statetool.types.python_types import (
+    MapState,
+    PythonState,
+    PythonType,
+    ValueState,
+    parse_python_state,
+    parse_python_type,
+)
 
 Declaration: TypeAlias = ClassDeclaration | str | os.PathLike[str] | Mapping[str, Any]
 Declarations: TypeAlias = Declaration | Iterable[Declaration]
 Schema: TypeAlias = Mapping[str, Any] | Sequence[str] | str
-PythonTypes: TypeAlias = Mapping[str, PythonType | str | Sequence[PythonType | str]]
+PythonTypes: TypeAlias = Mapping[str, PythonState | PythonType | str | Sequence[PythonType | str]]
 _AVRO_TYPES = ("record", "error", "enum")
 _declared: dict[str, ClassDeclaration] = {}
 
@@ -79,19 +86,28 @@ def declare(
     return _declared[name]
 
 
-def python_types(given: PythonTypes) -> tuple[tuple[str, tuple[PythonType, ...]], ...]:
-    """Return the types of Python states by name: one type, or two for the key and the value of map state.
+def python_types(given: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
+    """Return what Python states hold, by name; a pair of types is a map state.
 
     Raises
     ------
     OptionError
         Not a type of PyFlink.
     """
-    found = []
-    for state, kinds in given.items():
-        some = [kinds] if isinstance(kinds, PythonType | str) else list(kinds)
-        found.append((state, tuple(k if isinstance(k, PythonType) else parse_python_type(k) for k in some)))
-    return tuple(found)
+    return tuple((name, _python_state(name, one)) for name, one in given.items())
+
+
+def _python_state(name: str, given: PythonState | PythonType | str | Sequence[PythonType | str]) -> PythonState:
+    if isinstance(given, PythonState):
+        return given
+    if isinstance(given, PythonType):
+        return ValueState(given)
+    if isinstance(given, str):
+        return parse_python_state(given)
+    types = [t if isinstance(t, PythonType) else parse_python_type(t) for t in given]
+    if len(types) != 2:
+        raise OptionError(f"state {name!r} is declared by {len(types)} types", hint="give one type, or key and value")
+    return MapState(*types)
 
 
 def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:

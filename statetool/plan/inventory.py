@@ -63,7 +63,9 @@ class Inventory:
         for state in self.metadata.operators:
             uid = state.uid or by_id.get(state.operator_id, "")
             key = self.key_types.get(uid or state.operator_id)
-            inventory = OperatorInventory(state, uid, self._locator, key, self.types)
+            inventory = OperatorInventory(
+                state, uid, self._locator, key, self.types.of_operator(uid, state.operator_id)
+            )
             if inventory.label in found:
                 raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
             found[inventory.label] = inventory

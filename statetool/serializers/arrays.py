@@ -64,6 +64,17 @@ BYTES: Final = SimpleType(
 )
 
 
+#: ``org.apache.flink.streaming.api.utils.ByteArrayWrapper``: the keys of PyFlink's map and broadcast state.
+WRAPPED_BYTES: Final = SimpleType(
+    name="ByteArrayWrapper",
+    logical=Scalar("binary"),
+    length=-1,
+    op=Counted(),
+    decode=Cursor.bytes4,
+    encode=_encode_bytes,
+)
+
+
 class GenericArraySerializer(CompositeSerializer):
     """i32 n, n times: bool present, element if present. Outer payload: utf component class."""
 
@@ -134,6 +145,7 @@ TYPES: Final = (
     *(_array_type(f"{n}PrimitiveArray", _ELEMENTS[n]) for n in _PRIMITIVES),
     _array_type("StringArray", STRING),
     BYTES,
+    WRAPPED_BYTES,
 )
 
 SNAPSHOTS: Final = {

@@ -114,8 +114,12 @@ class TtlSerializer(CompositeSerializer):
         super().__init__(*args)
         if self.nested[0].logical != Scalar("int64"):
             raise FormatError(f"the last access of a TTL value is a {self.nested[0].type_name}, expected a Long")
-        self.value = self.nested[1]
         self.length = sum_of_lengths(self.nested)
+
+    @property
+    def value(self) -> Serializer:
+        """The serializer of the user's value."""
+        return self.nested[1]
 
     @property
     def logical(self) -> LogicalType:

@@ -49,7 +49,7 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
     if inventory.types.classes:
         reader = reader.option("declarations", json.dumps([to_json(c) for c in inventory.types.classes]))
     if inventory.types.python:
-        named = {state: [str(t) for t in kinds] for state, kinds in inventory.types.python}
+        named = {state: str(declared) for state, declared in inventory.types.python}
         reader = reader.option("python", json.dumps(named)).option("unsafePickle", str(inventory.types.unsafe_pickle))
     return reader.option("kryo", str(inventory.types.kryo)).load(inventory.metadata_file)
 

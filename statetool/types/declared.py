@@ -6,12 +6,12 @@ A :class:`TypeContext` travels with a read: it is part of each split, so that ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
-from statetool.types.python_types import PythonType
+from statetool.types.python_types import PythonState
 
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift"]
 
@@ -84,7 +84,8 @@ class TypeContext:
     chill
         Whether Flink's own registrations (ids 73 to 84) are there, as in every cluster.
     python
-        By state name, the types that PyFlink's coders wrote: of the value, or of a map's key and value.
+        What the states of Python jobs hold, by their names (``count``), or, to tell operators apart, the operator's and
+        theirs (``counter.count``).
     unsafe_pickle
         Whether pickled Python values may be unpickled, which runs what they say.
     """
@@ -92,8 +93,15 @@ class TypeContext:
     kryo: Literal[2, 5] | None = None
     classes: tuple[ClassDeclaration, ...] = ()
     chill: bool = True
-    python: tuple[tuple[str, tuple[PythonType, ...]], ...] = ()
+    python: tuple[tuple[str, PythonState], ...] = ()
     unsafe_pickle: bool = False
+
+    def of_operator(self, *names: str | None) -> TypeContext:
+        """Return what is known of the types of one operator, by its uid and id."""
+        heads = tuple(f"{n}." for n in names if n)
+        own = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
+        # The last one counts, so what names the operator goes behind what does not.
+        return replace(self, python=(*self.python, *own)) if own else self
 
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one counts."""

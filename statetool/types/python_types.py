@@ -1,17 +1,21 @@
-"""Types of PyFlink's state, named as its ``Types`` are: what a state was declared with in the Python job."""
+"""Types of PyFlink's state, named as its ``Types`` are: what a state was declared with in the Python job.
+
+A type alone stands for a state that holds one value (value, reducing and aggregating state); ``ListState(STRING)`` and
+``MapState(STRING, LONG)`` for the others. ``TIME_WINDOW`` is no type of PyFlink's but what its merging windows keep.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from statetool.errors import OptionError
 
 BASIC: Final = (
     "STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR", "BIG_INT", "BIG_DEC", "INSTANT",
-    "SQL_DATE", "SQL_TIME", "SQL_TIMESTAMP", "PICKLED_BYTE_ARRAY",
+    "SQL_DATE", "SQL_TIME", "SQL_TIMESTAMP", "PICKLED_BYTE_ARRAY", "TIME_WINDOW",
 )  # fmt: skip
 _ARITY: Final = {
     "LIST": 1,
@@ -22,6 +26,7 @@ _ARITY: Final = {
     "TUPLE": None,
     "ROW": None,
 }
+_STATE: Final = re.compile(r"\s*(ValueState|ListState|MapState)\s*(\(.*)", re.DOTALL)
 _NAME: Final = re.compile(r"\s*(?:(\w+)\s*:\s*)?([A-Z_]+)\s*")
 
 
@@ -53,6 +58,39 @@ class PythonType:
             return self.name
         heads = [f"{n}: " for n in self.names] or [""] * len(self.args)
         return f"{self.name}({', '.join(h + str(a) for h, a in zip(heads, self.args, strict=True))})"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonState:
+    """What a state of a Python job holds: one value (``value``), values (``list``), or keys and values (``map``).
+
+    Examples
+    --------
+    >>> str(parse_python_state("MapState(STRING, LONG)"))
+    'MapState(STRING, LONG)'
+    """
+
+    kind: Literal["value", "list", "map"]
+    types: tuple[PythonType, ...]
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.types))
+        return inside if self.kind == "value" else f"{self.kind.capitalize()}State({inside})"
+
+
+def ValueState(value: PythonType) -> PythonState:
+    """Declare a value, reducing or aggregating state (of that its accumulator); the type alone says the same."""
+    return PythonState("value", (value,))
+
+
+def ListState(element: PythonType) -> PythonState:
+    """Declare a list state by the type that its ``ListStateDescriptor`` was given."""
+    return PythonState("list", (element,))
+
+
+def MapState(key: PythonType, value: PythonType) -> PythonState:
+    """Declare a map or broadcast state by the types that its ``MapStateDescriptor`` was given."""
+    return PythonState("map", (key, value))
 
 
 class Types:
@@ -123,6 +161,10 @@ class Types:
         return PythonType("PICKLED_BYTE_ARRAY")
 
     @staticmethod
+    def TIME_WINDOW() -> PythonType:
+        return PythonType("TIME_WINDOW")
+
+    @staticmethod
     def LIST(element: PythonType) -> PythonType:
         return PythonType("LIST", (element,))
 
@@ -167,6 +209,26 @@ def parse_python_type(text: str) -> PythonType:
     if rest:
         raise OptionError(f"{text!r} is not a type of PyFlink: {rest!r} is left over")
     return found
+
+
+def parse_python_state(text: str) -> PythonState:
+    """Parse ``LONG``, ``ListState(STRING)``, ``MapState(STRING, LONG)``.
+
+    Raises
+    ------
+    OptionError
+        Not such a state, or not such a type.
+    """
+    head = _STATE.fullmatch(text)
+    if head is None:
+        return ValueState(parse_python_type(text))
+    kind: Literal["value", "list", "map"] = (
+        "value" if head[1] == "ValueState" else "list" if head[1] == "ListState" else "map"
+    )
+    types = parse_python_type(f"TUPLE{head[2]}").args
+    if len(types) != (2 if kind == "map" else 1):
+        raise OptionError(f"{text!r}: a {head[1]} has {'a key and a value' if kind == 'map' else 'one type'}")
+    return PythonState(kind, types)
 
 
 def _parse(text: str, whole: str) -> tuple[str | None, PythonType, str]:

@@ -1,9 +1,11 @@
-"""Values as PyFlink 2.3.0's own coders (``coder_impl_slow``) wrote them."""
+"""Values as PyFlink 2.3.0's own coders (``coder_impl_slow``) wrote them, in states as its jobs register them."""
 
 from __future__ import annotations
 
 import json
 import pickle
+import re
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 
 from statetool.errors import EncodeError, FormatError, OptionError
 from statetool.io.cursor import Cursor
+from statetool.io.output import Output
 from statetool.plan.declarations import python_types
-from statetool.pyflink import PythonType, Types, parse_python_type
+from statetool.pyflink import ListState, MapState, PythonState, PythonType, Types, parse_python_state, parse_python_type
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import declared_in_python
 from statetool.serializers.snapshot import read_snapshot
@@ -21,6 +24,8 @@ from tests.serializers import build
 from tests.serializers.test_kryo import encoded
 
 BYTES = build.simple("BytePrimitiveArray", "org.apache.flink.api.common.typeutils.base.array.")
+WRAPPED = build.simple("ByteArrayWrapper", "org.apache.flink.streaming.api.utils.")
+Declared = str | PythonType | PythonState | tuple[str, ...]
 GOLDEN: list[tuple[str, str, Any]] = [
     ("LONG", "fffffffffffffffe", -2),
     ("INT", "00000007", 7),
@@ -41,19 +46,26 @@ GOLDEN: list[tuple[str, str, Any]] = [
     ("MAP(STRING, LONG)", "00000002000000016b000000000000000001000000016e01", [("k", 1), ("n", None)]),
     ("TUPLE(LONG, STRING)", "00000000000000010000000178", (1, "x")),
     ("ROW(id: LONG, name: STRING)", "d00000000000000005", (5, None, "-D")),
+    ("TIME_WINDOW", "0000000000000001000000000000000a", (1, 10)),
 ]
 PICKLED = "0000001d80049512000000000000007d948c0161945d94284b018c01629465732e"
 
 
-def bound(snapshot: bytes, *kinds: str | PythonType, unsafe: bool = False) -> Serializer:
-    context = TypeContext(python=python_types({"s": kinds}), unsafe_pickle=unsafe)
-    return declared_in_python("s", read_snapshot(Cursor(snapshot)), context)
+def bound(snapshot: bytes, declared: Declared, *, name: str = "python-state-s", unsafe: bool = False) -> Serializer:
+    context = TypeContext(python=python_types({"s": declared}), unsafe_pickle=unsafe)
+    value = read_snapshot(Cursor(snapshot))
+    return declared_in_python(name, {"VALUE_SERIALIZER": value}, context)["VALUE_SERIALIZER"]
+
+
+def element(declared: Declared, *, unsafe: bool = False) -> Serializer:
+    """Return the serializer of an array of a value or list state."""
+    return bound(build.list_of(BYTES), declared, unsafe=unsafe).children()[0][1]
 
 
 @pytest.mark.parametrize(("kind", "raw", "value"), GOLDEN)
 def test_coders(kind: str, raw: str, value: Any) -> None:
     assert str(parse_python_type(kind)) == kind
-    s = bound(BYTES, kind)
+    s = element(kind)
     framed = len(bytes.fromhex(raw)).to_bytes(4, "big") + bytes.fromhex(raw)
     c = Cursor(framed)
     assert s.decode(c) == value
@@ -69,43 +81,95 @@ def test_coders(kind: str, raw: str, value: Any) -> None:
         s.decode(Cursor((len(framed) - 3).to_bytes(4, "big") + framed[4:] + b"\0"))
 
 
-def test_the_snapshot_stays_that_of_the_byte_array() -> None:
-    assert encoded_snapshot(bound(BYTES, "LONG")) == BYTES
-    assert encoded_snapshot(bound(build.list_of(BYTES), "LONG")) == build.list_of(BYTES)
+def test_the_snapshot_stays_that_of_the_byte_arrays() -> None:
+    for snapshot, declared in (
+        (build.list_of(BYTES), "LONG"),
+        (build.list_of(BYTES), "ListState(LONG)"),
+        (build.map_of(WRAPPED, BYTES), "MapState(LONG, LONG)"),
+    ):
+        assert encoded_snapshot(bound(snapshot, declared)) == snapshot
 
 
 def encoded_snapshot(s: Serializer) -> bytes:
-    from statetool.io.output import Output
-
     out = Output()
     s.write_snapshot(out)
     return bytes(out)
 
 
 def test_an_array_of_a_list_state_holds_what_was_added_together() -> None:
-    s = bound(build.list_of(BYTES), Types.INT())
+    s = bound(build.list_of(BYTES), ListState(Types.INT()))
     raw = bytes.fromhex("00000002" + "00000008" + "0000000100000002" + "00000004" + "00000003")
     assert s.decode(Cursor(raw)) == [[1, 2], [3]]
     assert encoded(s, [[1, 2], [3]]) == raw
 
 
 def test_map_state_takes_the_types_of_key_and_value() -> None:
-    s = bound(build.map_of(BYTES, BYTES), Types.STRING(), Types.LONG())
     raw = bytes.fromhex("00000001" + "00000005" + "000000016b" + "00" + "00000008" + "0000000000000007")
-    assert s.decode(Cursor(raw)) == [("k", 7)]
-    with pytest.raises(OptionError, match="2 byte arrays, not 3"):
-        bound(build.map_of(BYTES, BYTES), Types.STRING(), Types.LONG(), Types.LONG())
-    with pytest.raises(OptionError, match="0 byte arrays"):
-        bound(build.LONG, Types.LONG())
+    for declared in (MapState(Types.STRING(), Types.LONG()), ("STRING", "LONG"), "MapState(STRING, LONG)"):
+        s = bound(build.map_of(WRAPPED, BYTES), declared)
+        assert s.decode(Cursor(raw)) == [("k", 7)]
+        assert encoded(s, [("k", 7)]) == raw
+
+
+def test_broadcast_state_has_its_key_beside_its_value() -> None:
+    serializers = {"KEY_SERIALIZER": read_snapshot(Cursor(WRAPPED)), "VALUE_SERIALIZER": read_snapshot(Cursor(BYTES))}
+    context = TypeContext(python=python_types({"s": "MapState(LONG, STRING)"}))
+    found = declared_in_python("python-state-s", serializers, context)
+    assert [found[k].type_name for k in sorted(found)] == ["Python LONG", "Python STRING"]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "declared", "say"),
+    [
+        (build.map_of(WRAPPED, BYTES), "LONG", r"MapState\(KEY, VALUE\)"),
+        (build.map_of(WRAPPED, BYTES), "ListState(LONG)", r"MapState\(KEY, VALUE\)"),
+        (build.list_of(BYTES), ("LONG", "LONG"), r"TYPE or ListState\(TYPE\)"),
+        (build.LONG, "LONG", r"TYPE or ListState\(TYPE\)"),
+    ],
+)
+def test_a_declaration_of_another_kind_says_what_to_declare(snapshot: bytes, declared: Declared, say: str) -> None:
+    with pytest.raises(OptionError, match="'python-state-s'") as failed:
+        bound(snapshot, declared)
+    assert re.search(say, str(failed.value))
 
 
 def test_pickles_are_loaded_only_when_the_user_says_so() -> None:
     raw = bytes.fromhex("00000021" + PICKLED)
-    assert bound(BYTES, "PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == bytes.fromhex(PICKLED)[4:]
-    s = bound(BYTES, "PICKLED_BYTE_ARRAY", unsafe=True)
+    assert element("PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == bytes.fromhex(PICKLED)[4:]
+    s = element("PICKLED_BYTE_ARRAY", unsafe=True)
     assert json.loads(s.decode(Cursor(raw))) == {"a": [1, "b"]}
     with pytest.raises(EncodeError):
         encoded(s, "{}")
+
+
+def test_in_thread_mode_a_pickle_is_the_whole_byte_array() -> None:
+    raw = bytes.fromhex("0000001d" + PICKLED[8:])
+    pair = ("STRING", "TUPLE(LONG, LONG)")
+    for declared, snapshot in (("PICKLED_BYTE_ARRAY", BYTES), (pair, build.map_of(build.STRING, BYTES))):
+        loaded = list(leaves(bound(snapshot, declared, name="s", unsafe=True)))[-1]
+        assert json.loads(loaded.decode(Cursor(raw))) == {"a": [1, "b"]}
+        kept = list(leaves(bound(snapshot, declared, name="s")))[-1]
+        assert kept.decode(Cursor(raw)) == raw[4:]
+        assert encoded(kept, raw[4:]) == raw
+    assert bound(build.LONG, "LONG", name="s").type_name == "Long"
+
+
+def leaves(s: Serializer) -> Iterator[Serializer]:
+    if not s.children():
+        yield s
+    for _, part in s.children():
+        yield from leaves(part)
+
+
+def test_the_operator_in_front_of_a_name_tells_operators_apart() -> None:
+    types = TypeContext(python=python_types({"s": "LONG", "b.s": "STRING"}))
+    for operator, kind in (("a", "LONG"), ("b", "STRING")):
+        found = declared_in_python(
+            "python-state-s",
+            {"VALUE_SERIALIZER": read_snapshot(Cursor(build.list_of(BYTES)))},
+            types.of_operator(operator),
+        )
+        assert found["VALUE_SERIALIZER"].type_name == f"List<Python {kind}>"
 
 
 class Boom:
@@ -116,10 +180,16 @@ class Boom:
 def test_a_hostile_pickle_is_not_run() -> None:
     hostile = pickle.dumps(Boom())
     raw = (len(hostile) + 4).to_bytes(4, "big") + len(hostile).to_bytes(4, "big") + hostile
-    assert bound(BYTES, "PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == hostile
+    assert element("PICKLED_BYTE_ARRAY").decode(Cursor(raw)) == hostile
 
 
 @pytest.mark.parametrize("text", ["", "long", "LIST", "LIST(INT", "MAP(INT)", "ROW(a: INT, LONG)", "INT)"])
 def test_types_that_are_none(text: str) -> None:
     with pytest.raises(OptionError):
         parse_python_type(text)
+
+
+@pytest.mark.parametrize("text", ["ListState", "ListState(INT, INT)", "MapState(INT)", "List(INT)", "ListState(int)"])
+def test_states_that_are_none(text: str) -> None:
+    with pytest.raises(OptionError):
+        parse_python_state(text)

@@ -38,7 +38,8 @@ class PlannedTable:
 
 def is_list(meta: StateMeta) -> bool:
     """Tell whether each element is a row of the long form."""
-    return meta.kind == "list" and not StateShape(meta).framed_bytes
+    shape = StateShape(meta)
+    return shape.kind == "list" and not shape.framed_bytes
 
 
 def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
