@@ -12,6 +12,7 @@ from statetool.arrow.leaves import Bytes, Column, Positions
 from statetool.errors import StatetoolError
 from statetool.kernels import graphs
 from statetool.kernels import program as ir
+from statetool.kernels.graph_program import FULL, compile_graph
 from statetool.types import LogicalType
 
 _LEAST_ROOM: Final = 1 << 12
@@ -52,7 +53,7 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
         uint8[:], read-only; int64[n], where each value is in it; int64[n], the position behind it in ``data``; bool[n], false for those
         that are not in ``out``.
     """
-    prog, classes, names = graphs.compile_graph(op.root)
+    prog, classes, names = compile_graph(op.root)
     n = len(pos)
     starts, after = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     served = np.zeros(n, dtype=np.uint8)
@@ -76,11 +77,11 @@ def split_values(
     data: Bytes, op: ir.Graph, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions] | None:
     """Find the values of comma-joined lists: counts of each list, starts and ends of all; ``None`` where kernels cannot."""
-    layout = graphs.compile_graph(op.root)
+    layout = compile_graph(op.root)
     counts, st = np.empty_like(pos), graphs.state()
     starts = ends = np.empty(0, dtype=np.int64)
     scratch = np.empty(_LEAST_ROOM, dtype=np.uint8)
-    while (code := graphs.split(data, *layout, op.little, pos, end, scratch, st, counts, starts, ends)) == graphs.FULL:
+    while (code := graphs.split(data, *layout, op.little, pos, end, scratch, st, counts, starts, ends)) == FULL:
         scratch = np.empty(2 * len(scratch), dtype=np.uint8)
     if code != 0:
         return None

@@ -1,0 +1,175 @@
+"""Kernels for Kryo's numbers of varying length, strings and counted bytes, which are written again in fixed layouts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statetool.kernels.decode_text import is_ascii
+from statetool.kernels.graph_program import FULL, UNSERVED
+from statetool.kernels.jit import jit
+
+
+@jit
+def read_number(data, p, end):  # type: ignore[no-untyped-def]
+    """Return ``(unsigned number of 32 bits, position after)``; the position is -1 where there is none."""
+    value = np.int64(0)
+    shift = 0
+    while True:
+        if p >= end or shift > 28:
+            return value, np.int64(-1)
+        b = np.int64(data[np.uint64(p)])
+        p += 1
+        value |= (b & 0x7F) << shift
+        if b < 0x80:
+            return value, np.int64(p if value <= 0xFFFFFFFF else -1)
+        shift += 7
+
+
+@jit
+def read_long(data, p, end):  # type: ignore[no-untyped-def]
+    """Return ``(64 bits, position after)`` of a number of at most 9 bytes."""
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    while True:
+        if p >= end:
+            return np.int64(0), np.int64(-1)
+        b = np.uint64(data[np.uint64(p)])
+        p += 1
+        if shift == 56:
+            return np.int64(value | (b << shift)), np.int64(p)
+        value |= (b & np.uint64(0x7F)) << shift
+        if b < 0x80:
+            return np.int64(value), np.int64(p)
+        shift += np.uint64(7)
+
+
+@jit
+def unzigzag(v):  # type: ignore[no-untyped-def]
+    return np.int64(np.uint64(v) >> np.uint64(1)) ^ -(v & 1)
+
+
+@jit
+def put4(out, o, v):  # type: ignore[no-untyped-def]
+    out[o] = (v >> 24) & 0xFF
+    out[o + 1] = (v >> 16) & 0xFF
+    out[o + 2] = (v >> 8) & 0xFF
+    out[o + 3] = v & 0xFF
+    return o + 4
+
+
+@jit
+def put8(out, o, v):  # type: ignore[no-untyped-def]
+    return put4(out, put4(out, o, v >> 32), v)
+
+
+@jit
+def _copy(data, p, n, out, o):  # type: ignore[no-untyped-def]
+    start, to = np.uint64(p), np.uint64(o)
+    for k in range(np.uint64(n)):
+        out[to + np.uint64(k)] = data[start + np.uint64(k)]
+
+
+@jit
+def _units(data, p, end, n, out, o):  # type: ignore[no-untyped-def]
+    """Write UTF-16 units of 1 to 3 bytes as UTF-8; return ``(position after, place after)``, -1 for a lone surrogate or damage."""
+    bad = np.int64(-1)
+    high = np.int64(0)
+    for _ in range(n):
+        if p >= end:
+            return bad, o
+        u = np.int64(data[p])
+        p += 1
+        if u >= 0x80:
+            more = 1 if u >> 5 == 6 else (2 if u >> 4 == 14 else 0)
+            if more == 0 or more > end - p:
+                return bad, o
+            u &= 0x1F if more == 1 else 0x0F
+            for _k in range(more):
+                u = (u << 6) | (np.int64(data[p]) & 0x3F)
+                p += 1
+        low = 0xDC00 <= u <= 0xDFFF
+        if (high != 0) != low:
+            return bad, o
+        if low:
+            c = 0x10000 + ((high - 0xD800) << 10) + (u - 0xDC00)
+            out[o] = 0xF0 | (c >> 18)
+            out[o + 1] = 0x80 | ((c >> 12) & 0x3F)
+            out[o + 2] = 0x80 | ((c >> 6) & 0x3F)
+            out[o + 3] = 0x80 | (c & 0x3F)
+            o += 4
+            high = np.int64(0)
+        elif 0xD800 <= u <= 0xDBFF:
+            high = u
+        elif u < 0x80:
+            out[o] = u
+            o += 1
+        elif u < 0x800:
+            out[o] = 0xC0 | (u >> 6)
+            out[o + 1] = 0x80 | (u & 0x3F)
+            o += 2
+        else:
+            out[o] = 0xE0 | (u >> 12)
+            out[o + 1] = 0x80 | ((u >> 6) & 0x3F)
+            out[o + 2] = 0x80 | (u & 0x3F)
+            o += 3
+    return (bad if high != 0 else np.int64(p)), o
+
+
+@jit
+def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write a string that is not null as i32 size and UTF-8."""
+    if p >= end:
+        return np.int64(UNSERVED)
+    o = st[0]
+    room = out.shape[0] - o - 4
+    first = np.int64(data[p])
+    if first < 0x80:
+        q = p
+        while q < end and data[np.uint64(q)] < 0x80:
+            q += 1
+        n = q + 1 - p
+        if q >= end or n > room:
+            return np.int64(UNSERVED if q >= end else FULL)
+        put4(out, o, n)
+        _copy(data, p, n, out, o + 4)
+        out[o + 3 + n] &= np.uint8(0x7F)
+        st[0] = o + 4 + n
+        return np.int64(q + 1)
+    n = first & 0x3F
+    p += 1
+    if first & 0x40:
+        rest, p = read_number(data, p, end)
+        if p < 0:
+            return np.int64(UNSERVED)
+        n |= rest << 6
+    n -= 1
+    if n < 0 or n > end - p:
+        return np.int64(UNSERVED)
+    if 3 * n > room:
+        return np.int64(FULL)
+    if is_ascii(data, p, n):
+        put4(out, o, n)
+        _copy(data, p, n, out, o + 4)
+        st[0] = o + 4 + n
+        return np.int64(p + n)
+    p, after = _units(data, p, end, n, out, o + 4)
+    if p < 0:
+        return np.int64(UNSERVED)
+    put4(out, o, after - o - 4)
+    st[0] = after
+    return np.int64(p)
+
+
+@jit
+def write_counted(data, p, end, extra, out, st):  # type: ignore[no-untyped-def]
+    """Write bytes behind their number plus 1: i32 number plus ``extra``, bytes."""
+    n, p = read_number(data, p, end)
+    n -= 1
+    if p < 0 or n < 0 or n > end - p:
+        return np.int64(UNSERVED)
+    o = st[0]
+    if o + 4 + n > out.shape[0]:
+        return np.int64(FULL)
+    _copy(data, p, n, out, put4(out, o, n + extra))
+    st[0] = o + 4 + n
+    return np.int64(p + n)
