@@ -453,7 +453,7 @@ class Operator:
 
         with InputFile(plan) as f:
             compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
-        states = [meta for _, meta in self._operator.keyed_states.values()]
+        states = [*(meta for _, meta in self._operator.keyed_states.values()), *self._operator.operator_states.values()]
         if node is None:
             node = compiled.node_of(self.operator_id, self._operator.uid)
         return compiled.columns(node, states)

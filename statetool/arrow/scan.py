@@ -71,7 +71,7 @@ def scan_table(
     table
         ``keyed_state``, ``timers``, or the name of a state (its long form).
     states
-        Of ``keyed_state``: the states wanted; others are skipped undecoded.
+        Of ``keyed_state``: the states wanted; others are skipped undecoded. Of ``timers``: the names of timer states.
     keys
         Plain key values to keep: only their key groups are read.
     key_group, subtask
@@ -103,8 +103,8 @@ def scan_table(
     )
     if memory_bytes is not None:
         spec = replace(spec, memory_bytes=memory_bytes)
-    if states is not None and table != "keyed_state":
-        raise OptionError("states= selects columns of the table keyed_state only")
+    if states is not None and table not in ("keyed_state", "timers"):
+        raise OptionError("states= selects columns of the table keyed_state, and services of timers, only")
     if table not in ("keyed_state", "timers") and table in operator.operator_states:
         if keys is not None or key_group:
             raise OptionError(f"{table!r} is an operator state: it has no keys and no key groups")
@@ -169,6 +169,8 @@ def _keyed_columns(
         return spec, columns
     if table == "timers":
         timers = tuple(n for n, m in metas.items() if m.kind == "timers")
+        if states is not None:
+            timers = tuple(_known_timers(operator, timers, states))
         columns = [("key", key)]
         if timers:
             columns += _timer_namespace(operator, [metas[n] for n in timers])
@@ -210,14 +212,26 @@ def _void_states(operator: OperatorInventory, metas: dict[str, StateMeta], state
     return list(states)
 
 
+def _known_timers(operator: OperatorInventory, timers: Sequence[str], states: Sequence[str]) -> list[str]:
+    if isinstance(states, str):
+        raise OptionError("states= takes a list of names, not one string")
+    for name in states:
+        if name not in timers:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no timers {name!r}", hint=suggest(name, timers)
+            ).at(operator=operator.label)
+    return list(states)
+
+
 def _timer_namespace(operator: OperatorInventory, timers: list[StateMeta]) -> list[tuple[str, LogicalType]]:
-    kinds = {m.value.children()[1][1].logical for m in timers}
+    """Return the column of the namespaces; timers of services without one have null there (process table functions have both)."""
+    kinds = {m.value.children()[1][1].logical for m in timers} - {Scalar("null")}
     if len(kinds) > 1:
-        raise UnsupportedError("the timer services of the operator have namespaces of different types").at(
-            operator=operator.label
-        )
-    (kind,) = kinds
-    return [] if kind == Scalar("null") else [("namespace", kind)]
+        raise UnsupportedError(
+            "the timer services of the operator have namespaces of different types",
+            hint="read some of them: states=[...] of " + ", ".join(m.name for m in timers),
+        ).at(operator=operator.label)
+    return [("namespace", kind) for kind in kinds]
 
 
 def _long_columns(key: LogicalType, meta: StateMeta) -> list[tuple[str, LogicalType]]:

@@ -41,32 +41,44 @@ _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "IntervalJoinLeftCache": ("input 0",),
     "IntervalJoinRightCache": ("input 1",),
     "Top1-Rank-State": ("input 0",),
+    "_async_wait_operator_state_": ("input 0",),
+    "_keyed_async_wait_operator_state_": ("input 0", "input 0"),
+    "accState": ("accumulator",),
+    "accMapState": ("sort key", "accumulator"),
     "data-state": ("sort key", "input 0"),
     "data-state-with-append": ("sort key", "input 0"),
-    # Its map is keyed by a unique key that the plan does not tell.
-    "data-state-with-update": ("", "input 0"),
+    "data-state-with-update": ("rank key", "input 0"),
     "dataState": ("input 0",),
     "deduplicate-state": ("input 0",),
     "eventQueuesStateName": ("input 0",),
     "inputState": ("input 0",),
     "left": ("input 0",),
     "left-records": ("unique key 0", "input 0"),
-    "list": ("input 0",),
+    "localBufferState": ("input 0",),
+    "previous-aggs": ("accumulator",),
     "right": ("input 1",),
     "right-records": ("unique key 1", "input 1"),
-    "rowToSqnState": ("upsert key",),
     "sharedBuffer-events": ("input 0",),
     "sortState": ("input 0",),
+    "sortedListState": ("sort key",),
     "sorted-map": ("sort key",),
-    "sqnToNodeState": ("input 0",),
     "valueMapState": ("input 0",),
-    "values": ("input 0",),
     "waiting-to-emit-on-timer": ("input 0",),
+    "window-aggs": ("accumulator",),
     "window_deduplicate": ("input 0",),
     "window_rank": ("sort key", "input 0"),
 }
+#: The same for sinks that put rows of one key in order; other operators have states of these names with other rows.
+_ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "current-value": ("input 0",),
+    "list": ("input 0",),
+    "rowToSqnState": ("upsert key",),
+    "sqnToNodeState": ("input 0",),
+    "values": ("input 0",),
+    "watermark-buffer": ("input 0",),
+}
+_SINK: Final = "dynamicTableSink"
 _MULTI_JOIN: Final = "multi-join-input-"
-_ACCUMULATORS: Final = frozenset({"accState", "window-aggs", "previous-aggs"})
 
 
 class CompiledPlan:
@@ -96,6 +108,8 @@ class CompiledPlan:
     def uids(self) -> Iterator[tuple[str, int]]:
         """Yield the uids that the plan's operators can have, each with its node: by Flink's default formats."""
         for node, spec in self.nodes.items():
+            if "uid" in spec:  # of a process table function
+                yield str(spec["uid"]), node
             for name in _TRANSFORMATIONS:
                 yield f"{node}_{name}", node
                 yield f"{node}_{spec.get('type')}_{name}", node
@@ -166,16 +180,11 @@ class _Node:
 
     def _of_state(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
         rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
-        if meta.name in _ACCUMULATORS and len(rows) == 1:
-            names = self._accumulator(rows[0][1])
-            if names is not None:
-                yield meta.name, names
-            return
         wanted = self._rows(meta.name, len(rows))
         if len(rows) > len(wanted):
             return
         for (path, row), what in zip(rows, wanted[len(wanted) - len(rows) :], strict=True):
-            fields = self._fields(what)
+            fields = self._accumulator(row) if what == "accumulator" else self._fields(what)
             # Which of several keys an operator takes is not in the plan in so many words.
             sure = "key" not in what or fields is None or len(fields) == len(row.names)
             if fields is not None and sure and _tellable(fields):
@@ -186,6 +195,8 @@ class _Node:
         if state.startswith(_MULTI_JOIN):
             number = state.removeprefix(_MULTI_JOIN)
             return (f"unique key {number}", f"input {number}") if rows > 1 else ("record",)
+        if _SINK in self.spec:
+            return _ROWS_OF_SINKS.get(state, ())
         return _ROWS.get(state, ())
 
     def _fields(self, what: str) -> list[str] | None:
@@ -195,11 +206,14 @@ class _Node:
             case "input":
                 return self.inputs[int(number)]
             case "sort":
-                order = self.spec.get("orderBy") or self.spec.get("sortSpec")
+                over = self.spec.get("overSpec")
+                order = over["groups"][0]["orderBy"] if over else self.spec.get("orderBy") or self.spec.get("sortSpec")
                 return self._of_input([f["index"] for f in order["fields"]]) if order else None
             case "unique key":
                 keys = self._unique_keys(int(number))
                 return [self.inputs[int(number)][i] for i in min(keys, key=len)] if keys else None
+            case "rank":
+                return self._of_input(self.spec["rankStrategy"]["primaryKeys"])
             case "upsert":
                 upsert_key = self.spec.get("inputUpsertKey")
                 return self._of_input(upsert_key) if upsert_key else self.inputs[0]
@@ -208,7 +222,9 @@ class _Node:
     def _unique_keys(self, number: int) -> list[list[int]]:
         if "inputUniqueKeys" in self.spec:
             return list(self.spec["inputUniqueKeys"][number])
-        return list(self.spec.get(("leftUpsertKeys", "rightUpsertKeys")[number]) or ())
+        side = ("left", "right")[number]
+        # Flink 1.15 calls them unique keys.
+        return list(self.spec.get(f"{side}UpsertKeys") or self.spec.get(f"{side}UniqueKeys") or ())
 
     def _of_input(self, fields: Iterable[int]) -> list[str]:
         return [self.inputs[0][i] for i in fields]
@@ -232,8 +248,13 @@ class _Node:
             return self._of_input(spec["joinSpec"]["leftKeys"])
         if "joinAttributeMap" in spec:
             return self._of_input(spec["inputProperties"][0]["requiredDistribution"]["keys"])
-        if "dynamicTableSink" in spec:
-            schema = spec["dynamicTableSink"]["table"]["resolvedTable"]["schema"]
+        if "functionCall" in spec:
+            tables = [o for o in spec["functionCall"].get("operands", ()) if o.get("kind") == "TABLE_ARG_CALL"]
+            return [self.inputs[tables[0]["inputIndex"]][i] for i in tables[0]["partitionKeys"]] if tables else None
+        if "temporalTable" in spec:
+            return self._of_input(spec["inputUpsertKey"]) if spec.get("inputUpsertKey") else None
+        if _SINK in spec:
+            schema = spec[_SINK]["table"]["resolvedTable"]["schema"]
             key = schema.get("primaryKey")
             return list(key["columns"]) if key else None
         return None

@@ -42,7 +42,7 @@ def name_fields(serializer: Serializer, path: Path, names: Sequence[str], what: 
             hint=f"its rows are {known}" if known else "only rows without names can be given names",
         )
     at, row = found[0]
-    return _replaced(serializer, at, _named(row, names, ".".join((what, *path))))
+    return with_part(serializer, at, _named(row, names, ".".join((what, *path))))
 
 
 def _named(row: Serializer, names: Sequence[str], what: str) -> Serializer:
@@ -57,8 +57,9 @@ def _named(row: Serializer, names: Sequence[str], what: str) -> Serializer:
     return row.with_names(names)
 
 
-def _replaced(serializer: Serializer, path: Path, new: Serializer) -> Serializer:
+def with_part(serializer: Serializer, path: Path, new: Serializer) -> Serializer:
+    """Return the serializer with another one at the end of some steps."""
     if not path:
         return new
     part = dict(serializer.children())[path[0]]
-    return serializer.with_child(path[0], _replaced(part, path[1:], new))
+    return serializer.with_child(path[0], with_part(part, path[1:], new))

@@ -170,7 +170,8 @@ class BinaryDataSerializer(Serializer):
 class RowDataSerializer(BinaryDataSerializer):
     """Struct of ``f0`` .. (or the names given), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
 
-    As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``.
+    As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``. Keys and other rows that projections made
+    (:meth:`as_projection`) are written as those write them.
     """
 
     def __init__(
@@ -180,14 +181,21 @@ class RowDataSerializer(BinaryDataSerializer):
         self.nested = nested
         self.format = row_format([(f"f{i}", t) for i, t in enumerate(sql)], nested)
         self.row_kind = True
+        self.projected = False
 
     def declared_type(self) -> SqlType:
         return SqlType(root="ROW", parts=tuple(zip(self.names, self.sql, strict=True)))
 
     def as_key(self) -> RowDataSerializer:
-        key = copy.copy(self)
+        key = self.as_projection()
         key.row_kind = False
         return key
+
+    def as_projection(self) -> RowDataSerializer:
+        """Return the serializer of rows that a generated projection made: sort keys, unique keys."""
+        projection = copy.copy(self)
+        projection.projected = True
+        return projection
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +225,7 @@ class RowDataSerializer(BinaryDataSerializer):
 
     def encode_body(self, value: Any) -> bytes:
         """Return the bytes of a row; ``_kind`` may be left out and is ``+I`` then."""
-        return self._row(value, projected=not self.row_kind)
+        return self._row(value, projected=self.projected)
 
     def _row(self, value: Any, *, projected: bool) -> bytes:
         n = len(self.format.fields)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statetool.errors import UnsupportedError
+from statetool.formats.keyed.projections import with_projections
 from statetool.formats.state_meta import StateMeta, read_m3, read_m5, read_m6, read_with_unknowns, write_m6
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -72,7 +73,7 @@ def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> KeyedHeader:
 
 def _state(c: Cursor, version: int, read: Callable[[Cursor], Serializer]) -> StateMeta:
     if version == CURRENT_VERSION:
-        return read_m6(c, read)
+        return with_projections(read_m6(c, read))
     return read_m5(c) if version == 5 else read_m3(c)
 
 

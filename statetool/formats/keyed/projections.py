@@ -1,0 +1,50 @@
+"""Rows in states of SQL operators that generated projections made: sort keys, unique keys.
+
+Projections reserve space for the nulls of wide decimals and precise timestamps, which other rows do not have. Operators look such rows up by
+their bytes: written otherwise, Flink would not find them. Serializers do not tell the two apart, so what is known of Flink's operators does
+(``org.apache.flink.table.runtime.operators``: ``rank``, ``over``, ``join``, ``window.rank``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
+from statetool.serializers.naming import Path, rows_of, with_part
+from statetool.serializers.rowdata import RowDataSerializer
+
+#: States all of whose rows are sort keys.
+_SORT_KEYS: Final = frozenset({"sorted-map", "sortedListState"})
+#: Maps by sort keys or unique keys.
+_BY_KEY: Final = frozenset(
+    {"accMapState", "data-state", "data-state-with-append", "data-state-with-update", "window_rank"}
+)
+#: Maps that are by unique keys where their values are rows as well; else the rows themselves are the keys.
+_BY_UNIQUE_KEY: Final = ("left-records", "right-records", "multi-join-input-")
+_USER_KEY: Final = "USER_KEY_SERIALIZER"
+_VALUE: Final = "VALUE_SERIALIZER"
+
+
+def with_projections(meta: StateMeta) -> StateMeta:
+    """Return a state whose sort keys and unique keys are written as Flink's projections write them."""
+    if meta.name not in _SORT_KEYS | _BY_KEY and not meta.name.startswith(_BY_UNIQUE_KEY):
+        return meta
+    slots = [slot for slot in (_USER_KEY, _VALUE) if slot in meta.serializers]
+    rows = {slot: list(rows_of(meta.serializers[slot])) for slot in slots}
+    if meta.name.startswith(_BY_UNIQUE_KEY) and sum(map(len, rows.values())) < 2:
+        return meta
+    serializers = dict(meta.serializers)
+    for slot in slots:
+        for path, _ in rows[slot]:
+            if meta.name in _SORT_KEYS or slot == _USER_KEY or path[:1] == ("key",):
+                serializers[slot] = _projected(serializers[slot], path)
+    return replace(meta, serializers=serializers)
+
+
+def _projected(serializer: Serializer, path: Path) -> Serializer:
+    row = serializer
+    for step in path:
+        row = dict(row.children())[step]
+    return with_part(serializer, path, row.as_projection()) if isinstance(row, RowDataSerializer) else serializer
