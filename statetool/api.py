@@ -118,7 +118,8 @@ def verify(
     """Check that a snapshot is whole.
 
     Every handle resolves, lengths match, key groups are there exactly once, offsets are sound, every entry can be walked and
-    every key lies in the key group of its hash code. Memory does not grow with the size of the state.
+    every key lies in the key group of its hash code (where that lies in user code: of the formula that a sample of the keys proves, and
+    then what does not fit is a warning). Memory does not grow with the size of the state.
 
     Parameters
     ----------

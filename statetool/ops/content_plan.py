@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
@@ -11,7 +12,10 @@ from statetool.formats.metadata.handles import ChangelogHandle, IncrementalHandl
 from statetool.formats.stream import Stream
 from statetool.ops.channels import check_channels
 from statetool.ops.entry_check import ContentTask
+from statetool.ops.formulas import HashFormula, user_classes
 from statetool.ops.problems import Problem, Severity, note, problem_of, severity_of
+from statetool.ops.prove import prove_hashes
+from statetool.ops.sources import keyed_splits
 from statetool.plan.element_splits import plan_operator_state
 from statetool.plan.keyed_splits import plan_database, plan_log, plan_part, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
@@ -39,6 +43,8 @@ class ContentPlanner:
         self.resolve = resolve
         self.deep = deep
         self.problems: list[Problem] = []
+        #: Why the hash codes of a user's classes were not found.
+        self.unproved = ""
 
     def run(self) -> list[ContentTask]:
         tasks = [*self.keyed(), *self.raw_timers(), *(self.elements() if self.deep else [])]
@@ -85,10 +91,22 @@ class ContentPlanner:
         except StatetoolError:
             return ()
 
+    @cached_property
+    def formula(self) -> HashFormula | None:
+        """How the user's classes in a key hash, as the key groups of a sample prove; ``None`` where there are none, or no proof."""
+        try:
+            key = self.operator.key_serializer()
+            if not user_classes(key):
+                return None
+            return prove_hashes(keyed_splits(self.operator), key, HashFormula(())).formula
+        except StatetoolError as error:
+            self.unproved = error.message
+            return None
+
     def keyed(self) -> Iterator[ContentTask]:
         for subtask in self.operator.state.subtasks:
             for split in self.guarded(lambda s=subtask: self.subtask(s), subtask.index) or ():  # type: ignore[misc]
-                yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT)
+                yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT, self.formula)
 
     def subtask(self, subtask: SubtaskState) -> list[Any]:
         """Plan the keyed state of one subtask."""
@@ -115,7 +133,7 @@ class ContentPlanner:
     def raw_timers(self) -> Iterator[ContentTask]:
         planned = self.guarded(lambda: plan_raw_timers(self.operator, self.spec("timers", ()), groups=None))
         for split in planned or ():
-            yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT)
+            yield ContentTask(split, self.deep, _MOST_OF_A_SPLIT, self.formula)
 
     def elements(self) -> Iterator[ContentTask]:
         for name in self.guarded(lambda: self.operator.operator_states) or ():

@@ -33,7 +33,8 @@ class KeyHasher:
 
     def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
         self.key = key
-        self._hashed = key if formula is None else hashed(key, formula)
+        #: The serializer with the hash codes of the formula.
+        self.hashed = key if formula is None else hashed(key, formula)
         self._skip = skip.compile_skip(key.program())
 
     def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
@@ -67,8 +68,8 @@ class KeyHasher:
         DecodeError
             The offset is the position in ``data``.
         """
-        found = hash_pojos(self._hashed, data, start, end)
-        return hash_keys(self._hashed, data, start, end) if found is None else found
+        found = hash_pojos(self.hashed, data, start, end)
+        return hash_keys(self.hashed, data, start, end) if found is None else found
 
 
 def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:

@@ -8,9 +8,12 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from statetool.errors import FormatError
+from statetool.formats.metadata.properties import read_properties
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
-from statetool.ops.problems import Problem, Severity, note
+from statetool.ops.lost_timers import lost_timers
+from statetool.ops.problems import Problem, Severity, note, problem_of
 from statetool.ops.structure import StructureCheck
 from statetool.plan.inventory import Inventory
 
@@ -64,15 +67,23 @@ def verify_inventory(
         return known[place]
 
     problems: list[Problem] = []
+    properties = None
+    try:
+        properties = read_properties(inventory.metadata.properties)
+    except FormatError as error:
+        problems.append(problem_of(error, file=inventory.metadata_file))
     tasks: list[ContentTask] = []
     streams = 0
+    unproved: dict[str, str] = {}
     for operator in inventory.operators.values():
         check = StructureCheck(operator, inventory.resolve, find)
         problems += check.run()
         streams += check.streams
         planner = ContentPlanner(operator, inventory.resolve, check.problems, deep)
         tasks += planner.run()
+        planner.guarded(lambda planner=planner: planner.problems.extend(lost_timers(planner.operator, properties)))  # type: ignore[misc]
         problems += planner.problems
+        unproved[operator.label] = planner.unproved
     counted = entries = keys = 0
     unknown: dict[str, str] = {}
     for task, result in _results(tasks, spark, threads):
@@ -85,7 +96,11 @@ def verify_inventory(
         if counted >= most:
             break
     problems += [
-        note(operator, f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}")
+        note(
+            operator,
+            f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
+            + (f"; {unproved[operator]}" if unproved.get(operator) else ""),
+        )
         for operator, reason in sorted(unknown.items())
     ]
     return Verification(

@@ -13,8 +13,13 @@ import statetool
 from statetool.cli.main import cli
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.metadata.handles import KeyGroupsHandle, OperatorStreamHandle, RelativeFileHandle
+from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.ops.channels import offsets_of
+from statetool.ops.content_plan import ContentPlanner
+from statetool.ops.contents import check_contents
+from statetool.ops.entry_check import ContentTask
 from statetool.ops.problems import Problem
+from statetool.plan.inventory import Inventory
 from tests.ops.damage import Patient, patched
 from tests.ops.trees import link, replace_file
 
@@ -34,6 +39,13 @@ def errors(path: Path, *, deep: bool = False, **options: object) -> list[Problem
 def only(problems: list[Problem]) -> Problem:
     (problem,) = problems
     return problem
+
+
+def move_key(patient: Patient, uid: str) -> None:
+    """Change the last byte of a key, which then lies in a key group that is not its own."""
+    batch, base = patient.entries(uid, 0, next(iter(Inventory(str(patient.folder)).operator(uid).keyed_states)))
+    at = int(batch.key_end[0]) - 2  # in front of the namespace
+    patient.change_bytes(uid, 0, base + at, bytes([int(batch.data[at]) ^ 1]))
 
 
 # ---- what is whole ------------------------------------------------------------------------------
@@ -56,12 +68,42 @@ def test_what_is_checked_is_counted(corpus: Path) -> None:
     assert not shallow.truncated
 
 
-def test_a_hash_that_is_not_known_is_said(corpus: Path) -> None:
-    found = statetool.verify(str(corpus / "v2_3_0-rocksdb-canonical" / "snapshot"))
-    note = only(list(found.problems))
+def test_a_hash_that_is_not_known_is_proved_by_the_keys(patient: Patient) -> None:
+    def tasks() -> list[ContentTask]:
+        inventory = Inventory(str(patient.folder))
+        return ContentPlanner(inventory.operator("by-pojo"), inventory.resolve, [], deep=False).run()
+
+    whole = [check_contents(t) for t in tasks()]
+    assert sum(r.keys for r in whole) == 12
+    assert not any(r.problems or r.unknown_hash for r in whole)
+    proved = tasks()[0].formula
+    move_key(patient, "by-pojo")
+    wrong = only([p for t in tasks() for p in check_contents(replace(t, formula=proved)).problems])
+    assert (wrong.severity, wrong.operator) == ("warning", "by-pojo")
+    assert "ShopKey: " in wrong.problem
+
+
+def test_a_hash_that_the_keys_do_not_prove_is_said(patient: Patient) -> None:
+    move_key(patient, "by-pojo")
+    note = only(list(statetool.verify(str(patient.folder)).problems))
     assert (note.severity, note.operator) == ("note", "by-pojo")
     assert "not checked" in note.problem
-    assert "ShopKey" in note.problem
+    assert "formulas puts the 13 keys" in note.problem
+
+
+def test_timers_that_a_native_savepoint_lost(corpus: Path, tmp_path: Path) -> None:
+    Patient.of(corpus / "v2_3_0-rocksdb-heap-timers" / "snapshot", tmp_path / "snapshot")
+    patient = Patient(tmp_path / "snapshot" / "chk-3")
+    whole = statetool.verify(str(patient.folder))
+    assert whole.problems == ()
+    for operator in patient.metadata.operators:
+        for subtask in operator.subtasks:
+            patient.change_subtask(operator.uid, subtask.index, lambda s: replace(s, raw_keyed=None))
+    assert statetool.verify(str(patient.folder)).problems == ()
+    patient.write(replace(patient.metadata, properties=savepoint_properties("native")))
+    found = statetool.verify(str(patient.folder)).problems
+    assert {p.severity for p in found} == {"warning"}
+    assert {p.operator for p in found} == {"win-count", "win-session-list", "win-tumble-reduce"}
 
 
 def test_one_thread_finds_what_many_find(patient: Patient) -> None:
@@ -219,10 +261,8 @@ def test_offsets_of_operator_state(patient: Patient) -> None:
 
 
 def test_a_key_in_a_wrong_key_group(patient: Patient) -> None:
-    batch, base = patient.entries("orders", 0, "order")
-    at = base + int(batch.key_end[0]) - 2  # the last byte of the key, in front of the namespace
-    old = bytes(batch.data[batch.key_end[0] - 2 : batch.key_end[0] - 1])
-    patient.change_bytes("orders", 0, at, bytes([old[0] ^ 1]))
+    batch, _ = patient.entries("orders", 0, "order")
+    move_key(patient, "orders")
     problem = only(errors(patient.folder))
     assert (problem.operator, problem.subtask, problem.state) == ("orders", 0, "order")
     assert f"lies in key group {int(batch.group[0])}" in problem.problem
