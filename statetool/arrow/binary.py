@@ -130,15 +130,18 @@ class BinaryData(Leaves):
             parts.append(names.take(pa.array(kinds)))
         return self.assemble(logical, parts, n)
 
-    def assemble(self, logical: StructType, parts: list[pa.Array], n: int) -> pa.Array:
-        """Return structs of ``parts``, the companions of timestamps beside them."""
+    def assemble(
+        self, logical: StructType, parts: list[pa.Array], n: int, valid: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Array:
+        """Return structs of ``parts``, the companions of timestamps beside them; null where not ``valid``."""
         arrays: list[pa.Array] = []
         fields: list[pa.Field] = []
         for field, array in zip(logical.fields, parts, strict=True):
             arrays += column_arrays(array, field.type, self.options)
             fields += column_fields(field.name, field.type, self.options)
         kind = pa.struct(fields)
-        return pa.StructArray.from_buffers(kind, n, [None], children=arrays)
+        nulls = None if valid is None else bitmap(valid)
+        return pa.StructArray.from_buffers(kind, n, [nulls], children=arrays)
 
     def elements(
         self, step: str, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions

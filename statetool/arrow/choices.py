@@ -140,10 +140,9 @@ class Choices(BinaryData):
         for field, i in zip(struct_of(logical).fields, members, strict=True):
             array, moved = self.part(field.name, op.branches[i], field.type, body, end, index == i)
             after = np.where(index == i, moved, after)
-            parts.append(null_where(array, index != i))
-        there = np.ones(len(pos), dtype=np.bool_) if op.null is None else index != op.null
-        whole = self.assemble(struct_of(logical), parts, len(pos))
-        return null_where(whole, ~there), after
+            parts.append(array)
+        there = None if op.null is None else index != op.null
+        return self.assemble(struct_of(logical), parts, len(pos), there), after
 
     def bounded(self, total: int, pos: Positions) -> int:
         """Return a number of elements that there is memory for."""

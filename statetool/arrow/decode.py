@@ -272,7 +272,6 @@ class _Decoder(Graphs):
         is_left = flags == 1
         lefts, after_left = self.part("left", left, logical.fields[0].type, after, end, is_left)
         rights, after_right = self.part("right", right, logical.fields[1].type, after, end, ~is_left)
-        lefts, rights = null_where(lefts, ~is_left), null_where(rights, is_left)
         after = np.where(is_left, after_left, after_right)
         return self.assemble(logical, [lefts, rights], len(pos)), after
 

@@ -1,18 +1,14 @@
 """Find where values end, and where the elements of lists and maps start.
 
-A program (:mod:`statetool.kernels.program`) becomes a flat int64 array: an opcode, its arguments, and for parts the index
-of their own opcode. ``skip_one`` walks it recursively.
+``skip_one`` walks a flat program (:mod:`statetool.kernels.skip_program`) recursively; what occurs most often is done without calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from statetool.kernels import program as ir
 from statetool.kernels.codes import (
     BAD_BIG_NUMBER,
     BAD_BRANCH,
@@ -30,117 +26,36 @@ from statetool.kernels.decode_fixed import read_i4
 from statetool.kernels.decode_text import is_ascii, read_varint
 from statetool.kernels.jit import jit
 from statetool.kernels.sizes import FIXED_SIZES, MAX_EMPTY_ELEMENTS, fixed_size, least_size
+from statetool.kernels.skip_program import (
+    BIG_DEC,
+    BIG_INT,
+    BLOCKS,
+    COUNTED,
+    FIXED,
+    FIXED_BLOCKS,
+    FIXED_UNION,
+    FLAGGED,
+    FLAT_STRUCT,
+    MASKED,
+    MASKED_LIST,
+    PAIRS,
+    POJO,
+    REPEATED,
+    STREAM,
+    STRUCT,
+    TEXT,
+    UNION,
+    Program,
+    compile_skip,
+    compile_skips,
+)
 
-(
-    _FIXED,
-    _TEXT,
-    _BIG_INT,
-    _BIG_DEC,
-    _COUNTED,
-    _STRUCT,
-    _FLAGGED,
-    _REPEATED,
-    _PAIRS,
-    _MASKED,
-    _POJO,
-    _EITHER,
-    _BLOCKS,
-    _UNION,
-    _STREAM,
-    _MASKED_LIST,
-) = range(16)
 _MARKER_SIZES: Final = np.array([8, 0, 8, 28, 4, 1, 12], dtype=np.int64)
-
-Program = npt.NDArray[np.int64]
-
-
-def compile_skip(op: ir.Op) -> Program | None:
-    """Return the flat program, ``None`` where a part's end cannot be found by kernels."""
-    words: list[int] = []
-    try:
-        _emit(op, words)
-    except _NotSkippableError:
-        return None
-    return np.array(words, dtype=np.int64)
-
-
-def compile_skips(ops: Sequence[ir.Op]) -> tuple[Program, list[int]]:
-    """Return several programs in one array, and where each starts; -1 where a part's end cannot be found by kernels."""
-    words: list[int] = []
-    starts = []
-    for op in ops:
-        before = len(words)
-        try:
-            starts.append(_emit(op, words))
-        except _NotSkippableError:
-            del words[before:]
-            starts.append(-1)
-    return np.array(words, dtype=np.int64), starts
-
-
-class _NotSkippableError(Exception):
-    pass
-
-
-def _emit(op: ir.Op, words: list[int]) -> int:
-    """Append one operation after its parts' slots and return its index."""
-    at = len(words)
-    size = fixed_size(op)
-    if size is not None:
-        words += [_FIXED, size]
-        return at
-    match op:
-        case ir.Text(nullable):
-            words += [_TEXT, int(nullable)]
-        case ir.BigInt():
-            words += [_BIG_INT]
-        case ir.BigDec():
-            words += [_BIG_DEC]
-        case ir.Counted() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal() | ir.BytesDecimal():
-            words += [_COUNTED]
-        case ir.Struct(_, parts):
-            _emit_parts(_STRUCT, [len(parts)], parts, words)
-        case ir.Ttl(value):
-            _emit_parts(_STRUCT, [2], (ir.Fixed("i64"), value), words)
-        case ir.Present(value, flag):
-            _emit_parts(_FLAGGED, [1 - flag, -1], (value,), words)
-        case ir.Flagged(value, null_flag, padding):
-            _emit_parts(_FLAGGED, [null_flag, padding], (value,), words)
-        case ir.Repeated(element):
-            _emit_parts(_REPEATED, [], (element,), words)
-        case ir.Pairs(key, value):
-            _emit_parts(_PAIRS, [], (key, value), words)
-        case ir.Masked(_, parts, row_kind):
-            _emit_parts(_MASKED, [2 * row_kind, len(parts)], parts, words)
-        case ir.Pojo(_, parts):
-            _emit_parts(_POJO, [len(parts)], parts, words)
-        case ir.EitherOf(left, right):
-            _emit_parts(_EITHER, [], (left, right), words)
-        case ir.Blocks():
-            parts = ir.children(op)
-            _emit_parts(_BLOCKS, [len(parts), sum(map(least_size, parts))], parts, words)
-        case ir.StreamElement(value):
-            _emit_parts(_STREAM, [], (value,), words)
-        case ir.MaskedList(element):
-            _emit_parts(_MASKED_LIST, [], (element,), words)
-        case ir.Union(branches):
-            _emit_parts(_UNION, [len(branches)], branches, words)
-        case _:
-            raise _NotSkippableError
-    return at
-
-
-def _emit_parts(opcode: int, arguments: list[int], parts: tuple[ir.Op, ...], words: list[int]) -> None:
-    words += [opcode, *arguments]
-    slots = len(words)
-    words += [0] * len(parts)
-    for i, part in enumerate(parts):
-        words[slots + i] = _emit(part, words)
-
 
 _CUT: Final = -TRUNCATED
 _FLAG: Final = -BAD_FLAG
 _COUNT: Final = -BAD_COUNT
+_NO_LEAF: Final = -(1 << 32)
 
 
 @jit
@@ -191,28 +106,75 @@ def _skip_big(data, decimal, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Return the position behind the value at ``p``, the negative of a code where it does not fit before ``end``."""
+def _block(data, p, end):  # type: ignore[no-untyped-def]
+    """Read the number of items of a block; the position behind it is the negative of a code where it is cut off."""
+    if p < end and data[np.uint64(p)] < 0x80:
+        return np.int64(data[np.uint64(p)]), np.int64(p + 1)
+    n, p = read_varint(data, p, end)
+    return n, p if p >= 0 else np.int64(_CUT)
+
+
+@jit
+def _skip_leaf(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+    """Do what :func:`skip_one` does for what occurs most often, without a call; ``_NO_LEAF`` for all else."""
     op = prog[pc]
-    if op == _FIXED:
+    if op == FIXED:
         p += prog[pc + 1]
         return p if p <= end else np.int64(_CUT)
-    if op == _TEXT:
-        return _skip_text(data, prog[pc + 1], p, end)
-    if op == _BIG_INT or op == _BIG_DEC:
-        return _skip_big(data, op == _BIG_DEC, p, end)
-    if op == _COUNTED:
+    if op == COUNTED:
         n = _count(data, p, end)
         if n < 0:
             return n
         return p + 4 + n if n <= end - p - 4 else np.int64(_COUNT)
-    if op == _STRUCT:
+    if op == FIXED_UNION:
+        n = _count(data, p, end)
+        if n < 0 or n >= prog[pc + 1]:
+            return np.int64(_CUT if n == _CUT else -BAD_BRANCH)
+        p += 4 + prog[pc + 2 + n]
+        return p if p <= end else np.int64(_CUT)
+    return np.int64(_NO_LEAF)
+
+
+@jit
+def _skip_blocks(data, size, p, end):  # type: ignore[no-untyped-def]
+    """Skip blocks of items of ``size`` bytes."""
+    while True:
+        n, p = _block(data, p, end)
+        if p < 0 or n == 0:
+            return p
+        if n * size > end - p:
+            return np.int64(_COUNT)
+        p += n * size
+
+
+@jit
+def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
+    """Return the position behind the value at ``p``, the negative of a code where it does not fit before ``end``."""
+    op = prog[pc]
+    leaf = _skip_leaf(data, prog, pc, p, end)
+    if leaf != _NO_LEAF:
+        return leaf
+    if op == FLAT_STRUCT:
         for k in range(prog[pc + 1]):
-            p = skip_one(data, prog, prog[pc + 2 + k], p, end)
+            p = _skip_leaf(data, prog, prog[pc + 2 + k], p, end)
             if p < 0:
                 return p
         return p
-    if op == _FLAGGED:
+    if op == FIXED_BLOCKS:
+        return _skip_blocks(data, prog[pc + 1], p, end)
+    if op == TEXT:
+        return _skip_text(data, prog[pc + 1], p, end)
+    if op == BIG_INT or op == BIG_DEC:
+        return _skip_big(data, op == BIG_DEC, p, end)
+    if op == STRUCT:
+        for k in range(prog[pc + 1]):
+            part = prog[pc + 2 + k]
+            leaf = _skip_leaf(data, prog, part, p, end)
+            p = leaf if leaf != _NO_LEAF else skip_one(data, prog, part, p, end)
+            if p < 0:
+                return p
+        return p
+    if op == FLAGGED:
         if p >= end or data[p] > 1:
             return np.int64(_CUT if p >= end else _FLAG)
         if data[p] == prog[pc + 1]:
@@ -221,7 +183,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
             p += 1 + prog[pc + 2]
             return p if p <= end else np.int64(_CUT)
         return skip_one(data, prog, prog[pc + 3], p + 1, end)
-    if op == _REPEATED or op == _PAIRS:
+    if op == REPEATED or op == PAIRS:
         n = _count(data, p, end)
         if n < 0:
             return n
@@ -229,7 +191,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         for _ in range(n):
             before = p
             p = skip_one(data, prog, prog[pc + 1], p, end)
-            if p >= 0 and op == _PAIRS:
+            if p >= 0 and op == PAIRS:
                 p = skip_one(data, prog, prog[pc + 2], p, end)
             if p < 0:
                 return p
@@ -237,7 +199,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 # Elements of no bytes: the others have none either.
                 return p if n <= MAX_EMPTY_ELEMENTS else np.int64(_COUNT)
         return p
-    if op == _MASKED:
+    if op == MASKED:
         kind = prog[pc + 1]
         n = prog[pc + 2]
         mask = p
@@ -251,7 +213,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 if p < 0:
                     return p
         return p
-    if op == _POJO:
+    if op == POJO:
         if p >= end:
             return np.int64(_CUT)
         flags = data[p]
@@ -269,12 +231,12 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 if p < 0:
                     return p
         return p
-    if op == _UNION:
+    if op == UNION:
         n = _count(data, p, end)
         if n < 0 or n >= prog[pc + 1]:
             return np.int64(_CUT if n == _CUT else -BAD_BRANCH)
         return skip_one(data, prog, prog[pc + 2 + n], p + 4, end)
-    if op == _STREAM:
+    if op == STREAM:
         if p >= end or data[p] > 6:
             return np.int64(_CUT if p >= end else -BAD_TAG)
         tag = data[p]
@@ -282,7 +244,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         if p > end:
             return np.int64(_CUT)
         return skip_one(data, prog, prog[pc + 1], p, end) if tag <= 1 else p
-    if op == _MASKED_LIST:
+    if op == MASKED_LIST:
         n = _count(data, p, end)
         if n < 0:
             return n
@@ -296,22 +258,23 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
                 if p < 0:
                     return p
         return p
-    if op == _BLOCKS:
+    if op == BLOCKS:
         at_least = prog[pc + 2]
         total = np.int64(0)
         while True:
-            n, p = read_varint(data, p, end)
-            if p < 0:
-                return np.int64(_CUT)
+            n, p = _block(data, p, end)
+            if p < 0 or n == 0:
+                return p
             total += n
-            if n == 0:
-                return np.int64(p)
             if n * at_least > end - p or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
                 return np.int64(_COUNT)
+            first = prog[pc + 3]
             for _ in range(n):
-                p = skip_one(data, prog, prog[pc + 3], p, end)
+                leaf = _skip_leaf(data, prog, first, p, end)
+                p = leaf if leaf != _NO_LEAF else skip_one(data, prog, first, p, end)
                 if p >= 0 and prog[pc + 1] == 2:
-                    p = skip_one(data, prog, prog[pc + 4], p, end)
+                    leaf = _skip_leaf(data, prog, prog[pc + 4], p, end)
+                    p = leaf if leaf != _NO_LEAF else skip_one(data, prog, prog[pc + 4], p, end)
                 if p < 0:
                     return p
     if p >= end or data[p] > 1:
@@ -322,7 +285,7 @@ def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 @jit
 def skip_many(data, prog, pos, end, after):  # type: ignore[no-untyped-def]
     """Find the ends of many values."""
-    if prog[0] == _FIXED:
+    if prog[0] == FIXED:
         size = prog[1]
         for i in range(pos.shape[0]):
             if size > end[i] - pos[i]:
@@ -446,26 +409,45 @@ def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other
     """
     o = 0
     room = out.shape[0]
+    op = prog[0]
+    stride = prog[1] if op == FIXED and other.shape[0] == 0 else np.int64(-1)
     for i in range(pos.shape[0]):
         p = pos[i]
         first = o
         while True:
-            n, p = read_varint(data, p, end[i])
+            n, p = _block(data, p, end[i])
             if p < 0:
-                return np.int64(TRUNCATED), i
+                return -p, i
             if n == 0:
                 break
             if n * at_least > end[i] - p or (at_least == 0 and o - first + n > MAX_EMPTY_ELEMENTS):
                 return np.int64(BAD_COUNT), i
+            if stride >= 0 and n <= room - o:
+                for k in range(n):
+                    out[o + k] = p + k * stride
+                    out_end[o + k] = end[i]
+                p += n * stride
+                o += n
+                continue
             for _ in range(n):
                 if o < room:
                     out[o] = p
                     out_end[o] = end[i]
-                p = skip_one(data, prog, np.int64(0), p, end[i])
+                if op == FLAT_STRUCT:
+                    for k in range(prog[1]):
+                        p = _skip_leaf(data, prog, prog[2 + k], p, end[i])
+                        if p < 0:
+                            return -p, i
+                elif op == FIXED_BLOCKS:
+                    p = _skip_blocks(data, prog[1], p, end[i])
+                else:
+                    leaf = _skip_leaf(data, prog, np.int64(0), p, end[i])
+                    p = leaf if leaf != _NO_LEAF else skip_one(data, prog, np.int64(0), p, end[i])
                 if p >= 0 and other.shape[0] > 0:
                     if o < room:
                         out_other[o] = p
-                    p = skip_one(data, other, np.int64(0), p, end[i])
+                    leaf = _skip_leaf(data, other, np.int64(0), p, end[i])
+                    p = leaf if leaf != _NO_LEAF else skip_one(data, other, np.int64(0), p, end[i])
                 if p < 0:
                     return -p, i
                 o += 1
@@ -481,7 +463,7 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
     for i in range(pos.shape[0]):
         p = pos[i]
         n = 0
-        if prog[0] == _FIXED:
+        if prog[0] == FIXED:
             # All but the last element and its end, which the loop below looks at.
             step = prog[1] + 1
             while p + step < end[i] and data[p + step - 1] == 0x2C:
@@ -506,7 +488,7 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
 def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignore[no-untyped-def]
     """Find start and end of each element of comma-joined lists that ``joined_counts`` has accepted."""
     o = 0
-    size = prog[1] if prog[0] == _FIXED else np.int64(-1)
+    size = prog[1] if prog[0] == FIXED else np.int64(-1)
     for i in range(pos.shape[0]):
         p = pos[i]
         for _ in range(counts[i]):

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Op, PerRecord
+from statetool.kernels.program import Op
 from statetool.serializers import avro_values as av
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
@@ -50,7 +50,7 @@ class AvroSerializer(Serializer):
         self.root.encode(out, value)
 
     def program(self) -> Op:
-        return PerRecord(self.decode) if self.root.op is None else self.root.op
+        return self.root.op
 
     def write_payload(self, out: Output) -> None:
         if self.snapshot_version >= 3:

@@ -52,11 +52,11 @@ _MAX_PRECISION: Final = 38
 class AvroType(ABC):
     """One part of a schema.
 
-    ``op`` is ``None`` where kernels cannot serve it (recursion); ``parts`` counts it and all below.
+    ``op`` is its program, ``parts`` counts it and all below.
     """
 
     logical: LogicalType
-    op: ir.Op | None
+    op: ir.Op
     parts: int = 1
 
     @abstractmethod
@@ -273,11 +273,6 @@ class EnumType(AvroType):
         out.i4(self.symbols.index(value))
 
 
-def _least(op: ir.Op | None) -> int:
-    """Return the fewest bytes of an item; a type that holds itself has at least a branch."""
-    return 1 if op is None else least_size(op)
-
-
 def _blocks(c: Cursor, at_least: int) -> Iterator[int]:
     """Count through the items of all blocks; those of no bytes are limited by number."""
     total = 0
@@ -295,8 +290,8 @@ class ArrayType(AvroType):
         self.items = items
         self.parts = 1 + items.parts
         self.logical = ListType(items.logical)
-        self.op = None if items.op is None else ir.Blocks(None, items.op)
-        self.at_least = _least(items.op)
+        self.op = ir.whole(ir.Blocks(None, items.op), self.decode)
+        self.at_least = least_size(items.op)
 
     def decode(self, c: Cursor) -> list[Any]:
         with inside("element"):
@@ -319,8 +314,8 @@ class MapOf(AvroType):
         self.values = values
         self.parts = 2 + values.parts
         self.logical = MapType(Scalar("string"), values.logical)
-        self.op = None if values.op is None else ir.Blocks(ir.Counted(text=True), values.op)
-        self.at_least = 4 + _least(values.op)
+        self.op = ir.whole(ir.Blocks(ir.Counted(text=True), values.op), self.decode)
+        self.at_least = 4 + least_size(values.op)
 
     def decode(self, c: Cursor) -> list[tuple[str, Any]]:
         pairs = []
@@ -352,8 +347,6 @@ class UnionType(AvroType):
         self.members = tuple(i for i, b in enumerate(branches) if b is not PRIMITIVES["null"])
         self.null = next((i for i, b in enumerate(branches) if b is PRIMITIVES["null"]), None)
         self.single = len(self.members) == 1
-        ops = [b.op for b in branches]
-        self.op = None
         if not self.members:
             self.logical = Scalar("null")
         elif self.single:
@@ -362,8 +355,7 @@ class UnionType(AvroType):
             self.logical = StructType(
                 tuple(Field(f"member{k}", branches[i].logical) for k, i in enumerate(self.members))
             )
-        if None not in ops:
-            self.op = ir.Union(tuple(op for op in ops if op is not None), self.null)
+        self.op = ir.whole(ir.Union(tuple(b.op for b in branches), self.null), self.decode)
 
     def decode(self, c: Cursor) -> Any:
         index = c.i4()
@@ -411,8 +403,7 @@ class RecordType(AvroType):
         self.fields = tuple(fields)
         self.parts = 1 + sum(f.parts for f in fields)
         self.logical = StructType(tuple(Field(n, f.logical) for n, f in zip(names, fields, strict=True)))
-        ops = [f.op for f in fields]
-        self.op = None if None in ops else ir.Struct(self.names, tuple(op for op in ops if op is not None))
+        self.op = ir.Struct(self.names, tuple(f.op for f in fields))
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
         values: list[Any] = []
@@ -437,7 +428,7 @@ class Recursion(AvroType):
     def __init__(self, record: RecordType) -> None:
         self.record = record
         self.logical = Scalar("binary")
-        self.op = None
+        self.op = ir.PerRecord(self.decode)
 
     def decode(self, c: Cursor) -> bytes:
         start = c.pos

@@ -63,6 +63,13 @@ _SCHEMA: Final = """{"type": "record", "name": "Order", "fields": [
  "fields": [{"name": "sku", "type": "string"}, {"name": "quantity", "type": "int"}]}}},
  {"name": "tags", "type": {"type": "map", "values": "int"}}]}"""
 
+_CHOICES: Final = """{"type": "record", "name": "Choices", "fields": [{"name": "id", "type": "long"},
+ {"name": "value", "type": ["null", "long", "string", "double", {"type": "record", "name": "Point", "fields": [
+ {"name": "x", "type": "double"}, {"name": "label", "type": "string"}]}]}]}"""
+_LISTS: Final = """{"type": "record", "name": "Lists", "fields": [
+ {"name": "grid", "type": {"type": "array", "items": {"type": "array", "items": "long"}}},
+ {"name": "gaps", "type": {"type": "array", "items": ["null", "long"]}}]}"""
+
 
 def _order(i: int) -> Any:
     kind = "+I" if i % 3 else "+U"
@@ -78,6 +85,16 @@ def _nested(i: int) -> Any:
 def _avro(i: int) -> Any:
     lines = [(f"sku-{i}-{k}", k) for k in range(3)]
     return (i, f"customer number {i}", None if i % 2 else "a note", i / 3, lines, [("red", i), ("blue", 2)])
+
+
+def _choice(i: int) -> Any:
+    at = i % 5
+    members: tuple[Any, ...] = (i, f"text {i}", i / 3, (i / 7, f"label {i}"))
+    return (i, None if at == 4 else tuple(m if k == at else None for k, m in enumerate(members)))
+
+
+def _lists(i: int) -> Any:
+    return ([[1, 2], [3], [], [i]], [k if k % 2 else None for k in range(i % 6)])
 
 
 def _ttl(value: bytes) -> Serializer:
@@ -120,6 +137,8 @@ CASES: Final[dict[str, tuple[Callable[[], Serializer], Callable[[int], Any]]]] =
     "rowdata-counts": (lambda: _COUNTS, lambda i: (i, None if i % 5 == 0 else i, i / 2, i % 9, "+I")),
     "rowdata-nested": (lambda: _NESTED, _nested),
     "avro": (lambda: AvroSerializer("AvroSerializerSnapshot", 3, "Order", _SCHEMA), _avro),
+    "avro-choices": (lambda: AvroSerializer("AvroSerializerSnapshot", 3, "Choices", _CHOICES), _choice),
+    "avro-lists": (lambda: AvroSerializer("AvroSerializerSnapshot", 3, "Lists", _LISTS), _lists),
     "ttl-long": (lambda: _ttl(build.LONG), lambda i: (1_700_000_000_000 + i, i)),
     "kryo-2": (lambda: _kryo(2), _kryo_order),
     "kryo-5": (lambda: _kryo(5), _kryo_order),
