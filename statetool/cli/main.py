@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 import statetool
-from statetool.api import Operator, Savepoint
+from statetool.api import Operator
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
-from statetool.cli.options import output_option, rebase_option, rebase_pairs, type_arguments, type_options
+from statetool.cli.options import opened, output_option, rebase_option, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.whole import copy, verify
@@ -72,15 +72,11 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _load(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], spark: Any = None) -> Savepoint:
-    return statetool.load(path, spark=spark, uids=uids, rebase=rebase_pairs(rebase), **type_arguments())
-
-
 @cli.command()
 @_snapshot
 def info(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
     """Show a snapshot's id, version and operators."""
-    savepoint = _load(path, uids, rebase)
+    savepoint = opened(path, rebase, uids=uids)
     operators = savepoint.metadata_rows("operators")
     out = Output(form)
     head = {
@@ -107,7 +103,7 @@ def ls(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> 
     if not is_snapshot(path):
         print_snapshots(path, rebase, form)
         return
-    savepoint = _load(path, uids, rebase)
+    savepoint = opened(path, rebase, uids=uids)
     rows = [{"operator": o.name, "table": t} for o in savepoint.operators.values() for t in o.tables]
     Output(form).rows(rows)
 
@@ -116,14 +112,14 @@ def ls(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> 
 @_snapshot
 def states(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
     """List all states with their types."""
-    Output(form).rows(_load(path, uids, rebase).metadata_rows("states"), columns=_STATE_COLUMNS)
+    Output(form).rows(opened(path, rebase, uids=uids).metadata_rows("states"), columns=_STATE_COLUMNS)
 
 
 @cli.command()
 @_snapshot
 def files(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
     """List every piece of state and where it lies."""
-    Output(form).rows(_load(path, uids, rebase).metadata_rows("files"))
+    Output(form).rows(opened(path, rebase, uids=uids).metadata_rows("files"))
 
 
 @cli.command()
@@ -137,7 +133,7 @@ def schema(
     """Show the schema of a table as Spark DDL or as Avro."""
     from statetool.arrow.text_schemas import avro_schema, spark_ddl
 
-    columns = _load(path, uids, rebase)[operator].scan(table).schema
+    columns = opened(path, rebase, uids=uids)[operator].scan(table).schema
     out = Output(form)
     if style == "spark":
         text = spark_ddl(columns)
@@ -181,7 +177,7 @@ def head(
     **options: Any,
 ) -> None:
     """Show the first rows of a table; needs no Java."""
-    Output(form).rows(_first_rows(_load(path, uids, rebase)[operator], table, limit, **_arguments(options)))
+    Output(form).rows(_first_rows(opened(path, rebase, uids=uids)[operator], table, limit, **_arguments(options)))
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
@@ -223,7 +219,7 @@ def export(
     from statetool.spark.session import local_session
 
     spark = local_session()
-    savepoint = _load(path, uids, rebase, spark)
+    savepoint = opened(path, rebase, uids=uids, spark=spark)
     Output.say(f"exporting {operator} {table} to {target} as {style}")
     rows = export_table(savepoint[operator], table, target, style=style, progress=True, **_arguments(options))
     Output(form).record({"operator": operator, "table": table, "target": target, "format": style, "rows": rows})

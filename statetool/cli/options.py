@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import statetool
 from statetool.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _META = "statetool.types"
 
@@ -17,9 +20,17 @@ def _keep(context: click.Context, parameter: click.Parameter, given: Any) -> Non
         context.meta.setdefault(_META, {})[parameter.name] = given
 
 
-def _declare(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-    if given:
-        statetool.declare_from(*given)
+def opened(
+    path: str, rebase: tuple[str, ...], *, uids: tuple[str, ...] = (), spark: SparkSession | None = None
+) -> statetool.Savepoint:
+    """Open a snapshot with what the running command was told of types, places and names.
+
+    Raises
+    ------
+    OptionError
+        An option that is not of its form.
+    """
+    return statetool.load(path, spark=spark, uids=uids, rebase=rebase_pairs(rebase), **type_arguments())
 
 
 def type_arguments() -> dict[str, Any]:
@@ -51,10 +62,11 @@ rebase_option = click.option(
 )
 declare_option: Any = click.option(
     "--declare",
+    "declarations",
     multiple=True,
     metavar="FILE",
     expose_value=False,
-    callback=_declare,
+    callback=_keep,
     help="Avro schema of classes that the snapshot does not describe, or a folder of them.",
 )
 _TYPE_OPTIONS: Any = (

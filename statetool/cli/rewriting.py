@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import statetool
-from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
+from statetool.cli.options import declare_option, opened, output_option, rebase_option
 from statetool.cli.output import Output
 from statetool.errors import OptionError
 
 if TYPE_CHECKING:
+    from statetool import Savepoint
     from statetool.ops.rescale import OperatorPlan
 
 
@@ -52,9 +53,8 @@ class _Progress:
             print(f"{share} % of {self.total:,} bytes", end="\r" if live else "\n", file=sys.stderr)
 
 
-def _total(source: str, rebase: tuple[str, ...]) -> _Progress:
-    rows = statetool.load(source, rebase=rebase_pairs(rebase)).metadata_rows("operators")
-    return _Progress(sum(r.state_bytes for r in rows))
+def _progress_of(savepoint: Savepoint) -> _Progress:
+    return _Progress(sum(r.state_bytes for r in savepoint.metadata_rows("operators")))
 
 
 def _pairs(given: tuple[str, ...], what: str) -> dict[str, str]:
@@ -104,7 +104,7 @@ def rescale(
     named = _numbers(by_uid, "--uid")
     if max_parallelism is None and not named:
         raise OptionError("nothing to do", hint="give --max-parallelism N, or --uid UID=N")
-    savepoint = statetool.load(source, rebase=rebase_pairs(rebase))
+    savepoint = opened(source, rebase)
     wanted: Any = named or max_parallelism
     if max_parallelism is not None and named:
         ids = {savepoint[name].operator_id: number for name, number in named.items()}
@@ -117,7 +117,7 @@ def rescale(
         hashes=_pairs_of_hashes(hashes),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
-        progress=_total(source, rebase),
+        progress=_progress_of(savepoint),
         on_plan=lambda plan: Output(form).rows(plan.operators if form == "json" else list(map(_row, plan.operators))),
     )
     for refusal in plan.refusals:
@@ -168,13 +168,13 @@ def convert(
     source: str, target: str, form: str, rebase: tuple[str, ...], dry_run: bool, checkpoint_id: int | None
 ) -> None:
     """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
+    savepoint = opened(source, rebase)
     plan = statetool.convert(
-        source,
+        savepoint,
         target,
-        rebase=rebase_pairs(rebase),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
-        progress=_total(source, rebase),
+        progress=_progress_of(savepoint),
     )
     Output(form).rows(plan.operators)
     _say_done(target, dry_run)
@@ -193,14 +193,14 @@ def uid(
     changes: tuple[str, ...],
 ) -> None:
     """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
+    savepoint = opened(source, rebase)
     plan = statetool.change_uids(
-        source,
+        savepoint,
         target,
         _pairs(changes, "OLD=NEW"),
-        rebase=rebase_pairs(rebase),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
-        progress=_total(source, rebase),
+        progress=_progress_of(savepoint),
     )
     Output(form).rows(plan)
     _say_done(target, dry_run)
@@ -223,15 +223,15 @@ def drop(
     """Write SRC to DST without operators, or without single states; what stays keeps its bytes."""
     if states and len(names) != 1:
         raise OptionError("--state needs exactly one --uid")
+    savepoint = opened(source, rebase)
     plan = statetool.drop(
-        source,
+        savepoint,
         target,
         () if states else names,
         states={names[0]: states} if states else None,
-        rebase=rebase_pairs(rebase),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
-        progress=_total(source, rebase),
+        progress=_progress_of(savepoint),
     )
     Output(form).rows(plan.dropped)
     _say_done(target, dry_run)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import statetool
-from statetool.cli.options import declare_option, output_option, rebase_option, rebase_pairs
+from statetool.cli.options import declare_option, opened, output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
 from statetool.cli.progress import progress_bar
 
@@ -39,7 +39,7 @@ def verify(
         from statetool.spark.session import local_session
 
         session = local_session()
-    found = statetool.verify(path, deep=deep, spark=session, uids=uids, rebase=rebase_pairs(rebase), threads=threads)
+    found = statetool.verify(opened(path, rebase, uids=uids), deep=deep, spark=session, threads=threads)
     if found.problems or form == "json":
         Output(form).rows(found.problems, columns=_PROBLEM_COLUMNS)
     errors = sum(p.severity == "error" for p in found.problems)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, parse_metadata, write_metadata
+from statetool.plan.declarations import declared_classes
 
 
 def run(*arguments: str) -> Result:
@@ -143,3 +144,4 @@ def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
     )
     assert rows[0]["value"]["currency"] in ("EUR", "USD", "JPY", "GBP", "CHF")
     assert run("head", path, "composites-by-int", "money", "--declare", str(tmp_path / "none.avsc")).exit_code == 3
+    assert declared_classes() == ()  # of that command alone
