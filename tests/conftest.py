@@ -17,6 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (default: newest 2.x and 1.20)"
     )
+    parser.addoption("--pyflink", help="Python that has apache-flink, for tests/flink/pyflink")
+
+
+@pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints of PyFlink jobs (``tests/flink/pyflink/job.py``), one folder a case."""
+    return unpack(HERE / "corpus" / "pyflink.tar.xz", tmp_path_factory.mktemp("pyflink"))
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from statetool.arrow.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
+from statetool.serializers.row import KIND_FIELD, RowSerializer
 from statetool.types import LogicalType, TimestampType, TtlType
 from statetool.types.declared import TypeContext
 from statetool.write.key_hash import hash_keys, key_groups
@@ -74,6 +75,7 @@ class _Rows:
         self.n = batch.num_rows
         key = self.header.key
         array = _key_array(batch, recipe.key) if len(recipe.key) > 1 else column_of(batch, recipe.key[0], key.logical)
+        array = _row_of(key, array)
         if array.null_count and not key.nullable:
             raise EncodeError(
                 f"row {int(np.argmin(is_valid(array)))} of a batch has no key", hint="filter such rows out"
@@ -289,6 +291,16 @@ def _key_array(batch: pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:
     if len(columns) == 1:
         return batch.column(columns[0])
     return pa.StructArray.from_arrays([batch.column(c) for c in columns], names=[f"f{i}" for i in range(len(columns))])
+
+
+def _row_of(key: Serializer, array: pa.Array) -> pa.Array:
+    """Make rows of one field of keys that are given as that field alone, as PyFlink does with all keys."""
+    if not isinstance(key, RowSerializer) or len(key.nested) != 1:
+        return array
+    is_row = pa.types.is_struct(array.type) and len(array.type) and array.type[0].name in (key.steps[0], "f0")
+    if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
+        return array
+    return pa.StructArray.from_arrays([array], names=list(key.steps), mask=array.is_null())
 
 
 def _millis(array: pa.Array) -> Int64s:

@@ -10,8 +10,9 @@ from statetool.arrow.bootstrap import ElementBootstrap, KeyedBootstrap
 from statetool.errors import StatetoolError
 from statetool.serializers.base import Serializer
 from statetool.serializers.sql_declared import fitted
+from statetool.types.python_types import PythonType
 from statetool.write import flink_types as flink
-from statetool.write.declare import StateType
+from statetool.write.declare import StateType, python_state
 from statetool.write.versions import Target
 
 B = TypeVar("B", KeyedBootstrap, ElementBootstrap)
@@ -55,6 +56,10 @@ def _state(name: str, state: StateType | None, release: tuple[int, int] | None) 
     if not isinstance(state, StateType):
         return state
     try:
+        if python_state(state) is not None:
+            return state  # byte arrays in every release
+        assert not isinstance(state.element, PythonType)
+        assert not isinstance(state.user_key, PythonType)
         return replace(state, element=_type(state.element, release), user_key=_type(state.user_key, release))
     except StatetoolError as error:
         raise error.at(state=name) from error.__cause__

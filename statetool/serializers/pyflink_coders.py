@@ -9,6 +9,7 @@ Pickles are never loaded unless the user says so (``unsafe_pickle=True``): loadi
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 from collections.abc import Callable
@@ -134,7 +135,7 @@ def coder_of(kind: PythonType, *, unsafe_pickle: bool) -> Coder:
 
 
 def unpickle(raw: bytes) -> str:
-    """Load a pickle, which runs what it says, and return JSON of its value.
+    """Load a pickle, which runs what it says, and return JSON of its value; what JSON has no word for is its ``repr``.
 
     Raises
     ------
@@ -142,12 +143,26 @@ def unpickle(raw: bytes) -> str:
         It cannot be loaded.
     """
     try:
-        value = pickle.loads(raw)
+        value = _Unpickler(io.BytesIO(raw)).load()
         return json.dumps(value, default=repr, ensure_ascii=True)
     except Exception as e:
         raise DecodeError(
             f"a pickle that cannot be loaded: {e}", hint="leave unsafe_pickle out to see its bytes"
         ) from e
+
+
+class _Unpickler(pickle.Unpickler):
+    """Loads PyFlink's rows, which accumulators are, without PyFlink: as the objects that rows are shown as."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module == "pyflink.common.types" and name in ("_create_row", "RowKind"):
+            return _create_row if name == "_create_row" else int
+        return super().find_class(module, name)
+
+
+def _create_row(names: list[str] | None, values: tuple[Any, ...], kind: int | None) -> dict[str, Any]:
+    named = names or [f"f{i}" for i in range(len(values))]
+    return {**dict(zip(named, values, strict=True)), KIND_FIELD: ROW_KINDS[kind or 0]}
 
 
 def _unpickled(c: Cursor) -> str:

@@ -14,6 +14,7 @@ from statetool.errors import EncodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Masked, Op, PerRecord
+from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.row_hash import hash_row
@@ -94,10 +95,31 @@ class RowSerializer(CompositeSerializer):
         """``Row.hashCode``; rows without a kind are inserts."""
         return hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
 
+    def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
+        """A key may be given without its kind, that of one field (PyFlink makes such of all keys) as the field alone."""
+        return super().key_forms(_whole_row(self, value))
+
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
         return Masked(self.steps, tuple(s.program() for s in self.nested), self.row_kind)
+
+
+def _whole_row(part: Serializer, value: Any) -> Any:
+    """Put in what :meth:`RowSerializer.key_forms` lets be left out, in rows and in tuples of rows."""
+    if isinstance(part, RowSerializer):
+        n, given = len(part.nested), value if isinstance(value, (tuple, list)) else None
+        if given is not None and len(given) == n + part.row_kind and (not part.row_kind or given[-1] in ROW_KINDS):
+            fields, kind = given[:n], given[n:]
+        else:
+            alone = n == 1 and (given is None or len(given) != 1)
+            fields, kind = (value,) if alone else given or (), (ROW_KINDS[0],) * part.row_kind
+        if len(fields) != n:
+            raise EncodeError(f"{value!r} is not a row of {n} fields")
+        return (*(_whole_row(p, v) for p, v in zip(part.nested, fields, strict=True)), *kind)
+    if isinstance(value, (tuple, list)) and len(value) == len(part.children()):
+        return tuple(_whole_row(p, v) for (_, p), v in zip(part.children(), value, strict=True))
+    return value
 
 
 SNAPSHOTS: Final = {

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from statetool.errors import OptionError
 from statetool.formats.state_meta import BROADCAST, KEY_VALUE, OPERATOR, PRIORITY_QUEUE, StateMeta
 from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import PYTHON_STATE, declared_in_python
+from statetool.types.declared import TypeContext
+from statetool.types.python_types import PythonState, PythonType
 from statetool.write import flink_types as flink
 
 Kind = Literal["value", "list", "map", "reducing", "aggregating"]
+TypeOf: TypeAlias = str | Serializer | PythonType
 TIMERS_PREFIX: Final = "_timer_state/"
 
 
@@ -24,7 +28,8 @@ class StateType:
     kind
         ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``.
     element
-        Type of the value, of a list's element, of a map's values; of the accumulator of aggregating state.
+        Type of the value, of a list's element, of a map's values; of the accumulator of aggregating state. One of
+        :class:`statetool.pyflink.Types` makes a state of a Python operator (process mode).
     user_key
         Type of a map's keys.
     ttl
@@ -37,8 +42,8 @@ class StateType:
     """
 
     kind: Kind
-    element: str | Serializer | None = None
-    user_key: str | Serializer | None = None
+    element: TypeOf | None = None
+    user_key: TypeOf | None = None
     ttl: bool = False
     last_access_ms: int | None = None
     column: str | None = None
@@ -49,7 +54,7 @@ class StateType:
 
 
 def value(
-    type: str | Serializer | None = None,
+    type: TypeOf | None = None,
     *,
     ttl: bool = False,
     last_access_ms: int | None = None,
@@ -60,7 +65,7 @@ def value(
 
 
 def list_of(
-    element: str | Serializer | None = None,
+    element: TypeOf | None = None,
     *,
     ttl: bool = False,
     last_access_ms: int | None = None,
@@ -71,8 +76,8 @@ def list_of(
 
 
 def map_of(
-    key: str | Serializer | None = None,
-    value: str | Serializer | None = None,
+    key: TypeOf | None = None,
+    value: TypeOf | None = None,
     *,
     ttl: bool = False,
     last_access_ms: int | None = None,
@@ -85,7 +90,7 @@ def map_of(
 
 
 def reducing(
-    type: str | Serializer | None = None,
+    type: TypeOf | None = None,
     *,
     ttl: bool = False,
     last_access_ms: int | None = None,
@@ -96,7 +101,7 @@ def reducing(
 
 
 def aggregating(
-    type: str | Serializer | None = None,
+    type: TypeOf | None = None,
     *,
     ttl: bool = False,
     last_access_ms: int | None = None,
@@ -106,9 +111,51 @@ def aggregating(
     return StateType(kind="aggregating", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 
+def python_state(declared: object) -> PythonState | None:
+    """Return what a declared state of a Python operator holds, ``None`` for states of Java operators.
+
+    Raises
+    ------
+    OptionError
+        A map with only one type of PyFlink's.
+    """
+    if not isinstance(declared, StateType):
+        return None
+    types = [t for t in (declared.user_key, declared.element) if t is not None]
+    python = [t for t in types if isinstance(t, PythonType)]
+    if python and len(python) != len(types):
+        raise OptionError("one type of PyFlink and one of Java", hint="give both as statetool.pyflink.Types")
+    kind: Literal["value", "list", "map"] = "list" if declared.kind == "list" else "map" if len(types) == 2 else "value"
+    return PythonState(kind, tuple(python)) if python else None
+
+
+def registered_name(name: str, declared: object) -> str:
+    """Return the name that a declared state is registered with."""
+    return name if python_state(declared) is None or name.startswith(PYTHON_STATE) else PYTHON_STATE + name
+
+
+def _python_meta(name: str, declared: StateType, state: PythonState, namespace: Serializer) -> StateMeta:
+    value = flink.ttl(flink.BYTES) if declared.ttl else flink.BYTES
+    whole = flink.map_of(flink.WRAPPED_BYTES, value) if state.kind == "map" else flink.list_of(value)
+    name = registered_name(name, declared)
+    return StateMeta(
+        name=name,
+        backend_type=KEY_VALUE,
+        options={"KEYED_STATE_TYPE": "MAP" if state.kind == "map" else "LIST"},
+        serializers=declared_in_python(
+            name, {"VALUE_SERIALIZER": whole, "NAMESPACE_SERIALIZER": namespace}, TypeContext(python=((name, state),))
+        ),
+    )
+
+
 def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMeta:
     """Return the registered state of a declaration whose types are all known."""
+    state = python_state(declared)
+    if state is not None:
+        return _python_meta(name, declared, state, namespace)
     assert declared.element is not None
+    assert not isinstance(declared.element, PythonType)
+    assert not isinstance(declared.user_key, PythonType)
     element = flink.parse_type(declared.element)
     if declared.ttl:
         element = flink.ttl(element)

@@ -140,6 +140,8 @@ BIG_INTEGER: Final = basic("BigInt")
 BIG_DECIMAL: Final = basic("BigDec")
 VOID: Final = basic("Void")
 BYTES: Final = basic("BytePrimitiveArray")
+#: Keys of PyFlink's map state.
+WRAPPED_BYTES: Final = _read(_simple(_STREAMING + "api.utils.ByteArrayWrapper"))
 DATE: Final = basic("Date")
 SQL_DATE: Final = basic("SqlDate")
 SQL_TIME: Final = basic("SqlTime")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statetool.arrow.bootstrap.elements import plan_elements
 from statetool.arrow.bootstrap.keyed import plan_keyed
 from statetool.arrow.bootstrap.model import ElementBootstrap, HashedBy, KeyedBootstrap, OperatorPlan, Table
-from statetool.arrow.bootstrap.states import key_type, planned_table
+from statetool.arrow.bootstrap.states import key_type, planned_table, python_states
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
@@ -54,7 +54,8 @@ def plan_operator(
             plan_elements(plan, elements, carried_elements, inline_bytes)
     except StatetoolError as error:
         raise error.at(operator=uid) from error.__cause__
-    return _with_types(plan, types)
+    python = tuple(p for b, _ in keyed for p in python_states(b))
+    return _with_types(plan, replace(types, python=(*types.python, *python)) if python else types)
 
 
 def _with_types(plan: OperatorPlan, types: TypeContext) -> OperatorPlan:

@@ -17,11 +17,21 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.row import RowSerializer
 from statetool.serializers.snapshot import write_proxied
 from statetool.types import Scalar
+from statetool.types.python_types import PythonState
 from statetool.types.table_columns import state_columns
 from statetool.write import flink_types as flink
-from statetool.write.declare import TIMERS_PREFIX, Kind, StateType, keyed_meta, timer_meta
+from statetool.write.declare import (
+    TIMERS_PREFIX,
+    Kind,
+    StateType,
+    keyed_meta,
+    python_state,
+    registered_name,
+    timer_meta,
+)
 
 _DEFAULT_SERVICE: Final = {True: "user-timers", False: "window-timers"}
 
@@ -56,9 +66,23 @@ def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
             return header.key
         raise OptionError(f"operator {bootstrap.like.label!r} has no keyed state to be like")
     if bootstrap.key_type is not None:
-        return flink.parse_type(bootstrap.key_type)
-    parts = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
-    return parts[0] if len(parts) == 1 else flink.tuple_of(*parts)
+        found = flink.parse_type(bootstrap.key_type)
+    else:
+        parts = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
+        found = parts[0] if len(parts) == 1 else flink.tuple_of(*parts)
+    # PyFlink's keyBy makes a row of one field of every key.
+    return flink.row(found) if python_states(bootstrap) and not _is_python_key(found) else found
+
+
+def _is_python_key(key: Serializer) -> bool:
+    return isinstance(key, RowSerializer) and len(key.nested) == 1
+
+
+def python_states(bootstrap: KeyedBootstrap) -> tuple[tuple[str, PythonState], ...]:
+    """Return the declared states of a Python operator, by the names that they are registered with."""
+    declared = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
+    some = ((registered_name(n, one), python_state(one)) for n, one in declared.items())
+    return tuple((name, state) for name, state in some if state is not None)
 
 
 def snapshot_bytes(serializer: Serializer) -> bytes:
