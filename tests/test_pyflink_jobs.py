@@ -8,10 +8,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.pyflink import PythonType, parse_python_type
+from statetool import flink
+from statetool.pyflink import PythonType, Types, parse_python_type
 
 CODED: Final = (
     "process-2.3.0-hashmap",
@@ -254,3 +256,54 @@ def test_undeclared_states_are_bytes_and_wrong_types_say_what_to_do(jobs: Path) 
     op = statetool.load(path, python={"sizes": "LONG"})["everything"]
     with pytest.raises(statetool.StatetoolError, match=r"MapState\(KEY, VALUE\)"):
         op.to_arrow("sizes")
+
+
+def test_state_made_from_nothing_reads_back(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.int64()),
+            "count": pa.array([10, None, 30], pa.int64()),
+            "items": [["a"], ["b", "c"], []],
+            "sizes": pa.array([[("x", 1)], [], [("y", 2), ("z", 3)]], pa.map_(pa.string(), pa.int64())),
+            "seen": ["s1", "s2", "s3"],
+        }
+    )
+    states = {
+        "count": statetool.value(Types.LONG()),
+        "items": statetool.list_of(Types.STRING()),
+        "sizes": statetool.map_of(Types.STRING(), Types.LONG()),
+        "seen": statetool.value(Types.STRING(), ttl=True, last_access_ms=1_760_000_000_000),
+    }
+    made = statetool.bootstrap_keyed_state(table, key="id", states=states)
+    timers = statetool.bootstrap_keyed_state(
+        table.select(["id"]),
+        key="id",
+        states={},
+        timers=pa.table({"id": [1], "timestamp": [FAR]}),
+        key_type=flink.row("BIGINT"),
+    )
+    writer = statetool.SavepointWriter.new(max_parallelism=16).with_operator("op", made, timers)
+    writer.write(str(tmp_path / "sp"), flink_version="2.3")
+
+    types = {"count": "LONG", "items": "ListState(STRING)", "sizes": "MapState(STRING, LONG)", "seen": "STRING"}
+    op = statetool.load(str(tmp_path / "sp"), python=types)["op"]
+    found = {r["key"]["f0"]: [r[f"python-state-{n}"] for n in types] for r in rows(op, "keyed_state")}
+    assert found == {
+        1: [10, ["a"], [("x", 1)], "s1"],
+        2: [None, ["b", "c"], None, "s2"],
+        3: [30, None, [("y", 2), ("z", 3)], "s3"],
+    }
+    assert {s.value_type for s in statetool.load(str(tmp_path / "sp"))["op"].states.values() if s.kind == "map"} == {
+        "Map<ByteArrayWrapper, BytePrimitiveArray>"
+    }
+    assert [r["key"]["f0"] for r in rows(op, "timers")] == [1]
+    (row,) = rows(op, "items", keys=[1])
+    assert row["value"] == "a"
+
+
+def test_a_map_of_one_type_of_each_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"key": [1], "sizes": pa.array([[("x", 1)]], pa.map_(pa.string(), pa.int64()))})
+    made = statetool.bootstrap_keyed_state(table, states={"sizes": statetool.map_of("STRING", Types.LONG())})
+    writer = statetool.SavepointWriter.new(max_parallelism=16).with_operator("op", made)
+    with pytest.raises(statetool.StatetoolError, match="one type of PyFlink and one of Java"):
+        writer.write(str(tmp_path / "bad"), flink_version="2.3")

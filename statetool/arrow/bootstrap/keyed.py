@@ -10,6 +10,7 @@ from statetool.arrow.bootstrap.states import PlannedTable, is_list, key_type, on
 from statetool.errors import OptionError
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
 from statetool.formats.state_meta import StateMeta
+from statetool.write.declare import registered_name
 from statetool.write.recipe import PRESENCE, KeyedRecipe, StateColumn, StreamRecipe, TimerColumns
 
 
@@ -91,5 +92,6 @@ def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, 
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
-    declared = bootstrap.states.get(name) if isinstance(bootstrap.states, Mapping) else None
+    states = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
+    declared = next((one for given, one in states.items() if registered_name(given, one) == name), None)
     return bootstrap.last_access_ms if declared is None else declared.last_access_ms
