@@ -23,7 +23,10 @@ from statetool.kernels.graph_program import (
     INSTANT,
     INT,
     LONG,
+    MAX_OBJECTS,
     MILLIS,
+    OBJECTS,
+    OBJECTS_MET,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -139,6 +142,10 @@ def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
             if p >= end or data[p] != 1:
                 return np.int64(UNSERVED)
             p += 1
+            # Its parts are objects too, which nothing else can be a reference to.
+            if st[OBJECTS_MET] < MAX_OBJECTS:
+                st[OBJECTS + 3 * st[OBJECTS_MET]] = -1
+            st[OBJECTS_MET] += 1
         p = _date(data, p, end, little, out, st) if k == 0 else _time(data, p, end, little, out, st)
         if p < 0:
             return p

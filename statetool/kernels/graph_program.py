@@ -24,7 +24,14 @@ KINDS: Final = (
 ) = range(len(KINDS))  # fmt: skip
 MODES: Final = ("body", "nullable", "present", "value")
 BODY, NULLABLE, PRESENT, VALUE = range(len(MODES))
-
+#: What the kernels remember of a value: up to so many names of classes and objects, and where in their state these are.
+MAX_NAMES: Final = 32
+MAX_OBJECTS: Final = 256
+OBJECTS_MET: Final = 2 + MAX_NAMES
+OBJECTS: Final = OBJECTS_MET + 1
+LIMIT: Final = OBJECTS + 3 * MAX_OBJECTS
+#: How many times its own size a value may be rewritten to by objects that it refers to more than once.
+MOST_TIMES: Final = 64
 
 Words = npt.NDArray[np.int64]
 Layout = tuple[Words, Words, npt.NDArray[np.uint8]]
@@ -37,7 +44,7 @@ def compile_graph(root: ir.GraphPart) -> Layout:
     words: list[int] = []
     classes: list[tuple[int, int, int, int, int]] = []
     names: dict[bytes, tuple[int, int]] = {}
-    _emit(root, words, classes, names)
+    _emit(root, words, classes, names, {})
     text = np.frombuffer(b"".join(names) or b"\0", dtype=np.uint8)
     return np.array(words, dtype=np.int64), np.array(classes or [(-1, 0, 0, 0, 0)], dtype=np.int64), text
 
@@ -47,8 +54,13 @@ def _emit(
     words: list[int],
     classes: list[tuple[int, int, int, int, int]],
     names: dict[bytes, tuple[int, int]],
+    known: dict[ir.GraphPart, int],
 ) -> int:
-    at = len(words)
+    """Append a part and return where it is; equal parts are there once, so that objects of one are known as such in others."""
+    at = known.get(part)
+    if at is not None:
+        return at
+    at = known[part] = len(words)
     words += [KINDS.index(part.kind), int(part.reference), len(classes), len(part.classes)]
     for cls in part.classes:
         offset, number = names.setdefault(cls.name, (sum(map(len, names)), len(names)))
@@ -58,5 +70,5 @@ def _emit(
     words += [0] * (2 * len(part.parts))
     for i, (mode, inner) in enumerate(part.parts):
         words[slots + 2 * i] = MODES.index(mode)
-        words[slots + 2 * i + 1] = _emit(inner, words, classes, names)
+        words[slots + 2 * i + 1] = _emit(inner, words, classes, names, known)
     return at

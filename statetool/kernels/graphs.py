@@ -2,14 +2,12 @@
 
 A value is walked by a flat program of its declared type (:mod:`statetool.kernels.graph_program`) and written again: numbers
 big-endian and in their full width, strings as counted UTF-8, a flag byte (1: there) in front of all that may be null. What a program
-does not foresee (another class, a reference to an object met before, damage) is no error here: such a value is marked, and decoded
-by the readable reference.
+does not foresee (another class, an object met before as one of another type, damage) is no error here: such a value is marked, and
+decoded by the readable reference.
 Wire forms: :mod:`statetool.serializers.kryo.wire`; what is written: :class:`statetool.kernels.program.GraphPart`.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 
@@ -18,9 +16,15 @@ from statetool.kernels.graph_program import (
     ARRAY,
     BODY,
     FULL,
+    LIMIT,
     LIST,
     MAP,
+    MAX_NAMES,
+    MAX_OBJECTS,
+    MOST_TIMES,
     NULLABLE,
+    OBJECTS,
+    OBJECTS_MET,
     PRESENT,
     RECORD,
     STEP,
@@ -30,8 +34,6 @@ from statetool.kernels.graph_program import (
 )
 from statetool.kernels.graph_text import put4, read_number
 from statetool.kernels.jit import jit
-
-_MAX_NAMES: Final = 32
 
 
 @jit
@@ -47,7 +49,7 @@ def _class(data, classes, names, first, n, p, end, st):  # type: ignore[no-untyp
                 return np.int64(row), p
         return other, other
     number, p = read_number(data, p, end)
-    if p < 0 or number > st[1] or number >= _MAX_NAMES:
+    if p < 0 or number > st[1] or number >= MAX_NAMES:
         return other, other
     for row in range(first, first + n):
         if number < st[1]:
@@ -70,11 +72,39 @@ def _class(data, classes, names, first, n, p, end, st):  # type: ignore[no-untyp
 
 
 @jit
+def _again(data, prog, pc, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write an object that was met before, which must be one of the same part, once more."""
+    k, p = read_number(data, p, end)
+    number = k - 2
+    if (
+        p < 0
+        or prog[pc + 1] != 1
+        or number >= st[OBJECTS_MET]
+        or number >= MAX_OBJECTS
+        or st[OBJECTS + 3 * number] != pc
+    ):
+        return np.int64(UNSERVED)
+    start = st[OBJECTS + 3 * number + 1]
+    n = st[OBJECTS + 3 * number + 2] - start
+    o = st[0]
+    if o + n > st[LIMIT]:
+        return np.int64(UNSERVED)
+    if o + 1 + n > out.shape[0]:
+        return np.int64(FULL)
+    out[o] = 1
+    for i in range(n):
+        out[o + 1 + i] = out[start + i]
+    st[0] = o + 1 + n
+    return np.int64(p)
+
+
+@jit
 def _value(data, prog, classes, names, little, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
     """Write the value at ``p`` for the part at ``pc``; return the position behind it or the negative of what is wrong.
 
     ``mode``: only a body, an object that may be null, one that is there (of the class ``row``), a class and its object.
-    ``st`` int64: place in ``out``, number of class names so far, their numbers.
+    ``st`` int64: place in ``out``; how many names of classes there were so far, their numbers; how many objects, and of each its part
+    (-1 while it is not whole), its place in ``out`` and the one behind it; how far in ``out`` objects met before may reach.
     """
     if st[0] + STEP > out.shape[0]:
         return np.int64(FULL)
@@ -88,17 +118,33 @@ def _value(data, prog, classes, names, little, pc, mode, row, p, end, out, st): 
                 out[st[0]] = 0
                 st[0] += 1
                 return p
+        number = np.int64(-1)
         if prog[pc + 1] == 1 or mode == NULLABLE:
-            # 1: a new object, or a value without references that is there. Anything above is an object met before.
-            if p >= end or data[p] > 1 or (data[p] == 0 and mode != NULLABLE):
+            # 0: null; 1: a new object, or a value without references that is there; above: an object met before.
+            if p >= end or (data[p] == 0 and mode != NULLABLE):
                 return np.int64(UNSERVED)
+            mark = data[p]
+            if mark > 1:
+                return _again(data, prog, pc, p, end, out, st)
             p += 1
-            if data[p - 1] == 0:
+            if mark == 0:
                 out[st[0]] = 0
                 st[0] += 1
                 return np.int64(p)
+            if prog[pc + 1] == 1:
+                number = st[OBJECTS_MET]
+                st[OBJECTS_MET] += 1
         out[st[0]] = 1
         st[0] += 1
+        if number < 0 or number >= MAX_OBJECTS:
+            return _value(data, prog, classes, names, little, pc, np.int64(BODY), row, p, end, out, st)
+        at = OBJECTS + 3 * number
+        st[at] = -1
+        st[at + 1] = st[0]
+        p = _value(data, prog, classes, names, little, pc, np.int64(BODY), row, p, end, out, st)
+        st[at] = pc
+        st[at + 2] = st[0]
+        return p
     if kind < RECORD:
         return write_leaf(data, kind, prog[pc + 4], little, p, end, out, st)
     if kind == RECORD:
@@ -169,12 +215,15 @@ def _value(data, prog, classes, names, little, pc, mode, row, p, end, out, st): 
 def rewrite(data, prog, classes, names, little, pos, end, first, out, st, starts, after, served):  # type: ignore[no-untyped-def]
     """Write the values from number ``first`` on until ``out`` uint8[:] is full; return the number of the next one.
 
-    ``st`` int64[34]: its first word is how much of ``out`` is written. ``starts``, ``after`` int64[n] out: where each value stands in
-    ``out``, and the position behind it in ``data``; ``served`` uint8[n] out: 0 for those that are left to the reference.
+    ``st`` as :func:`state` makes it: its first word is how much of ``out`` is written. ``starts``, ``after`` int64[n] out: where each
+    value stands in ``out``, and the position behind it in ``data``; ``served`` uint8[n] out: 0 for those that are left to the reference.
     """
     for i in range(first, pos.shape[0]):
         before = st[0]
         st[1] = 0
+        st[OBJECTS_MET] = 0
+        # An object that is met again and again takes a byte each time here, but its whole size in ``out``.
+        st[LIMIT] = before + MOST_TIMES * (end[i] - pos[i])
         starts[i] = before
         p = _value(
             data, prog, classes, names, little, np.int64(0), np.int64(VALUE), np.int64(0), pos[i], end[i], out, st
@@ -191,7 +240,7 @@ def rewrite(data, prog, classes, names, little, pos, end, first, out, st, starts
 
 def state() -> Words:
     """Return what :func:`rewrite` needs as ``st``."""
-    return np.zeros(2 + _MAX_NAMES, dtype=np.int64)
+    return np.zeros(LIMIT + 1, dtype=np.int64)
 
 
 @jit
@@ -211,6 +260,8 @@ def split(data, prog, classes, names, little, pos, end, scratch, st, counts, sta
             before = p
             st[0] = 0
             st[1] = 0
+            st[OBJECTS_MET] = 0
+            st[LIMIT] = MOST_TIMES * (end[i] - p)
             p = _value(
                 data, prog, classes, names, little, np.int64(0), np.int64(VALUE), np.int64(0), p, end[i], scratch, st
             )

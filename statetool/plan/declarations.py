@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from statetool.errors import OptionError
 from statetool.io import files
 from statetool.types.avro_java import classes_of_schema
-from statetool.types.declared import ClassDeclaration, class_of_fields, enum_of, from_json
+from statetool.types.declared import ClassDeclaration, class_of_fields, class_of_steps, enum_of, from_json
 from statetool.types.python_types import (
     MapState,
     PythonState,
@@ -37,6 +37,7 @@ def declare(
     record: bool = False,
     generic: bool = False,
     parameters: Sequence[str] = (),
+    serializer: str = "",
 ) -> ClassDeclaration:
     """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
 
@@ -59,6 +60,9 @@ def declare(
         Whether Flink does not take it for a POJO, so that it is written by Kryo as a field of one too.
     parameters
         Names of its type parameters, if fields use them.
+    serializer
+        Class of the Kryo serializer of the job that writes it. The schema then tells what the ``write`` method of the serializer
+        calls, in that order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def declare(
         schema = _json(schema, f"the schema of {name}")
     if isinstance(schema, Mapping) and schema.get("type") in _AVRO_TYPES:
         found = classes_of_schema(schema, name=name)
+    elif isinstance(schema, Mapping) and serializer:
+        found = (class_of_steps(name, schema, serializer, extends=extends, final=final),)
     elif isinstance(schema, Mapping):
         found = (
             class_of_fields(

@@ -5,15 +5,16 @@ A :class:`TypeContext` travels with a read: it is part of each split, so that ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 
-Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift"]
+Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +27,12 @@ class ClassDeclaration:
         ``Class.getName()``: inner classes with ``$``.
     kind
         ``record`` a class with fields; ``enum``; ``collection`` and ``map`` a class that is a ``java.util.Collection`` or
-        ``Map`` itself; ``java`` written by Java serialization; ``protobuf`` and ``thrift`` messages.
+        ``Map`` itself; ``java`` written by Java serialization; ``protobuf`` and ``thrift`` messages; ``written`` by a
+        Kryo serializer of the job.
     fields
         Name and declared type of every field that is neither static nor transient, those of superclasses too.
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
+        Of a ``written`` class, a name and the type of what is shown for each of ``steps``.
     constants
         Of an enum, in the order of the source; of a Thrift struct, names of the fields 1, 2, ...
     bodies
@@ -49,6 +52,8 @@ class ClassDeclaration:
         Kryo as a field of one.
     descriptor, message
         Serialized ``FileDescriptorSet`` and full name of the message, for ``protobuf``.
+    serializer, steps
+        Class of the serializer, and the methods that its ``write`` calls, for ``written``.
     """
 
     name: str
@@ -64,6 +69,8 @@ class ClassDeclaration:
     generic: bool = False
     descriptor: bytes = b""
     message: str = ""
+    serializer: str = ""
+    steps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [n for n, _ in self.fields]
@@ -154,6 +161,55 @@ def class_of_fields(
     )
 
 
+_NUMBERS: Final = {
+    "writeInt": "int", "writeVarInt": "int", "writeLong": "long", "writeVarLong": "long", "writeShort": "short", "writeChar": "char",
+    "writeByte": "byte", "writeBoolean": "boolean", "writeFloat": "float", "writeDouble": "double",
+}  # fmt: skip
+_VARIABLE: Final = ("writeInt", "writeVarInt", "writeLong", "writeVarLong")
+_STEP: Final = re.compile(r"(\w+)(?:\((.+)\))?")
+
+
+def class_of_steps(
+    name: str, steps: Mapping[str, str], serializer: str, *, extends: Sequence[str] = (), final: bool = False
+) -> ClassDeclaration:
+    """Declare a class that a Kryo serializer of the job writes, by the methods that its ``write`` calls.
+
+    Raises
+    ------
+    OptionError
+        Not a method of Kryo's ``Output`` that is known.
+    """
+    fields = tuple((field, _type_of_step(field, step.replace(" ", ""))) for field, step in steps.items())
+    return ClassDeclaration(
+        name=name,
+        kind="written",
+        fields=fields,
+        steps=tuple(s.replace(" ", "") for s in steps.values()),
+        serializer=serializer,
+        extends=tuple(extends),
+        final=final,
+    )
+
+
+def _type_of_step(field: str, step: str) -> JavaType:
+    found = _STEP.fullmatch(step)
+    method, argument = (found[1], found[2]) if found is not None else ("", None)
+    plain = argument is None and "Var" not in method
+    if method in _NUMBERS and (plain or (method in _VARIABLE and argument in ("true", "false"))):
+        return JavaType(_NUMBERS[method])
+    if method == "writeString" and argument is None:
+        return JavaType("java.lang.String")
+    if method == "writeClassAndObject" and argument is None:
+        return JavaType("java.lang.Object")
+    if method in ("writeObject", "writeObjectOrNull") and argument is not None:
+        return parse_java_type(argument)
+    raise OptionError(
+        f"{step!r} for {field!r} is not a method by which a Kryo serializer writes",
+        hint=f"{', '.join(_NUMBERS)}, writeString, writeClassAndObject, writeInt(true) (or false, also writeLong) where the second "
+        "argument is given, writeObject(com.acme.Person), writeObjectOrNull(com.acme.Person)",
+    )
+
+
 def enum_of(name: str, constants: Iterable[str], *, extends: Sequence[str] = ()) -> ClassDeclaration:
     """Declare an enum by its constants in the order of the source; one that has a body is written with braces: ``"PLUS{}"``."""
     given = tuple(constants)
@@ -180,6 +236,8 @@ def to_json(declared: ClassDeclaration) -> dict[str, Any]:
         "generic": declared.generic,
         "descriptor": declared.descriptor.hex(),
         "message": declared.message,
+        "serializer": declared.serializer,
+        "steps": declared.steps,
     }
 
 
@@ -200,9 +258,19 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
             generic=tree["generic"],
             descriptor=bytes.fromhex(tree["descriptor"]),
             message=tree["message"],
+            serializer=tree["serializer"],
+            steps=tuple(tree["steps"]),
         )
     except (KeyError, TypeError, ValueError) as e:
         raise OptionError(f"{tree!r} is not a declaration of a class") from e
+
+
+def skeleton_of_steps(name: str, serializer: str) -> str:
+    """Return the start of the declaration of a class that a serializer of the job writes, for messages."""
+    return (
+        f'say what its write method calls, in that order: statetool.declare("{name}", {{"field": "writeLong", "other": "writeString", '
+        f'...}}, serializer="{serializer}")'
+    )
 
 
 def skeleton(name: str) -> str:

@@ -145,22 +145,26 @@ def test_only_what_kernels_do_not_foresee_is_left_to_the_reference(gen: Literal[
     value = ((2, "x"), (2, "x"), [str(UUID(int=7)), None])
     plain = Output()
     s.encode(plain, value)
-    # The same object twice: a reference to the second object of the value.
+    # The same object twice: a reference to the second object of the value, and then to its string.
     shared = bytes(plain).replace(b"\1\0\1\1\x82x\4", b"\1\0\3")
-    assert len(shared) == len(plain) - 4
-    raw = bytes(plain) + shared + bytes(plain)
-    pos = np.array([0, len(plain), len(plain) + len(shared)], dtype=np.int64)
-    end = np.append(pos[1:], len(raw))
+    text = bytes(plain).replace(b"\1\0\1\1\x82x\4", b"\1\0\1\4\4")
+    assert (len(shared), len(text)) == (len(plain) - 4, len(plain) - 2)
+    # A class that sets usually are not of.
+    other = bytes(plain).replace(b"java.util.HashSe\xf4", b"java.util.Stac\xeb")
+    raws = [bytes(plain), shared, other, text]
+    raw = b"".join(raws)
+    end = np.cumsum([len(r) for r in raws])
+    pos = end - [len(r) for r in raws]
     op = s.program()
     assert isinstance(op, Graph)
     _, _, after, served = rewritten(as_data(raw), op, pos, end)
-    assert served.tolist() == [True, False, True]
+    assert served.tolist() == [True, True, False, True]
     assert after[served].tolist() == end[served].tolist()
     column, after = decode_column(op, s.logical, as_data(raw), pos, end, ReadOptions())
     assert after.tolist() == end.tolist()
     assert [tuple(row.values()) for row in column.to_pylist()] == [
         ({"y": 2, "x": "x"}, {"y": 2, "x": "x"}, value[2])
-    ] * 3
+    ] * 4
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=_SLOW)

@@ -18,6 +18,7 @@ from statetool.serializers.composite import inside
 from statetool.serializers.kryo import containers, wire
 from statetool.serializers.kryo.model import Obj, boxed, is_box
 from statetool.serializers.kryo.registry import Registry
+from statetool.serializers.kryo.steps import read_steps, write_steps
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 
@@ -207,6 +208,10 @@ def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], A
         return lambda g, args: g.java_bytes(name, name)
     if registry.is_message(name):
         return lambda g, args: g.c.take(g.c.varint(), "message")
+    library = registry.container(name)
+    if library is not None:
+        whole = library[0]
+        return lambda g, args: whole(g, name, args)
     container = containers.find(name, registry.gen)
     if container is not None:
         elements = container.read
@@ -219,6 +224,8 @@ def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], A
     match declared.kind:
         case "record":
             return lambda g, args: g.record(declared, args)
+        case "written":
+            return lambda g, args: read_steps(g, declared)
         case "enum":
             return lambda g, args: g.constant(declared)
         case "collection":
@@ -317,6 +324,10 @@ class GraphWriter:
             self.out.varint(len(obj.value))
             self.out += obj.value
             return
+        library = registry.container(obj.cls)
+        if library is not None:
+            library[1](self, obj, args)
+            return
         container = containers.find(obj.cls, self.gen)
         declared = registry.declared(obj.cls)
         in_java = (declared is None and container is None) or registry.by_java(obj.cls)
@@ -333,6 +344,8 @@ class GraphWriter:
             raise registry.unknown(obj.cls)
         elif declared.kind == "record":
             self._record(declared, obj, args)
+        elif declared.kind == "written":
+            write_steps(self, declared, obj.value)
         elif declared.kind == "enum":
             if obj.value not in declared.constants:
                 raise EncodeError(f"{obj.value!r} is not a constant of {obj.cls}")

@@ -108,6 +108,8 @@ class _Layouts:
 
     def _plain(self, name: str) -> bool:
         registry = self._registry
+        if registry.container(name) is not None:
+            return False
         return registry.custom(name) is None and not registry.by_java(name) and not registry.is_message(name)
 
     def _class(self, name: str, *, is_sorted: bool = False) -> GraphClass:

@@ -12,12 +12,19 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from statetool.errors import UnknownSerializerError
-from statetool.serializers.kryo import messages, scala
+from statetool.serializers.kryo import libraries, messages, scala
 from statetool.serializers.kryo.model import COLLECTIONS, LIST_LIKE, MAP_LIKE
 from statetool.serializers.kryo.scalars import SCALARS, TEXT, Body
 from statetool.serializers.kryo.times import TIMES
 from statetool.serializers.kryo.wire import Generation
-from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, skeleton
+from statetool.types.declared import (
+    ClassDeclaration,
+    TypeContext,
+    class_of_fields,
+    enum_of,
+    skeleton,
+    skeleton_of_steps,
+)
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _PRIMITIVE_IDS: Final = (
@@ -161,10 +168,16 @@ class Registry:
     ----------
     registrations
         Names of the snapshot's registrations in their order, with the class of the serializer where one was given.
+    defaults
+        Classes and interfaces that the job gave a default serializer for, in their order, with its class.
     """
 
     def __init__(
-        self, gen: Generation, context: TypeContext, registrations: tuple[tuple[str, str | None], ...]
+        self,
+        gen: Generation,
+        context: TypeContext,
+        registrations: tuple[tuple[str, str | None], ...],
+        defaults: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.gen = gen
         self.context = context
@@ -177,6 +190,8 @@ class Registry:
             self._by_id.update(enumerate(_FLINK_IDS, _FIRST_FLINK_ID))
         self._ids = {name: i for i, name in self._by_id.items()}
         self._serializers: dict[str, str] = {}
+        self._defaults = defaults
+        self._found: dict[str, str | None] = {}
         next_id = _FIRST_FLINK_ID + len(_FLINK_IDS) if context.chill else len(self._by_id)
         for name, serializer in registrations:
             name = PRIMITIVES.get(name, name)
@@ -202,9 +217,36 @@ class Registry:
         """Return the id of a class, ``None`` where it is written by name."""
         return self._ids.get(name)
 
+    def serializer_of(self, name: str) -> str | None:
+        """Return the class of the serializer that the job gave for a class or one above it."""
+        if name not in self._found:
+            self._found[name] = self._serializers.get(name) or self._default_of(name)
+        return self._found[name]
+
+    def _default_of(self, name: str) -> str | None:
+        if not self._defaults:
+            return None
+        above = {name, "java.lang.Object", *libraries.superclasses(name)}
+        above |= {"java.util.Collection"} if name in LIST_LIKE else set()
+        above |= {"java.util.Map"} if name in MAP_LIKE else set()
+        left = [name]
+        while left:
+            found = self._declared.get(left.pop())
+            new = set(found.extends) - above if found is not None else set()
+            above |= new
+            left += new
+        return next((serializer for cls, serializer in self._defaults if cls in above), None)
+
+    def container(self, name: str) -> tuple[libraries.ReadBody, libraries.WriteBody] | None:
+        """Return how a class with elements is read and written by a serializer of a library."""
+        return libraries.CONTAINERS.get(self.serializer_of(name) or "")
+
     def body(self, name: str) -> Body | None:
         """Return the body of a class that is one value."""
-        if name in self._serializers or (self.gen == 2 and name in _BY_FIELDS_IN_2):
+        serializer = self.serializer_of(name)
+        if serializer is not None:
+            return libraries.BODIES.get(serializer)
+        if self.gen == 2 and name in _BY_FIELDS_IN_2:
             return None
         if self.gen == 5 and name.startswith(_CHARSETS):
             return TEXT
@@ -222,6 +264,8 @@ class Registry:
         """Tell whether values of a class can be read."""
         if name.startswith("["):
             return True
+        if self.container(name) is not None:
+            return True
         if self.body(name) is not None or name in LIST_LIKE or name in MAP_LIKE or name in self._declared:
             return True
         # Scala's are known by chill's serializers, abstract ones tell as little as Object.
@@ -229,19 +273,23 @@ class Registry:
 
     def custom(self, name: str) -> str | None:
         """Return the serializer class that the job registered for a class, if statetool does not know what it writes."""
-        serializer = self._serializers.get(name)
+        serializer = self.serializer_of(name)
         if (
             serializer is None
+            or serializer in libraries.BODIES
+            or serializer in libraries.CONTAINERS
             or serializer.endswith((*_PLAIN_SERIALIZERS, *messages.SERIALIZERS))
             or serializer in _JAVA_SERIALIZERS
         ):
             return None
-        if name in COLLECTIONS or self._declares_how(name):
+        if name in COLLECTIONS or self._declares_how(name, serializer):
             return None
         return serializer
 
-    def _declares_how(self, name: str) -> bool:
+    def _declares_how(self, name: str, serializer: str) -> bool:
         found = self._declared.get(name)
+        if found is not None and found.kind == "written":
+            return found.serializer == serializer
         return found is not None and found.kind in ("java", "protobuf", "thrift")
 
     def is_message(self, name: str) -> bool:
@@ -249,7 +297,7 @@ class Registry:
         found = self._declared.get(name)
         if found is not None:
             return found.kind in ("protobuf", "thrift")
-        return self._serializers.get(name, "").endswith(messages.SERIALIZERS)
+        return (self.serializer_of(name) or "").endswith(messages.SERIALIZERS)
 
     def is_scala_object(self, name: str) -> bool:
         """Tell whether a class that nobody declared is that of an ``object`` of Scala, which chill writes without a body."""
@@ -260,7 +308,7 @@ class Registry:
         found = self._declared.get(name)
         if found is not None and found.kind == "java":
             return True
-        return self._serializers.get(name) in _JAVA_SERIALIZERS or name == "java.text.SimpleDateFormat"
+        return self.serializer_of(name) in _JAVA_SERIALIZERS or name == "java.text.SimpleDateFormat"
 
     def is_final(self, declared: JavaType) -> bool:
         """Tell whether Kryo leaves out the class of values of a declared type."""
@@ -272,18 +320,18 @@ class Registry:
     def _find_final(self, declared: JavaType) -> bool:
         while declared.is_array:
             declared = declared.args[0]
-        if declared.name in PRIMITIVES or declared.name in _FINAL:
+        if declared.name in PRIMITIVES or declared.name in _FINAL or declared.name in libraries.FINAL:
             return True
         found = self._declared.get(declared.name)
         return found is not None and found.final
 
     def unknown(self, name: str) -> UnknownSerializerError:
         """Make the error for a class that nobody has declared."""
-        custom = self._serializers.get(name)
+        custom = self.serializer_of(name)
         if custom is not None and self.custom(name) is not None:
             return UnknownSerializerError(
                 f"values of {name} are written by {custom}, whose format lies in user code",
-                hint="on_error='keep_raw' keeps the bytes where a value has a frame of its own",
+                hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes where a value has a frame of its own with on_error='keep_raw'",
             )
         return UnknownSerializerError(f"the fields of Kryo class {name} are not known", hint=skeleton(name))
 

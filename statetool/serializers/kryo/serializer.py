@@ -32,7 +32,7 @@ from statetool.serializers.optional_map import OptionalEntry, read_optional_map,
 from statetool.serializers.snapshot import Reader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import TypeContext, skeleton
+from statetool.types.declared import TypeContext, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _TOO_DEEP: Final = "objects nested too deep to be followed"
@@ -65,8 +65,12 @@ class KryoSerializer(Serializer):
         self._view: View | None = None
         self._kind = from_binary_name(type_class)
         self._program: Op | None = None
+        self._missing = ""
         if context.kryo is not None:
-            registry = Registry(context.kryo, context, registrations)
+            registry = Registry(context.kryo, context, registrations, _defaults(maps))
+            custom = registry.custom(type_class)
+            if custom is not None:
+                self._missing = skeleton_of_steps(type_class, custom)
             if _readable(type_class, registry):
                 self._registry = registry
                 self._view = view_of(self._kind, registry)
@@ -100,7 +104,7 @@ class KryoSerializer(Serializer):
             return ""
         if self.context.kryo is None:
             return "say which Kryo wrote it: kryo=2 (Flink 1.x) or kryo=5 (Flink 2.x)"
-        return skeleton(self.type_class)
+        return self._missing or skeleton(self.type_class)
 
     def decode(self, c: Cursor) -> Any:
         if self._view is None or self._registry is None:
@@ -205,6 +209,22 @@ def _read(c: Cursor, name: str, version: int) -> Serializer:
     maps = tuple(read_optional_map(c) for _ in range(3))
     registrations = tuple((e.name, _serializer_of(e)) for e in maps[0])
     return KryoSerializer(name, version, type_class, registrations, maps, current_context())
+
+
+def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the classes that default serializers were given for, in the order in which Kryo asks them."""
+    found = []
+    for entries, is_stream in zip(maps[1:], (True, False), strict=False):
+        for entry in entries:
+            if entry.value is None:
+                continue
+            c = Cursor(entry.value, base=entry.value_at)
+            if is_stream:
+                stream = read_java_stream(c)
+                found.append((entry.name, stream.cls.name if isinstance(stream, JavaObject) else "a serializer object"))
+            else:
+                found.append((entry.name, c.utf()))
+    return tuple(found)
 
 
 def _serializer_of(entry: OptionalEntry) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
-from statetool.serializers.kryo import iso, messages, model, scala
+from statetool.serializers.kryo import iso, libraries, messages, model, scala
 from statetool.serializers.kryo.graph import fields_of
 from statetool.serializers.kryo.model import Headed, Obj, boxed
 from statetool.serializers.kryo.registry import Registry
@@ -204,7 +204,7 @@ def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
     declared = registry.declared(name)
     if declared is not None and registry.is_message(name):
         return Obj(name, messages.from_tree(declared, tree))
-    if name in model.HOLDERS or name in scala.HOLDERS:
+    if name in model.HOLDERS or name in scala.HOLDERS or registry.container(name) is libraries.WRAPPED:
         return Obj(name, _object(tree, None, registry))
     if tree is None and registry.is_scala_object(name):
         return Obj(name, None)
@@ -212,7 +212,7 @@ def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
         return Obj(name, _bytes(tree))
     if isinstance(tree, dict) and "java" in tree and (declared is None or declared.kind == "java"):
         return Obj(name, _bytes(tree["java"]))
-    if declared is not None and declared.kind == "record":
+    if declared is not None and declared.kind in ("record", "written"):
         if not isinstance(tree, dict):
             raise EncodeError(f"{tree!r} does not have the fields of {name}")
         kinds = dict(fields_of(declared, (), registry.gen))
@@ -231,7 +231,11 @@ def _container(name: str, tree: Any, registry: Registry) -> Any:
         raise EncodeError(f"{tree!r} are not the elements of a {name}")
     declared = registry.declared(name)
     items: list[Any]
-    if name in model.MAP_LIKE or (declared is not None and declared.kind == "map"):
+    if (
+        name in model.MAP_LIKE
+        or registry.container(name) is libraries.MAP
+        or (declared is not None and declared.kind == "map")
+    ):
         items = [tuple(_object(part, None, registry) for part in pair) for pair in tree]
     else:
         static = from_binary_name(name).args[0] if name.startswith("[") else None

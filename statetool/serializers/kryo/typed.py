@@ -67,7 +67,7 @@ def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> 
 
 def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registry, above: tuple[str, ...]) -> View:
     match declared.kind:
-        case "record":
+        case "record" | "written":
             return _RecordView(declared, kind, registry, (*above, kind.name))
         case "enum":
             return _EnumView(declared)
@@ -171,6 +171,8 @@ def _natural(obj: Obj) -> list[Any]:
                 hint="put json: in front of the field's type in its declaration to see it as JSON text",
             )
         return value.items
+    if isinstance(value, Obj) and obj.cls in model.LIST_LIKE | model.MAP_LIKE:
+        return _natural(value)
     if not isinstance(value, list):
         raise DecodeError(f"a {obj.cls} where elements are declared")
     return value

@@ -1,0 +1,221 @@
+"""What widespread serializers of libraries write, where a job registered them or made them its defaults: kryo-serializers
+(``de.javakaffee``) for Joda-Time, Guava and wrapped collections.
+
+====================  ============================================================================================
+Joda ``DateTime``     varlong millis, string chronology (empty: ISO), string zone
+Joda ``LocalDate``    varint (year * 13 + month) * 32 + day, string chronology
+``LocalDateTime``     varlong of the same times 86,400,000 plus milliseconds of the day, string chronology
+``LocalTime``         varint milliseconds of the day, string chronology or null
+``Interval``          varlong start, varlong end, string chronology
+Guava list, set       varint n, n values; a map: an object ``HashMap``
+wrapped collections   varint kind of the wrapper, the collection inside as a value
+====================  ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import EncodeError
+from statetool.serializers.kryo import wire
+from statetool.serializers.kryo.model import Obj
+from statetool.serializers.kryo.scalars import INT32, STRING, Body, need_string, put_string
+from statetool.types import Scalar, StructType, TimestampType
+
+if TYPE_CHECKING:
+    from statetool.serializers.kryo.graph import Args, GraphReader, GraphWriter
+
+_KAFFEE: Final = "de.javakaffee.kryoserializers."
+_MILLIS: Final = TimestampType("ms", zoned=True)
+_DAY_MS: Final = 86_400_000
+_NANOS: Final = 1_000_000
+_JODA: Final = "org.joda.time."
+#: Classes of Joda-Time that have no subclasses: Kryo leaves out their names.
+FINAL: Final = frozenset(
+    _JODA + n
+    for n in ("DateTime", "LocalDate", "LocalDateTime", "LocalTime", "Interval", "Instant", "Duration", "YearMonth", "Period")
+)  # fmt: skip
+
+
+# ---- Joda-Time ----------------------------------------------------------------------------------------------------
+
+
+def _read_date_time(g: GraphReader) -> tuple[Any, ...]:
+    return wire.read_positive_long(g.c), need_string(g), need_string(g)
+
+
+def _write_date_time(g: GraphWriter, value: Any) -> None:
+    millis, chronology, zone = value
+    wire.write_positive_long(g.out, millis)
+    put_string(g, chronology)
+    put_string(g, zone)
+
+
+def _unpacked(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
+    year, month, day = packed // (13 * 32), packed // 32 % 13, packed % 32
+    if packed < 0 or not month or not day:
+        raise g.c.fail(f"{packed} is not a date of Joda-Time", pos=start)
+    return year, month, day
+
+
+def _packed(year: Any, month: Any, day: Any) -> int:
+    if not (year >= 0 and 1 <= month <= 12 and 1 <= day <= 31):
+        raise EncodeError(f"{year}-{month}-{day} cannot be written as a date of Joda-Time")
+    return int((year * 13 + month) * 32 + day)
+
+
+def _read_date(g: GraphReader) -> tuple[Any, ...]:
+    start = g.c.pos
+    return *_unpacked(g, wire.read_positive(g.c), start), need_string(g)
+
+
+def _write_date(g: GraphWriter, value: Any) -> None:
+    *date, chronology = value
+    wire.write_positive(g.out, _packed(*date))
+    put_string(g, chronology)
+
+
+def _read_local(g: GraphReader) -> tuple[Any, ...]:
+    start = g.c.pos
+    days, millis = divmod(wire.read_positive_long(g.c), _DAY_MS)
+    return *_unpacked(g, days, start), millis * _NANOS, need_string(g)
+
+
+def _write_local(g: GraphWriter, value: Any) -> None:
+    *date, time, chronology = value
+    wire.write_positive_long(g.out, _packed(*date) * _DAY_MS + _of_day(time))
+    put_string(g, chronology)
+
+
+def _of_day(nanos: Any) -> int:
+    if nanos % _NANOS or not 0 <= nanos < _DAY_MS * _NANOS:
+        raise EncodeError(f"{nanos} ns is not a time of day of Joda-Time, which has milliseconds")
+    return int(nanos // _NANOS)
+
+
+def _read_time(g: GraphReader) -> tuple[Any, ...]:
+    start = g.c.pos
+    millis = wire.read_positive(g.c)
+    if not 0 <= millis < _DAY_MS:
+        raise g.c.fail(f"{millis} ms is not a time of day", pos=start)
+    return millis * _NANOS, wire.read_string(g.c)
+
+
+def _write_time(g: GraphWriter, value: Any) -> None:
+    time, chronology = value
+    wire.write_positive(g.out, _of_day(time))
+    wire.write_string(g.out, chronology, g.gen)
+
+
+def _read_interval(g: GraphReader) -> tuple[Any, ...]:
+    return wire.read_positive_long(g.c), wire.read_positive_long(g.c), need_string(g)
+
+
+def _write_interval(g: GraphWriter, value: Any) -> None:
+    start, end, chronology = value
+    wire.write_positive_long(g.out, start)
+    wire.write_positive_long(g.out, end)
+    put_string(g, chronology)
+
+
+_DATE: Final = {"year": INT32, "month": INT32, "day": INT32}
+#: What is one value, by the class of the serializer.
+BODIES: Final[dict[str, Body]] = {
+    f"{_KAFFEE}jodatime.Joda{name}Serializer": Body(StructType.of(**fields), read, write)
+    for name, fields, read, write in (
+        ("DateTime", {"millis": _MILLIS, "chronology": STRING, "zone": STRING}, _read_date_time, _write_date_time),
+        ("LocalDate", {**_DATE, "chronology": STRING}, _read_date, _write_date),
+        ("LocalDateTime", {**_DATE, "time": Scalar("time"), "chronology": STRING}, _read_local, _write_local),
+        ("LocalTime", {"time": Scalar("time"), "chronology": STRING}, _read_time, _write_time),
+        ("Interval", {"start": _MILLIS, "end": _MILLIS, "chronology": STRING}, _read_interval, _write_interval),
+    )
+}
+
+
+# ---- collections --------------------------------------------------------------------------------------------------
+
+_WRAPPERS: Final = ("Collection", "RandomAccessList", "List", "Set", "SortedSet", "Map", "SortedMap")
+ReadBody = Callable[["GraphReader", str, "Args"], Any]
+WriteBody = Callable[["GraphWriter", Obj, "Args"], None]
+
+
+def _read_counted(g: GraphReader, name: str, args: Args) -> Any:
+    start = g.c.pos
+    n = g.c.varint()
+    if n > g.c.left:
+        raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
+    return [g.value() for _ in range(n)]
+
+
+def _write_counted(g: GraphWriter, obj: Obj, args: Args) -> None:
+    g.out.varint(len(obj.value))
+    for item in obj.value:
+        g.value(item)
+
+
+def _read_map(g: GraphReader, name: str, args: Args) -> Any:
+    return g.final("java.util.HashMap")
+
+
+def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
+    g.object(Obj("java.util.HashMap", obj.value))
+
+
+def _kind_of(name: str) -> int:
+    _, _, kind = name.partition("$")
+    for prefix in ("Unmodifiable", "Synchronized"):
+        if kind.removeprefix(prefix) in _WRAPPERS:
+            return _WRAPPERS.index(kind.removeprefix(prefix))
+    raise EncodeError(f"{name} is not a wrapper that kryo-serializers knows")
+
+
+def _read_wrapped(g: GraphReader, name: str, args: Args) -> Any:
+    start = g.c.pos
+    kind = g.c.varint()
+    if kind >= len(_WRAPPERS) or not name.endswith(_WRAPPERS[kind]):
+        raise g.c.fail(f"kind {kind} of a wrapper behind its class {name}", pos=start)
+    inner = g.value()
+    if inner is None:
+        raise g.c.fail("a wrapper of no collection", pos=start)
+    return inner
+
+
+def _write_wrapped(g: GraphWriter, obj: Obj, args: Args) -> None:
+    g.out.varint(_kind_of(obj.cls))
+    g.value(obj.value)
+
+
+_COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
+WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
+MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
+#: What has elements, by the class of the serializer.
+CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
+    f"{_KAFFEE}guava.ImmutableListSerializer": _COUNTED,
+    f"{_KAFFEE}guava.ImmutableSetSerializer": _COUNTED,
+    f"{_KAFFEE}guava.ImmutableMapSerializer": MAP,
+    f"{_KAFFEE}UnmodifiableCollectionsSerializer": WRAPPED,
+    f"{_KAFFEE}SynchronizedCollectionsSerializer": WRAPPED,
+}
+
+
+def superclasses(name: str) -> tuple[str, ...]:
+    """Return those superclasses and interfaces of a library's class by which default serializers are given."""
+    if name.startswith("java.util.Collections$"):
+        wrapper = name.partition("$")[2]
+        for prefix in ("Unmodifiable", "Synchronized"):
+            if wrapper.startswith(prefix):
+                return tuple(
+                    f"java.util.Collections${prefix}{n}"
+                    for n in (("Map",) if wrapper.endswith("Map") else ("Collection", "List", "Set"))
+                    if n in ("Map", "Collection") or (wrapper.endswith(n) and wrapper != prefix + n)
+                )
+    if name.startswith("com.google.common.collect."):
+        kinds = {"ImmutableList": "ImmutableList", "ImmutableSet": "ImmutableSet"}
+        kinds |= {
+            "ImmutableMap": "ImmutableMap",
+            "ImmutableBiMap": "ImmutableMap",
+            "ImmutableSortedSet": "ImmutableSet",
+        }
+        return tuple(f"com.google.common.collect.{c}" for suffix, c in kinds.items() if name.endswith(suffix))
+    return ()

@@ -1,0 +1,264 @@
+"""Values that Flink 1.20.5 and 2.3.0 wrote by Kryo with serializers of libraries and of the job, and flat classes of many fields
+(``kryo/KryoLibraries.java``)."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pytest
+
+import statetool
+from statetool.arrow.decode import as_data
+from statetool.arrow.from_plain import plain_to_arrow
+from statetool.arrow.graphs import rewritten
+from statetool.errors import OptionError, UnknownSerializerError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Graph
+from statetool.serializers.base import Serializer
+from statetool.serializers.context import reading_with
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.temporal import civil_from_days
+from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
+from statetool.types.java import parse_java_type
+from statetool.types.options import ReadOptions
+from tests.arrow.columns import by_kernels, rows_of
+
+VERSIONS: Final = ("1.20.5", "2.3.0")
+_L: Final = "KryoLibraries$"
+FLAT: Final = (
+    enum_of(f"{_L}Color", ("RED", "GREEN")),
+    class_of_fields(f"{_L}Inner", {"x": "int", "y": "String"}),
+    class_of_fields(f"{_L}Last", {"l": "long", "inner": f"{_L}Inner"}, final=True),
+    class_of_fields(
+        f"{_L}Flat",
+        {
+            "flag": "boolean", "tiny": "byte", "small": "short", "letter": "char", "number": "int", "big": "long", "ratio": "float",
+            "price": "double", "flagBox": "Boolean", "letterBox": "Character", "numberBox": "Integer", "bigBox": "Long",
+            "priceBox": "Double", "text": "String", "date": "java.util.Date", "amount": "BigDecimal", "whole": "BigInteger",
+            "color": f"{_L}Color", "id": "UUID", "day": "LocalDate", "moment": "LocalDateTime", "instant": "Instant",
+            "stamp": "java.sql.Timestamp", "inner": f"{_L}Inner", "other": f"{_L}Inner", "raw": "byte[]", "ints": "int[]",
+            "words": "String[]", "tags": "List<String>", "set": "Set<Long>", "counts": "Map<String, Integer>",
+            "sorted": f"SortedMap<String, {_L}Inner>", "inners": f"List<{_L}Inner>", "last": f"{_L}Last",
+        },
+    ),
+)  # fmt: skip
+
+
+@lru_cache
+def lines(version: str) -> dict[tuple[str, str], tuple[bytes, str, str]]:
+    path = Path(__file__).parent / "kryo" / f"libraries-{version}.tsv"
+    rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    return {(section, name): (bytes.fromhex(raw), *rest) for section, name, raw, *rest in rows}  # type: ignore[misc]
+
+
+def serializer(version: str, section: str, classes: tuple[ClassDeclaration, ...] = ()) -> Serializer:
+    gen: Literal[2, 5] = 5 if version.startswith("2.") else 2
+    with reading_with(TypeContext(kryo=gen, classes=classes)):
+        return read_snapshot(Cursor(lines(version)[section, "snapshot"][0]))
+
+
+def decoded(s: Serializer, raw: bytes) -> Any:
+    c = Cursor(raw)
+    s.skip(c)
+    assert c.left == 0
+    c = Cursor(raw)
+    value = s.decode(c)
+    assert c.left == 0
+    return value
+
+
+def encoded(s: Serializer, value: Any) -> bytes:
+    out = Output()
+    s.encode(out, value)
+    return bytes(out)
+
+
+@pytest.mark.parametrize(
+    ("version", "section", "name"),
+    [(v, s, n) for v in VERSIONS for s, n in lines(v) if s in ("joda", "guava") and n != "snapshot"],
+)
+def test_values_of_libraries_are_decoded_and_encoded(version: str, section: str, name: str) -> None:
+    s = serializer(version, section)
+    raw, cls, _ = lines(version)[section, name]
+    text = decoded(s, raw)
+    assert list(json.loads(text)) == [cls]
+    assert encoded(s, text) == raw
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("section", "name", "body"),
+    [
+        ("joda", "date-time-zone", {"millis": "1969-12-31T23:59:59.995Z", "chronology": "", "zone": "Europe/Paris"}),
+        ("joda", "date-time-buddhist", {"millis": "1970-01-01T00:00:00.007Z", "chronology": "BUDDHIST", "zone": "UTC"}),
+        ("joda", "local-date", {"year": 2024, "month": 2, "day": 29, "chronology": ""}),
+        ("joda", "local-date-time", {"year": 2024, "month": 2, "day": 29, "time": "12:34:56.789", "chronology": ""}),
+        ("joda", "local-time", {"time": "23:59:58.007", "chronology": None}),
+        (
+            "joda",
+            "interval",
+            {"start": "1970-01-01T00:00:00.005Z", "end": "2023-11-14T22:13:20.123Z", "chronology": ""},
+        ),
+        ("guava", "list-2", ["a", 1]),
+        ("guava", "map-1", [["k", 1]]),
+        ("guava", "unmodifiable-linked", {"java.util.LinkedList": ["a", 1]}),
+        ("guava", "synchronized-map", {"java.util.HashMap": [["k", 1]]}),
+    ],
+)
+def test_values_of_libraries_are_those_of_the_job(version: str, section: str, name: str, body: Any) -> None:
+    raw, cls, _ = lines(version)[section, name]
+    assert json.loads(decoded(serializer(version, section), raw)) == {cls: body}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_wrapper_in_a_declared_list_shows_its_elements(version: str) -> None:
+    classes = (class_of_fields("a.B", {"tags": "List<String>"}),)
+    loose = serializer(version, "guava", classes)
+    raw = encoded(
+        loose, '{"a.B":{"tags":{"java.util.Collections$UnmodifiableList":{"java.util.LinkedList":["a",null]}}}}'
+    )
+    assert decoded(loose, raw).endswith(':{"java.util.LinkedList":["a",null]}}}}')
+    assert isinstance(loose, KryoSerializer)
+    typed = loose.shown_as(parse_java_type("java.util.List<a.B>"))
+    assert isinstance(typed, KryoSerializer)
+    one = encoded(typed, [(["a", None],)])
+    assert decoded(typed, one) == [(["a", None],)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_serializer_of_the_job_is_named(version: str) -> None:
+    s = serializer(version, "money")
+    assert s.framed_only
+    assert "MoneySerializer" in s.what_is_missing
+    raw = lines(version)["money", "full"][0]
+    assert s.decode(Cursor(raw)) == raw
+    # A default serializer of an interface, too: the declaration says that the class has it.
+    money = class_of_fields("KryoLibraries$Money", {"cents": "long"}, extends=["KryoLibraries$Priced"])
+    priced = serializer(version, "priced", (money,))
+    with pytest.raises(UnknownSerializerError, match="MoneySerializer"):
+        priced.decode(Cursor(lines(version)["priced", "full"][0]))
+
+
+WRITTEN: Final = {
+    "currency": "writeString", "cents": "writeLong", "zigzag": "writeLong(false)", "count": "writeInt(true)",
+    "again": "writeInt(false)", "fixed": "writeInt", "small": "writeShort", "some": "writeBoolean", "seven": "writeByte",
+    "amount": "writeDouble", "half": "writeFloat", "letter": "writeChar", "tag": "writeClassAndObject",
+    "notes": "writeObjectOrNull(ArrayList<String>)", "loud": "writeObject(String)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("section", ["money", "priced"])
+def test_what_a_serializer_of_the_job_writes_can_be_declared(version: str, section: str) -> None:
+    money = statetool.declare(
+        "KryoLibraries$Money", WRITTEN, serializer="KryoLibraries$MoneySerializer", extends=["KryoLibraries$Priced"]
+    )
+    assert from_json(json.loads(json.dumps(to_json(money)))) == money
+    s = serializer(version, section, (money,))
+    full, empty = (lines(version)[section, name][0] for name in ("full", "empty"))
+    values = [decoded(s, raw) for raw in (full, empty)]
+    assert [encoded(s, value) for value in values] == [full, empty]
+    rows = [
+        (
+            "EUR",
+            -12345,
+            -12345,
+            300,
+            300,
+            300,
+            300,
+            True,
+            7,
+            -123.45,
+            0.5,
+            "é",
+            '{"java.lang.Long":5}',
+            ["n", None],
+            "EUR!",
+        ),
+        (None, 0, 0, 0, 0, 0, 0, False, 7, 0.0, 0.5, "é", None, None, "null!"),
+    ]
+    if section == "money":
+        assert values == rows
+    else:
+        shown: list[dict[str, Any]] = [dict(zip(WRITTEN, row, strict=True)) for row in rows]
+        for row in shown:
+            row["tag"] = None if row["tag"] is None else json.loads(row["tag"])
+        assert [json.loads(v)["KryoLibraries$Money"] for v in values] == shown
+
+
+def test_a_declared_serializer_is_that_of_the_snapshot() -> None:
+    other = statetool.declare("KryoLibraries$Money", WRITTEN, serializer="KryoLibraries$OtherSerializer")
+    s = serializer("2.3.0", "money", (other,))
+    assert s.framed_only
+    assert 'serializer="KryoLibraries$MoneySerializer"' in s.what_is_missing
+    for bad in ("writeInts", "writeVarInt", "writeObject", "writeDouble(true)", "long"):
+        with pytest.raises(OptionError, match="writes"):
+            statetool.declare("a.B", {"x": bad}, serializer="a.S")
+
+
+def _shown(value: Any) -> Any:
+    """Return a plain value as the job printed it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_shown(v) for v in value]
+    return value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("section", ["flat", "flat-registered"])
+def test_flat_classes_are_decoded_by_kernels(version: str, section: str) -> None:
+    s = serializer(version, section, FLAT)
+    op = s.program()
+    assert isinstance(op, Graph)
+    found = [line for (other, name), line in lines(version).items() if other == section and name != "snapshot"]
+    raws = [raw for raw, _, _ in found]
+    ends = [sum(map(len, raws[: i + 1])) for i in range(len(raws))]
+    starts = [0, *ends[:-1]]
+    whole = b"".join(raws)
+    pos, end = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+    served = rewritten(as_data(whole), op, pos, end)[3]
+    # Objects that are there twice are of the same type in both places.
+    assert served.all()
+    options = ReadOptions(nanos="companion", decimals="string")
+    array, after = by_kernels(s, whole, starts, ends, options)
+    assert after == ends
+    values = [decoded(s, raw) for raw in raws]
+    assert rows_of(array) == rows_of(plain_to_arrow(values, s.logical, options))
+    for (_, _, printed), value in zip(found, values, strict=True):
+        assert decoded(s, encoded(s, value)) == value
+        row = dict(zip((f.name for f in s.logical.fields), map(_shown, value), strict=True))  # type: ignore[attr-defined]
+        said = json.loads(printed)
+        for name in ("day", "moment", "instant"):
+            row[name] = None if row[name] is None else _iso(row[name], name)
+        row["stamp"] = None if row["stamp"] is None else row["stamp"] // 1_000_000
+        row["whole"] = None if row["whole"] is None else str(row["whole"])
+        assert row == said
+
+
+def _iso(value: int, name: str) -> str:
+    days, nanos = (value, None) if name == "day" else divmod(value, 86_400 * 10**9)
+    year, month, day = civil_from_days(days)
+    date = f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"
+    if nanos is None:
+        return date
+    seconds, below = divmod(nanos, 10**9)
+    text = f"{date}T{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
+    if seconds % 60 or below or name == "instant":
+        text += f":{seconds % 60:02d}"
+    if below:
+        digits = f"{below:09d}"
+        while digits.endswith("000"):
+            digits = digits[:-3]
+        text += f".{digits}"
+    return text + ("Z" if name == "instant" else "")
