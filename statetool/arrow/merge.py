@@ -1,7 +1,6 @@
 """Put the entries of each key of a huge key group together by merging its states, whose keys ascend (RocksDB writes them so).
 
-Each state is read in windows of its own. What all states are known to be complete for, the keys below the least of the last keys
-that were read, is a batch; so no more is held than a window of each state, or the largest single key where that is more.
+Each state is read in windows of its own, so no more is held than a window of each state, or the largest single key where that is more.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from statetool.arrow.keyed import KeyedTable
 from statetool.errors import FormatError
 from statetool.formats.keyed.canonical import LargeKeyGroup, Section
+from statetool.formats.keyed.complete import complete_keys
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.kernels.walk import count_below, descent
 
@@ -38,20 +38,12 @@ def merged(
     window = max(1, memory_bytes // (4 * max(1, len(sections))))
     names = {number: name for name, number in table.ids.items()}
     runs = [_Run(group.windows(window, section=s), table, names[s.state]) for s in sections]
-    while runs:
-        # Of a state that goes on, more entries of the last key may come.
-        bound = min((r.last for r in runs if not r.ended), default=None)
-        parts = [part for r in runs if (part := r.below(bound)) is not None]
-        if parts:
-            yield concat(parts)
-        for run in runs:
-            if not run.ended and run.last == bound:
-                run.grow()
-        runs = [r for r in runs if len(r.batch)]
+    for parts in complete_keys(runs):
+        yield concat(parts)
 
 
 class _Run:
-    """The entries of one state, in the order of their keys; ``batch`` is what has been read and not yet taken."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` is what has been read and not yet taken."""
 
     def __init__(self, windows: Iterator[EntryBatch], table: KeyedTable, state: str) -> None:
         self._windows = windows
@@ -71,25 +63,26 @@ class _Run:
             )
 
     @property
+    def empty(self) -> bool:
+        return not len(self.batch)
+
+    @property
     def last(self) -> bytes:
-        """The last key that has been read."""
         return bytes(self.batch.data[self._key[-1] : self._key_end[-1]])
 
-    def below(self, bound: bytes | None) -> EntryBatch | None:
-        """Take the entries whose keys are less than ``bound``, all where it is ``None``."""
+    def below(self, bound: bytes | None) -> list[EntryBatch]:
         n = len(self.batch)
         if bound is not None:
             wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
             n = int(count_below(self.batch.data, self._key, self._key_end, wanted))
         if n == 0:
-            return None
+            return []
         taken = self.batch.span(0, n)
         self.batch = self.batch.take(np.arange(n, len(self.batch)))
         self._key, self._key_end = self._key[n:], self._key_end[n:]
-        return taken
+        return [taken]
 
     def grow(self) -> None:
-        """Read the next window behind what is left."""
         following = next(self._windows, None)
         if following is None:
             self.ended = True

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from statetool.errors import StatetoolError
+from statetool.formats.keyed.complete import complete_keys
 from statetool.formats.keyed.database import open_database
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
@@ -77,14 +78,17 @@ def read_native(
     database = open_database(files)
     database.check_states(ids)
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
+    key_of = _key_finder(header.key, prefix)
     for low, high in _ranges(key_groups, keys, prefix):
-        sources = [_Source(i, database.slices(header.states[i].name, low, high, limit)) for i in wanted]
+        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in wanted}
         if whole_keys:
-            yield from _merged(sources, header.key, prefix, database.name)
+            # Composite keys sort by key first: no key's bytes start with another key's.
+            for parts in complete_keys([_Source(i, found, key_of) for i, found in slices.items()]):
+                yield _batch(parts, prefix, database.name)
         else:
-            for source in sources:
-                while (found := source.pull()) is not None:
-                    yield _batch([(source.state, found)], prefix, database.name)
+            for i, found in slices.items():
+                for piece in found:
+                    yield _batch([(i, piece)], prefix, database.name)
 
 
 def _ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
@@ -111,28 +115,30 @@ def _behind(key: bytes) -> bytes:
 
 
 class _Source:
-    """The entries of one state in the order of their keys; what was read and not yet given on is ``left``."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of slices; what was read and not yet taken is ``left``."""
 
-    def __init__(self, state: int, slices: Iterator[Slice]) -> None:
+    def __init__(self, state: int, slices: Iterator[Slice], key_of: Callable[[bytes], bytes]) -> None:
         self.state = state
         self.left: list[Slice] = []
         self.ended = False
         self._slices = slices
+        self._key_of = key_of
 
-    def pull(self) -> Slice | None:
-        """Read on."""
+    @property
+    def empty(self) -> bool:
+        return not self.left
+
+    @property
+    def last(self) -> bytes:
+        return self._key_of(self.left[-1].key_at(-1))
+
+    def grow(self) -> None:
         found = next(self._slices, None)
         self.ended = found is None or found.final
-        return found
-
-    def more(self) -> None:
-        """Read on and keep it."""
-        found = self.pull()
         if found is not None:
             self.left.append(found)
 
-    def before(self, bound: bytes | None) -> list[tuple[int, Slice]]:
-        """Take the entries with keys before ``bound``, all of them where it is ``None``."""
+    def below(self, bound: bytes | None) -> list[tuple[int, Slice]]:
         taken: list[tuple[int, Slice]] = []
         while self.left:
             first = self.left[0]
@@ -144,30 +150,6 @@ class _Source:
                 break
             self.left.pop(0)
         return taken
-
-
-def _merged(sources: Sequence[_Source], key: Serializer, prefix: int, name: str) -> Iterator[EntryBatch]:
-    """Yield batches such that all entries of a key are in one of them.
-
-    Composite keys sort by key first (no key's bytes start with another key's), so whatever lies before the least of the last
-    keys read is complete.
-    """
-    key_of = _key_finder(key, prefix)
-    while True:
-        for source in sources:
-            if not source.left and not source.ended:
-                source.more()
-        lasts = [(key_of(s.left[-1].key_at(-1)), s) for s in sources if not s.ended]
-        bound = min((key for key, _ in lasts), default=None)
-        taken = [part for s in sources for part in s.before(bound)]
-        if taken:
-            yield _batch(taken, prefix, name)
-        elif bound is None:
-            return
-        else:
-            for last, source in lasts:
-                if last == bound:  # this key, or key group, is larger than a slice
-                    source.more()
 
 
 def _key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:

@@ -1,0 +1,58 @@
+"""Put the entries of each key together that several sorted runs hold, in no more memory than a window of each run.
+
+Whatever lies before the least of the last keys read is complete. So a batch is what all runs have before it; where they have nothing,
+its key is larger than a window, and the runs that end with it are read on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+Part = TypeVar("Part", covariant=True)
+
+
+class Run(Protocol[Part]):
+    """The entries of one state in the order of their keys, of which some have been read and not yet taken."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all has been read."""
+        ...
+
+    @property
+    def empty(self) -> bool:
+        """Whether all that has been read was taken."""
+        ...
+
+    @property
+    def last(self) -> bytes:
+        """The last key that has been read; asked for only where the run is not empty."""
+        ...
+
+    def grow(self) -> None:
+        """Read on behind what is left."""
+        ...
+
+    def below(self, bound: bytes | None) -> Sequence[Part]:
+        """Take the entries whose keys are less than ``bound``, all where it is ``None``."""
+        ...
+
+
+def complete_keys(runs: Sequence[Run[Part]]) -> Iterator[list[Part]]:
+    """Yield parts of the runs such that all entries of a key are in one list, keys in ascending order."""
+    while True:
+        for run in runs:
+            if run.empty and not run.ended:
+                run.grow()
+        going_on = [(run.last, run) for run in runs if not run.ended]
+        bound = min((last for last, _ in going_on), default=None)
+        parts = [part for run in runs for part in run.below(bound)]
+        if parts:
+            yield parts
+        elif bound is None:
+            return
+        else:
+            for last, run in going_on:
+                if last == bound:
+                    run.grow()
