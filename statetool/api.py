@@ -17,6 +17,7 @@ from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.rows import metadata_rows
 from statetool.plan.state_info import StateInfo
+from statetool.plan.state_tables import KEYED_STATE, TIMERS
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_types import serializer_of_type
 from statetool.types.declared import TypeContext
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from statetool.ops.verify import Verification
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
-KEYED_STATE = "keyed_state"
-TIMERS = "timers"
 
 
 def load(
@@ -249,12 +248,8 @@ class Savepoint:
         Returns
         -------
         list of str
-            Names of the views; characters that SQL names cannot have are underscores in them.
-
-        Raises
-        ------
-        OptionError
-            Two tables would get the same name.
+            Names of the views, in the order of operators and tables; characters that SQL names cannot have are underscores in
+            them, and ``_2``, ``_3`` follow where a name is taken.
         """
         from statetool.spark.frames import register_views
 
@@ -302,19 +297,25 @@ class Operator:
 
     @property
     def states(self) -> Mapping[str, StateInfo]:
-        """States by name, with kind, types, and whether they can be decoded."""
-        return MappingProxyType({s.name: s for s in self._operator.states})
+        """States by name (that of their tables where keyed and operator state share it), with kind, types, and whether they can be
+        decoded."""
+        table_of = {state: table for table, state in self._operator.state_tables.items()}
+        return MappingProxyType({table_of.get((s.scope, s.name), s.name): s for s in self._operator.states})
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that the operator has: ``keyed_state``, ``timers``, and each state's long form."""
+        """Names of the tables that the operator has: ``keyed_state``, ``timers``, and each state's long form.
+
+        That has the state's name; where it would not be the only one (keyed and operator state of one name, a state called
+        ``timers``), ``keyed:`` or ``operator:`` comes before it.
+        """
         states = self._operator.states
         keyed = [s for s in states if s.scope == "keyed"]
         void = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
         tables = [KEYED_STATE] if void else []
         if any(s.kind == "timers" for s in keyed):
             tables.append(TIMERS)
-        return tables + [s.name for s in states if s.kind not in ("timers", "raw")]
+        return [*tables, *self._operator.state_tables]
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r}, tables={self.tables})"
@@ -349,7 +350,13 @@ class Operator:
         Keyed: ``key``, ``namespace`` where there is one, ``list_index`` or ``map_key``, ``value``. List and union state:
         ``value``; broadcast state: ``key``, ``value``; ``subtask=True`` adds the subtask.
         """
-        return self._frame(name, keys=keys, **options)
+        names = self._operator.state_tables
+        own = [t for t, (_, n) in names.items() if n == name]
+        return self._frame(own[0] if len(own) == 1 else name, keys=keys, **options)
+
+    def table(self, name: str, **options: Any) -> DataFrame:
+        """Return one of :attr:`tables`; options as for :meth:`keyed_state`."""
+        return self._frame(name, **options)
 
     def windows(self, name: str, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
         """Return the contents of windows: the long form of a state whose namespace is a window."""

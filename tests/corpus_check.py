@@ -102,6 +102,11 @@ class Checker:
         )
         return frame.toArrow()
 
+    @staticmethod
+    def table(op: statetool.Operator, scope: str, name: str) -> str:
+        """Return the name of a state's table."""
+        return next(t for t, state in op._operator.state_tables.items() if state == (scope, name))
+
     def operator(self, op: statetool.Operator, wanted: dict[str, Any]) -> None:
         metas = {name: (h.key, meta) for name, (h, meta) in op._operator.keyed_states.items()}
         keyed = wanted.get("keyed_state")
@@ -148,7 +153,7 @@ class Checker:
             return  # compared through keyed_state, where the bytes are
         groups: dict[str, list[Any]] = defaultdict(list)
         heads: dict[str, dict[str, Any]] = {}
-        for row in self.read(op, name).to_pylist():
+        for row in self.read(op, self.table(op, "keyed", name)).to_pylist():
             head: dict[str, Any] = {"key": self.json(row, "key", key)}
             assert meta.namespace is not None
             namespace = self.namespace(row, meta.namespace)
@@ -271,7 +276,7 @@ class Checker:
         what = f"{op.name}.{name} (operator state)"
         if meta.kind != wanted["mode"]:
             self.problems.append(f"{what}: mode {meta.kind}, expected {wanted['mode']}")
-        rows = self.read(op, name).to_pylist()
+        rows = self.read(op, self.table(op, "operator", name)).to_pylist()
         if any(s.framed_only for s in tree(meta.value)):
             self.raw += len(rows)
             self.compare(what, [None for _ in rows], [None for _ in wanted["rows"]])

@@ -32,6 +32,7 @@ from statetool.plan.element_splits import plan_in_flight, plan_operator_state
 from statetool.plan.keyed_splits import plan_changelog, plan_keyed, plan_native, plan_raw_timers
 from statetool.plan.operator import OperatorInventory
 from statetool.plan.splits import TARGET_BYTES, Split, TableSpec
+from statetool.plan.state_tables import KEYED_STATE, TIMERS
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import PYTHON_STATE
 from statetool.types import LogicalType, Scalar
@@ -103,16 +104,21 @@ def scan_table(
     )
     if memory_bytes is not None:
         spec = replace(spec, memory_bytes=memory_bytes)
-    if states is not None and table not in ("keyed_state", "timers"):
+    if states is not None and table not in (KEYED_STATE, TIMERS):
         raise OptionError("states= selects columns of the table keyed_state, and services of timers, only")
-    if table not in ("keyed_state", "timers") and table in operator.operator_states:
-        if keys is not None or key_group:
-            raise OptionError(f"{table!r} is an operator state: it has no keys and no key groups")
-        return _scan_operator_state(operator, spec, table, split_bytes)
+    state = None
+    if table not in (KEYED_STATE, TIMERS):
+        scope, state = operator.state_table(table)
+        if scope == "operator":
+            if keys is not None or key_group:
+                raise OptionError(f"{table!r} is an operator state: it has no keys and no key groups")
+            return _scan_operator_state(operator, spec, state, split_bytes)
     if subtask:
         raise OptionError("only operator state has a subtask column")
     spec = replace(spec, descriptions=operator.descriptions)
-    spec, columns = _keyed_columns(operator, spec, table, states)
+    spec, columns = (
+        _keyed_columns(operator, spec, state, states) if table != TIMERS else _timer_columns(operator, spec, states)
+    )
     groups = None
     if keys is not None:
         encoded, groups = _encode_keys(operator, keys)
@@ -155,11 +161,11 @@ def _schema(fields: list[pa.Field], operator: str) -> pa.Schema:
 
 
 def _keyed_columns(
-    operator: OperatorInventory, spec: TableSpec, table: str, states: Sequence[str] | None
+    operator: OperatorInventory, spec: TableSpec, state: str | None, states: Sequence[str] | None
 ) -> tuple[TableSpec, list[tuple[str, LogicalType]]]:
     metas = {name: meta for name, (_, meta) in operator.keyed_states.items()}
     key = _key_type(operator)
-    if table == "keyed_state":
+    if state is None:
         names = _void_states(operator, metas, states)
         column_of = state_columns(_void_states(operator, metas, None))
         columns = [("key", key), *((column_of[n], StateShape(metas[n]).logical) for n in names)]
@@ -167,25 +173,23 @@ def _keyed_columns(
             columns.append((UNDECODED, UNDECODED_TYPE))
         spec = replace(spec, table="keyed_state", states=tuple(names), columns=tuple(column_of[n] for n in names))
         return spec, columns
-    if table == "timers":
-        timers = tuple(n for n, m in metas.items() if m.kind == "timers")
-        if states is not None:
-            timers = tuple(_known_timers(operator, timers, states))
-        columns = [("key", key)]
-        if timers:
-            columns += _timer_namespace(operator, [metas[n] for n in timers])
-        columns += [("timestamp", Scalar("int64")), ("domain", Scalar("string")), ("service", Scalar("string"))]
-        return replace(spec, table="timers", states=timers), columns
-    meta = metas.get(table)
-    if meta is None or meta.kind == "timers":
-        known = [*metas, *operator.operator_states, "keyed_state", "timers"]
-        raise UnknownNameError(f"operator {operator.label!r} has no state {table!r}", hint=suggest(table, known)).at(
-            operator=operator.label
-        )
-    columns = _long_columns(key, meta)
+    columns = _long_columns(key, metas[state])
     if spec.options.on_error == "keep_raw":
         columns.append((UNDECODED, UNDECODED_TYPE))
-    return replace(spec, table="state", states=(table,)), columns
+    return replace(spec, table="state", states=(state,)), columns
+
+
+def _timer_columns(
+    operator: OperatorInventory, spec: TableSpec, states: Sequence[str] | None
+) -> tuple[TableSpec, list[tuple[str, LogicalType]]]:
+    timers = {name: meta for name, (_, meta) in operator.keyed_states.items() if meta.kind == "timers"}
+    if states is not None:
+        timers = {name: timers[name] for name in _known_timers(operator, list(timers), states)}
+    columns = [("key", _key_type(operator))]
+    if timers:
+        columns += _timer_namespace(operator, list(timers.values()))
+    columns += [("timestamp", Scalar("int64")), ("domain", Scalar("string")), ("service", Scalar("string"))]
+    return replace(spec, table="timers", states=tuple(timers)), columns
 
 
 def _key_type(operator: OperatorInventory) -> LogicalType:

@@ -32,7 +32,7 @@ def run_demo() -> None:
         print(f"\n== {operator.name} (parallelism {operator.parallelism}, {operator.max_parallelism} key groups)")
         for table in operator.tables:
             print(f"-- {operator.name}.{table}")
-            operator.state(table).show(ROWS, truncate=60)
+            operator.table(table).show(ROWS, truncate=60)
     savepoint.register("demo")
     print(f"-- SQL{QUERY}")
     spark.sql(QUERY).show()

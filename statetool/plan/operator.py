@@ -19,6 +19,7 @@ from statetool.formats.state_meta import StateMeta
 from statetool.io.cursor import Cursor
 from statetool.plan.operator_headers import OperatorHeaders
 from statetool.plan.state_info import StateInfo, state_info
+from statetool.plan.state_tables import KEYED_STATE, TIMERS, Scope, state_tables
 from statetool.serializers.base import Serializer
 from statetool.serializers.context import reading_with
 from statetool.types.options import Columns
@@ -83,6 +84,33 @@ class OperatorInventory(OperatorHeaders):
                 for raw, base in self.operator_descriptions:
                     learn_states(found.values(), read_operator_header(Cursor(raw, base=base), end=len(raw)).states)
         return found
+
+    @property
+    def state_tables(self) -> dict[str, tuple[Scope, str]]:
+        """Scope and name of each state by the name of its table."""
+        keyed = (name for name, (_, meta) in self.keyed_states.items() if meta.kind != "timers")
+        return state_tables(keyed, self.operator_states)
+
+    def state_table(self, table: str) -> tuple[Scope, str]:
+        """Return scope and name of the state whose long form a table is.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none.
+        OptionError
+            Keyed and operator state have this name.
+        """
+        found = self.state_tables
+        if table in found:
+            return found[table]
+        same = [t for t, (_, name) in found.items() if name == table]
+        if same:
+            raise OptionError(f"more than one table could be called {table!r}", hint=f"say {' or '.join(same)}").at(
+                operator=self.label
+            )
+        hint = suggest(table, [*found, KEYED_STATE, TIMERS])
+        raise UnknownNameError(f"operator {self.label!r} has no state {table!r}", hint=hint).at(operator=self.label)
 
     def with_columns(self, columns: Columns) -> OperatorInventory:
         """Return the operator with names for the fields of rows.

@@ -50,7 +50,7 @@ def export_table(
     """
     if files.exists(target):
         raise TargetExistsError(f"{target} exists already", hint="choose a new directory")
-    frame = operator.keyed_state(**arguments) if table == "keyed_state" else operator.state(table, **arguments)
+    frame = operator.table(table, **arguments)
     counted, count = _observe_rows(frame)
     with _errors_of_tasks(), _Progress(frame.sparkSession, enabled=progress):
         if style == "avro":

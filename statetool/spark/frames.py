@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from statetool.arrow.scan import TableScan, scan_table
-from statetool.errors import OptionError
 from statetool.plan.inventory import Inventory
 from statetool.plan.operator import OperatorInventory
 from statetool.spark.guard import read_checked
@@ -75,19 +74,18 @@ def metadata_frame(spark: Any, table: pa.Table) -> Any:
 
 
 def register_views(spark: Any, prefix: str, tables: Sequence[tuple[str, str, Any]]) -> list[str]:
-    """Make a temporary view of each ``(operator, table, Operator)``.
-
-    Raises
-    ------
-    OptionError
-        Two of them would have the same name.
-    """
-    names: dict[str, tuple[str, str]] = {}
-    for operator, table, _ in tables:
-        name = re.sub(r"\W", "_", f"{prefix}_{operator}_{table}").lower()
-        if name in names:
-            raise OptionError(f"{names[name]} and {(operator, table)} would both be the view {name}")
-        names[name] = (operator, table)
+    """Make a temporary view of each ``(operator, table, Operator)`` and return their names."""
+    wanted = [
+        re.sub(r"\W", "_", f"{prefix}_{operator}_{table}", flags=re.ASCII).lower() for operator, table, _ in tables
+    ]
+    taken = set(wanted)
+    names: list[str] = []
+    for plain in wanted:
+        name, n = plain, 1
+        while name in names or (name != plain and name in taken):
+            n += 1
+            name = f"{plain}_{n}"
+        names.append(name)
     for name, (_, table, operator) in zip(names, tables, strict=True):
-        operator.state(table).createOrReplaceTempView(name)
-    return list(names)
+        operator.table(table).createOrReplaceTempView(name)
+    return names

@@ -161,7 +161,7 @@ class _Options:
     def key_serializer(self) -> Serializer | None:
         """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` has nothing to do with key groups."""
         operator = self.operator.with_columns(self.arguments()["options"].columns)
-        if self.table in operator.operator_states:
+        if operator.state_tables.get(self.table, ("keyed", ""))[0] == "operator":
             return None
         return next((header.key for header, _ in operator.keyed_states.values()), None)
 

@@ -1,4 +1,4 @@
-"""Subtasks of operator state that met other subclasses of a POJO than their neighbours."""
+"""Subtasks that met other subclasses of a POJO than their neighbours; names of states that meet each other or ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.errors import UndescribedClassError
+from statetool.errors import OptionError, UndescribedClassError, UnknownNameError
 from statetool.io.output import Output
 from tests.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
 from tests.serializers.build import INT, STRING, composite, list_of, pojo
@@ -137,3 +137,27 @@ def test_columns_do_not_hide_each_other(tmp_path: Path) -> None:
     after = written.with_operator("op", change).write(str(tmp_path / "new"))["op"]
     assert after.to_arrow("Count").to_pylist() == [{"key": "a", "value": 33}]
     assert after.to_arrow("key_").to_pylist() == [{"key": "a", "value": 4}]
+
+
+def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
+    """A function may have keyed and operator state of one name, and call a state as we call a table."""
+    names = ["seen", "timers", "keyed_state", "alone"]
+    group = group_of(serializer(STRING), "a", 128)
+    subtask = Subtask(
+        key=STRING,
+        states=[keyed(n, "value", INT) for n in names],
+        entries=[(n, group, b"\x02a\0", i.to_bytes(4, "big")) for i, n in enumerate(names)],
+    )
+    operator_states = {"seen": ListState(value=INT, elements=[[b"\0\0\0\x63"]])}
+    operator = savepoint(tmp_path, [subtask], operator_states=operator_states)
+    tables = ["keyed_state", "keyed:seen", "keyed:timers", "keyed:keyed_state", "alone", "operator:seen"]
+    assert operator.tables == tables
+    assert list(operator.states) == tables[1:]
+    assert [operator.to_arrow(t)["value"].to_pylist() for t in tables[1:]] == [[0], [1], [2], [3], [99]]
+    assert operator.to_arrow("keyed_state").to_pylist() == [
+        {"key": "a", "seen": 0, "timers": 1, "keyed_state": 2, "alone": 3}
+    ]
+    with pytest.raises(OptionError, match="say keyed:seen or operator:seen"):
+        operator.to_arrow("seen")
+    with pytest.raises(UnknownNameError, match="did you mean alone"):
+        operator.to_arrow("alon")
