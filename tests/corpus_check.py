@@ -22,7 +22,7 @@ import pyarrow as pa
 import statetool
 from statetool.arrow.values import StateShape
 from statetool.errors import StatetoolError, UnknownSerializerError
-from statetool.formats.state_meta import StateMeta
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
 from statetool.types.table_columns import state_columns
@@ -30,7 +30,7 @@ from tests.expected import json_text, to_json
 from tests.expected_kryo import without_kryo
 from tests.in_flight import wrong_records
 from tests.kryo_classes import CLASSES
-from tests.plain import row_value
+from tests.plain import plain, row_value
 from tests.sql_check import SqlChecker
 
 ReadTable = Callable[..., pa.Table]
@@ -213,7 +213,7 @@ class Checker:
                     found[name].append({"key": head})
                     continue
                 namespace = {"namespace": n} if (n := self.namespace(row, meta.namespace)) is not None else {}
-                found[name].append({"key": head, **namespace, "value": self.json(row, column_of[name], meta.value)})
+                found[name].append({"key": head, **namespace, "value": self.whole(row, column_of[name], meta)})
         for name in void:
             rows = wanted[name]["rows"]
             self.raw += raw[name]
@@ -228,6 +228,21 @@ class Checker:
                 [in_order(name, r, unordered=any_order(wanted[name])) for r in found[name]],
                 [in_order(name, r, unordered=any_order(wanted[name])) for r in rows],
             )
+
+    def whole(self, row: dict[str, Any], column: str, meta: StateMeta) -> Any:
+        """Return all that a state holds for a key; of Flink 2's own states, the serializer is that of an element."""
+        shape = StateShape(meta)
+        if meta.backend_type != KEY_VALUE_V2 or shape.kind not in ("list", "map"):
+            return self.json(row, column, meta.value)
+
+        def part(value: Any, s: Serializer) -> Any:
+            return to_json(plain(value, s.logical), s.logical, s)
+
+        if shape.kind == "list":
+            return [part(v, shape.element) for v in row[column]]
+        assert shape.user_key is not None
+        pairs = [[part(k, shape.user_key), part(v, shape.element)] for k, v in row[column]]
+        return sorted(pairs, key=lambda pair: json_text(pair[0]))
 
     def undescribed(self, op: statetool.Operator, name: str, wanted: dict[str, Any]) -> bool:
         """Tell whether rows are of classes that the snapshot says nothing about."""

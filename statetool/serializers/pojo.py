@@ -49,7 +49,8 @@ class PojoSerializer(Serializer):
         self._maps = maps
         self.fields = fields
         self.registered = registered
-        self.others = others
+        # Snapshots list them as they were met, which differs from subtask to subtask; columns must not.
+        self.others = tuple(sorted(others, key=lambda part: part[0]))
         #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
         self._settle_columns()

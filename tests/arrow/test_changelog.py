@@ -262,6 +262,7 @@ def test_keys_that_may_be_of_two_types_are_refused(tmp_path: Path, key: str, key
         ("Long", [-7, *(2**60 + i for i in range(12))]),
         ("Int", [3, -5, 2**31 - 1, *(10_000_000 * i for i in range(1, 12))]),
         ("Short", [-1, *range(66, 78)]),
+        ("Short", [*range(20, 33)]),
     ],
 )
 def test_integers_that_can_be_nothing_else_are_found(tmp_path: Path, key: str, keys: list[int]) -> None:

@@ -161,3 +161,22 @@ def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
         operator.to_arrow("seen")
     with pytest.raises(UnknownNameError, match="did you mean alone"):
         operator.to_arrow("alon")
+
+
+@pytest.mark.parametrize("scope", ["operator", "keyed"])
+def test_subtasks_that_met_classes_in_another_order_have_one_schema(tmp_path: Path, scope: str) -> None:
+    """All know the same classes, two of which have a field of one name and different types."""
+    van = pojo("Van", {"wheels": STRING})
+    known = [vehicle(Car=CAR, Van=van), vehicle(Van=van, Car=CAR)]
+    if scope == "operator":
+        state = ListState(value=known[0], elements=[[CAR_VALUE], [CAR_VALUE]], values=known)
+        operator = savepoint(tmp_path, operator_states={"fleet": state})
+    else:
+        groups = {k: group_of(serializer(INT), k, 128) for k in range(9)}
+        subtasks = []
+        for i, value in enumerate(known):
+            entries = [("fleet", g, k.to_bytes(4, "big") + b"\0", CAR_VALUE) for k, g in groups.items() if g // 64 == i]
+            subtasks.append(Subtask(key=INT, states=[keyed("fleet", "value", value)], entries=entries[:1]))
+        operator = savepoint(tmp_path, subtasks)
+    values = [r["value"] for r in operator.to_arrow("fleet").to_pylist()]
+    assert [(v["_class"], v["wheels"], v["doors"], v["Van.wheels"]) for v in values] == [("Car", 4, 5, None)] * 2

@@ -74,9 +74,11 @@ def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer
 
 
 def _only(found: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer:
-    if len(found) > 1:
+    # Where all is Short, Char fits as well: whether it could be that is asked below.
+    alike = {s.type_name.replace("Char", "Short"): (s, keys) for s, keys in reversed(found)}
+    if len(alike) > 1:
         raise _untold(f"they may be {' or '.join(s.type_name for s, _ in found[:3])}")
-    ((candidate, keys),) = found
+    ((candidate, keys),) = alike.values()
     other = other_type(candidate, [candidate.decode(Cursor(key)) for key in keys])
     if other is not None:
         raise _untold(f"they may be {other}, which have the same bytes")
