@@ -1,0 +1,98 @@
+"""Avro in the keyed state of jobs that Flink 1.17 and 2.3 ran (``serializers/avro/java/harness``): each state, and keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+import statetool
+from statetool.arrow.text_schemas import avro_schema, spark_ddl
+from tests.corpora import unpack
+
+COUNT = 40
+VERSIONS = ("1.17.2", "2.3.0")
+KINDS = ("hashmap-canonical", "hashmap-native", "rocksdb-canonical", "rocksdb-native")
+
+
+@pytest.fixture(scope="module")
+def savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    archive = Path(__file__).parents[1] / "serializers" / "avro" / "savepoints.tar.xz"
+    return unpack(archive, tmp_path_factory.mktemp("avro"))
+
+
+def _opened(savepoints: Path, version: str, kind: str) -> statetool.Savepoint:
+    return statetool.load(str(savepoints / version / kind)).with_uids(["by-number", "by-record"])
+
+
+def _line(n: int) -> dict[str, Any]:
+    return {"sku": f"sku-{n}", "count": -n}
+
+
+def _order(n: int) -> dict[str, Any]:
+    """What ``AvroJob.order`` gives."""
+    return {
+        "id": 1_000_000_007 * n,
+        "customer": f"Zoë {n}",
+        "note": f"note {n}" if n % 3 else None,
+        "lines": [_line(n + i) for i in range(n % 4)],
+        "choice": {
+            "member0": n if n % 3 == 0 else None,
+            "member1": f"text {n}" if n % 3 == 1 else None,
+            "member2": _line(n) if n % 3 == 2 else None,
+        },
+        "tags": [(f"tag {n}", n / 4)] if n % 5 else [],
+    }
+
+
+def _key(n: int) -> dict[str, Any]:
+    """What ``AvroJob.key`` gives."""
+    return {
+        "number": n,
+        "shop": f"shop é {n % 7}",
+        "kind": "AB"[n % 2],
+        "extra": 10_000_000_000 * n if n % 3 else None,
+        "path": [f"p{n}", ""] if n % 4 else [],
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_lists_maps_and_times_to_live(savepoints: Path, version: str, kind: str) -> None:
+    table = _opened(savepoints, version, kind)["by-number"].to_arrow()
+    rows = {row["key"]: row for row in table.to_pylist()}
+    assert sorted(rows) == list(range(COUNT))
+    for n, row in rows.items():
+        assert row == {
+            "key": n,
+            "value": _order(n),
+            "timed": _order(n + 1),
+            "list": [_order(n), _order(n + 2)],
+            "map": row["map"],
+        }
+        assert sorted(row["map"]) == [("first", _order(n)), ("second", _order(n + 3))]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys(savepoints: Path, version: str, kind: str) -> None:
+    operator = _opened(savepoints, version, kind)["by-record"]
+    rows = operator.to_arrow().to_pylist()
+    assert sorted(rows, key=lambda row: int(row["number"])) == [{"key": _key(n), "number": n} for n in range(COUNT)]
+    timers = operator.to_arrow("timers").to_pylist()
+    assert len(timers) == COUNT
+    assert {t["key"]["number"] for t in timers} == set(range(COUNT))
+    assert all(t["key"] == _key(t["key"]["number"]) for t in timers)
+
+
+def test_schemas_of_what_is_read(savepoints: Path) -> None:
+    schema = _opened(savepoints, "2.3.0", "rocksdb-native")["by-number"].to_arrow().schema
+    order = (
+        "STRUCT<id: BIGINT, customer: STRING, note: STRING, lines: ARRAY<STRUCT<sku: STRING, count: INT>>, "
+        "choice: STRUCT<member0: INT, member1: STRING, member2: STRUCT<sku: STRING, count: INT>>, tags: MAP<STRING, DOUBLE>>"
+    )
+    assert f"value {order}" in spark_ddl(schema).replace("`", "").replace("\n", " ")
+    parsed = fastavro.parse_schema(avro_schema(schema, name="orders"))
+    assert {f["name"] for f in parsed["fields"]} == set(schema.names)
