@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.ops.formulas import STYLES, Convention, Style, class_fields
+from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.tuples import CaseClassSerializer
@@ -38,6 +39,10 @@ _FEW_SHAPES: Final[tuple[tuple[int, int, Style], ...]] = (
     (17, 37, "commons"),
     (7, 31, "boxed"),
     (17, 31, "plain"),
+)
+#: Releases of Avro differ in what the hash of a string starts with and in where the hash of a record ends.
+_AVRO: Final = tuple(
+    Convention(kind="avro", start=start, multiplier=most) for start, most in ((1, 10), (0, 0), (1, 0), (0, 10))
 )
 _FEW_ORDERS: Final = 400
 
@@ -63,6 +68,9 @@ def few_conventions(serializer: Serializer) -> Iterator[Convention]:
     if isinstance(serializer, EnumSerializer):
         yield Convention(kind="name")
         yield Convention(kind="ordinal")
+        return
+    if isinstance(serializer, AvroSerializer):
+        yield from _AVRO
         return
     names = tuple(class_fields(serializer))
     if isinstance(serializer, CaseClassSerializer):
@@ -143,7 +151,10 @@ class Polynomials:
 
 
 def other_conventions(serializer: Serializer, usable: Sequence[str]) -> Iterator[Convention]:
-    """Yield what is no polynomial: Scala's, exclusive or, sum."""
+    """Yield what is no polynomial: Avro's, Scala's, exclusive or, sum."""
+    if isinstance(serializer, AvroSerializer):
+        yield from _AVRO
+        return
     names = tuple(class_fields(serializer))
     if set(usable) == set(names):
         orders = [names] if isinstance(serializer, CaseClassSerializer) or len(names) > 6 else permutations(names)

@@ -3,7 +3,8 @@
 A snapshot names a class and its fields, its ``hashCode()`` lies in user code. A :class:`HashFormula` says for each such class how it
 hashes, in words that a person can read and declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``,
 ``commons(a, b)``, ``polynomial[17, 31](a, b)``, ``polynomial[1, 31, plain](a, b)``, ``xor(a, b)``, ``sum(a, b)``, ``scala(_1, _2)``,
-``scala2.13(_1, _2)``; of an enum ``name()`` or ``ordinal()``.
+``scala2.13(_1, _2)``; of an enum ``name()`` or ``ordinal()``; of an Avro record ``avro[1, 10]()`` (as Avro 1.12 hashes) or
+``avro[0, 0]()`` (as Avro 1.8 does): what the hash of a string starts with, and at which field or element the hash ends.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from statetool.errors import OptionError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
+from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.avro_hash import avro_hash
 from statetool.serializers.base import Serializer
 from statetool.serializers.collections import hash_or_zero
 from statetool.serializers.composite import CompositeSerializer
@@ -30,7 +33,7 @@ from statetool.serializers.simple import SimpleSerializer
 from statetool.serializers.tuples import CaseClassSerializer, scala_hash, scala_product_hash
 from statetool.types import LogicalType, Scalar
 
-Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal"]
+Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal", "avro"]
 #: How parts are hashed: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1 and 0, the zeros of a float
 #: 0; in ``plain-old`` those of a double too); ``kotlin`` booleans 1 and 0; ``lombok`` booleans 79 and 97, null 43
 #: (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
@@ -47,6 +50,7 @@ _NAMED: Final[dict[str, tuple[int, int, Style]]] = {
 _WRITTEN: Final = re.compile(
     r"\s*([\w.]+?)\s*(?:\[\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*([\w-]+)\s*)?\])?\s*\(([^()]*)\)\s*"
 )
+_AVRO: Final = re.compile(r"\s*avro\[\s*([01])\s*,\s*(\d+)\s*\]\(\s*\)\s*")
 _BOOL: Final = Scalar("bool")
 
 
@@ -67,6 +71,8 @@ class Convention:
             known = [n for n, s in _NAMED.items() if s == shape]
             words = f"{self.start}, {self.multiplier}" + (f", {self.style}" if self.style != "boxed" else "")
             return f"{known[0] if known else f'polynomial[{words}]'}({', '.join(self.fields)})"
+        if self.kind == "avro":
+            return f"avro[{self.start}, {self.multiplier}]()"
         return f"{name}({', '.join(self.fields)})"
 
 
@@ -78,6 +84,8 @@ def parse_convention(text: str) -> Convention:
     OptionError
         It is not one.
     """
+    if avro := _AVRO.fullmatch(text):
+        return Convention(kind="avro", start=int(avro.group(1)), multiplier=int(avro.group(2)))
     found = _WRITTEN.fullmatch(text)
     name = found.group(1) if found else ""
     if found and (name in _NAMED or name in ("polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal")):
@@ -131,6 +139,8 @@ def user_class(serializer: Serializer) -> str | None:
             return str(serializer.outer)
         case EnumSerializer():
             return serializer.enum_class
+        case AvroSerializer():
+            return serializer.runtime_class or serializer.type_name
     return None
 
 
@@ -187,6 +197,11 @@ class HashedSerializer(Serializer):
         self.convention = convention
         self.length = serializer.length
         self.nullable = serializer.nullable
+        if (convention.kind == "avro") != isinstance(serializer, AvroSerializer):
+            raise OptionError(
+                f"{user_class(serializer)} does not hash as {convention}",
+                hint="avro[1, 10]() is for Avro records, and only that",
+            )
         parts = class_fields(serializer)
         names = list(parts)
         if unknown := [f for f in convention.fields if f not in parts]:
@@ -213,6 +228,8 @@ class HashedSerializer(Serializer):
         serializer = self.serializer
         if isinstance(serializer, EnumSerializer):
             return hash_string(value) if convention.kind == "name" else serializer.ids[serializer.names.index(value)]
+        if isinstance(serializer, AvroSerializer):
+            return avro_hash(serializer.root, value, text_start=convention.start, most=convention.multiplier)
         if self._class_field and value[-1] != user_class(serializer):
             raise UnsupportedError(f"hashCode() of {value[-1]}, a subclass of {user_class(serializer)}, is not known")
         picked = [(part, value[place]) for part, place in zip(self.parts, self.places, strict=True)]
@@ -243,7 +260,7 @@ def class_fields(serializer: Serializer) -> dict[str, Serializer]:
     """Return the fields of a user's class by name."""
     if isinstance(serializer, PojoSerializer):
         return dict(serializer.fields)
-    return {} if isinstance(serializer, EnumSerializer) else dict(serializer.children())
+    return {} if isinstance(serializer, EnumSerializer | AvroSerializer) else dict(serializer.children())
 
 
 def null_hash(style: Style) -> int:

@@ -31,6 +31,7 @@ from statetool.ops.formulas import (
 )
 from statetool.ops.hashing import KeyHasher, decode_key
 from statetool.ops.sources import SourceSplit, key_starts, read_split_entries, split_header
+from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 
 MOST_CHANCE: Final = 1e-9
@@ -165,9 +166,10 @@ def _declare(splits: Sequence[SourceSplit], classes: dict[str, Serializer]) -> s
     """Say what the user can do."""
     name, serializer = next(iter(classes.items()))
     fields = ", ".join(class_fields(serializer))
+    example = "avro[1, 10]()" if isinstance(serializer, AvroSerializer) else f"Objects.hash({fields})"
     old = splits[0].spec.max_parallelism
     return (
-        f"declare it, for example hashes={{{name!r}: 'Objects.hash({fields})'}} (--hash '{name}=Objects.hash({fields})') with the "
+        f"declare it, for example hashes={{{name!r}: '{example}'}} (--hash '{name}={example}') with the "
         f"fields in the order in which hashCode() takes them, or choose a divisor of {old} as max parallelism, which needs none"
     )
 

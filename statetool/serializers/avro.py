@@ -145,7 +145,8 @@ class _Parser:
             names = [f["name"] for f in schema["fields"]]
             if not all(isinstance(n, str) for n in names):
                 raise TypeError("a field whose name is not a string")
-            record.complete(names, [self.parse(f["type"], namespace, depth + 1) for f in schema["fields"]])
+            types = [self.parse(f["type"], namespace, depth + 1) for f in schema["fields"]]
+            record.complete(names, types, [f.get("order") == "ignore" for f in schema["fields"]])
             self.open.discard(full)
         return self.named[full]
 

@@ -396,9 +396,11 @@ class RecordType(AvroType):
         self.name = name
         self.names: tuple[str, ...] = ()
         self.fields: tuple[AvroType, ...] = ()
+        self.ignored: tuple[bool, ...] = ()
 
-    def complete(self, names: Sequence[str], fields: Sequence[AvroType]) -> None:
-        """Set the fields."""
+    def complete(self, names: Sequence[str], fields: Sequence[AvroType], ignored: Sequence[bool]) -> None:
+        """Set the fields; those ``ignored`` do not count for order and hash."""
+        self.ignored = tuple(ignored)
         self.names = tuple(names)
         self.fields = tuple(fields)
         self.parts = 1 + sum(f.parts for f in fields)
