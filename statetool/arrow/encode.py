@@ -192,7 +192,7 @@ def _leaf(op: ir.Op, logical: LogicalType, array: pa.Array) -> Piece:
                 raise null_error("timestamp of a timer")
             return Integers(_numbers(array) ^ np.int64(_I64_MIN), 8)
         case ir.Temporal(kind):
-            return _temporal(kind, logical, array)
+            return _temporal(kind, array)
     raise NotForKernelsError
 
 
@@ -281,7 +281,7 @@ def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None
     return Chain((Integers(_numbers(stamps), 8), _part("value", value, logical.value, values, None)), len(array))
 
 
-def _temporal(kind: str, logical: LogicalType, array: pa.Array) -> Piece:
+def _temporal(kind: str, array: pa.Array) -> Piece:
     """Integers in the unit of the type (days, nanoseconds of the day, since the epoch) as parts; null is the smallest."""
     valid = is_valid(array)
     raw = np.asarray(array.cast(pa.int64()).fill_null(0), dtype=np.int64)

@@ -189,14 +189,14 @@ def _large_heap_group(
 
 def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     if spec.table == "keyed_state":
-        yield from _finish(*table.keyed_rows(batch, spec.states), table, spec)
+        yield from _finish(*table.keyed_rows(batch, spec.states), spec)
         return
     for name in spec.states:
         if name not in table.metas:
             continue
         if spec.table == "state":
             for n, groups, columns in table.long_rows(batch, name):
-                yield from _finish(n, groups, columns, table, spec)
+                yield from _finish(n, groups, columns, spec)
         else:
             n, groups, columns = table.timer_rows(batch, name)
             domain, _, service = name.removeprefix(TIMERS_PREFIX).partition("_")
@@ -204,19 +204,17 @@ def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.
                 ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
                 ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),
             ]
-            yield from _finish(n, groups, columns, table, spec)
+            yield from _finish(n, groups, columns, spec)
 
 
-def _finish(
-    n: int, groups: npt.NDArray[np.int64], columns: Columns, table: KeyedTable, spec: TableSpec
-) -> Iterator[pa.RecordBatch]:
+def _finish(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     extra = [("key_group", groups)] if spec.key_group_column else []
     if spec.table == "keyed_state":
-        columns = _in_order(columns, spec, table, n)
+        columns = _in_order(columns, spec, n)
     yield from _record_batches(n, columns, spec, extra)
 
 
-def _in_order(columns: Columns, spec: TableSpec, table: KeyedTable, n: int) -> Columns:
+def _in_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
     """Put columns in the order of the table; a state that this stream does not have is null."""
     key, *states = columns
     undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []

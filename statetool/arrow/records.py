@@ -23,6 +23,7 @@ from statetool.arrow.pieces import Chain, Encoded, Flagged, Integers, Joined, Ma
 from statetool.arrow.types import COMPANION
 from statetool.arrow.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
+from statetool.formats.key_groups import owner_of
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import KIND_FIELD, RowSerializer
@@ -238,7 +239,7 @@ class _Rows:
         n = len(rows)
         return pa.RecordBatch.from_arrays(
             [
-                pa.array((groups * self.recipe.parallelism // self.recipe.max_parallelism).astype(np.int32)),
+                pa.array(owner_of(groups, self.recipe.parallelism, self.recipe.max_parallelism).astype(np.int32)),
                 pa.array(groups.astype(np.int32)),
                 pa.array(np.full(n, state_id, dtype=np.int32)),
                 binary_array(keys),

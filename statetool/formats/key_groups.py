@@ -5,9 +5,16 @@ Follows ``KeyGroupRangeAssignment`` and ``MathUtils.murmurHash``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from statetool.errors import OptionError
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
 MAX_PARALLELISM_LIMIT = 32768
+Groups = TypeVar("Groups", int, "npt.NDArray[np.int64]")
 
 
 def murmur(code: int) -> int:
@@ -46,8 +53,8 @@ def range_for(subtask: int, parallelism: int, max_parallelism: int) -> range:
     return range(start, end + 1)
 
 
-def owner_of(key_group: int, parallelism: int, max_parallelism: int) -> int:
-    """Return the subtask that owns a key group."""
+def owner_of(key_group: Groups, parallelism: int, max_parallelism: int) -> Groups:
+    """Return the subtask that owns a key group; of an int64 array, those of all."""
     return key_group * parallelism // max_parallelism
 
 

@@ -19,7 +19,6 @@ DELETION: Final = 0
 VALUE: Final = 1
 MERGE: Final = 2
 SINGLE_DELETION: Final = 7
-TAG_BYTES: Final = 8
 BAD_RESTARTS: Final = 200
 BAD_SHARED: Final = 201
 BAD_KIND: Final = 202

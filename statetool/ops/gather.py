@@ -60,7 +60,7 @@ def gather_runs(
             continue
         if len(some) == 1 and sum(p.size_bytes for p in here) > memory_bytes:
             with writer.group(some.start) as append:
-                joiner = GroupJoiner(append, max_parallelism)
+                joiner = GroupJoiner(append)
                 for batch in gatherer.merged(here, some.start, memory_bytes):
                     gatherer.join(joiner, batch)
                 joiner.finish()

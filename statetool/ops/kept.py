@@ -17,8 +17,7 @@ from statetool.arrow.pieces import Chain, Encoded, Integers, Ranges, pack
 from statetool.arrow.records import RECORDS, binary_array
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.compression import read_chunks
-from statetool.formats.key_groups import prefix_size
-from statetool.formats.operator_state import OperatorHeader
+from statetool.formats.key_groups import owner_of, prefix_size
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.ops.sources import SourceSplit, joined_header, keyed_splits, read_split_entries, split_header
@@ -80,7 +79,7 @@ def element_tasks(operator: OperatorInventory, ids: Mapping[str, int]) -> list[K
     tasks = []
     for part in operator.operator_parts:
         header = operator.operator_header(part)
-        ends = _ends(part, header)
+        ends = _ends(part)
         states = tuple(
             (ids[name], tuple((o, ends[o]) for o in offsets))
             for name, offsets in part.offsets.items()
@@ -99,7 +98,7 @@ def element_tasks(operator: OperatorInventory, ids: Mapping[str, int]) -> list[K
     return tasks
 
 
-def _ends(part: OperatorPart, header: OperatorHeader) -> dict[int, int]:
+def _ends(part: OperatorPart) -> dict[int, int]:
     bounds = sorted({o for some in part.offsets.values() for o in some})
     if bounds and (bounds[0] < 0 or bounds[-1] > part.stream.size_bytes):
         raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
@@ -142,7 +141,7 @@ def _keyed(task: KeptKeyed) -> Iterator[pa.RecordBatch]:
             keys = Ranges(batch.data, batch.key[some], batch.key_end[some] - batch.key[some])
             values = Ranges(batch.data, batch.value[some], batch.value_end[some] - batch.value[some])
             whole = pack(Chain((Integers(group, prefix), keys), len(some)))
-            yield _batch(group * task.parallelism // maximum, group, state[some], whole, pack(values))
+            yield _batch(owner_of(group, task.parallelism, maximum), group, state[some], whole, pack(values))
 
 
 def _elements(task: KeptElements) -> Iterator[pa.RecordBatch]:

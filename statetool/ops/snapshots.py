@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statetool.errors import FormatError
 from statetool.formats.metadata.properties import read_properties
 from statetool.io import files
-from statetool.ops.survey import FoundSnapshot, Survey, survey
+from statetool.ops.survey import FoundSnapshot, survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
         It is not there or cannot be listed.
     """
     found = survey([root], rebase=tuple((rebase or {}).items()))
-    rows = [_row(s, found) for s in found.snapshots]
+    rows = [_row(s) for s in found.snapshots]
     return sorted(_marked(rows), key=_place)
 
 
@@ -65,7 +65,7 @@ def _place(row: SnapshotRow) -> tuple[str, bool, int, str]:
     return row.job[:6] or files.parent(row.path), row.checkpoint_id is None, row.checkpoint_id or 0, row.path
 
 
-def _row(snapshot: FoundSnapshot, found: Survey) -> SnapshotRow:
+def _row(snapshot: FoundSnapshot) -> SnapshotRow:
     metadata, file = snapshot.metadata, snapshot.metadata_file
     properties, problem = None, snapshot.problem
     if metadata is not None:

@@ -37,9 +37,6 @@ _STATE: Final = "org.apache.flink.runtime.state."
 _BASIC_NAMES: Final = frozenset(t.name for t in (*_BASIC, *_TEMPORAL)) - {"Null"}
 _ARRAY_NAMES: Final = frozenset(t.name for t in _ARRAYS)
 
-#: A type: a SQL type such as ``"BIGINT"`` or ``"ARRAY<STRING>"``, or what a function of this module returns.
-TypeLike = "str | Serializer"
-
 
 def parse_type(declared: str | Serializer) -> Serializer:
     """Return the serializer of a declared type.

@@ -9,13 +9,12 @@ Nothing frames an entry, so its parts are found with their serializers, value by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from statetool.errors import UnknownSerializerError
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
@@ -102,20 +101,3 @@ def taken(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
 def _marker(length: int) -> bytes:
     """Return the length behind ambiguous keys: little-endian base 256."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
-
-
-def canonical_group(found: Mapping[int, Sequence[tuple[bytes, bytes]]]) -> bytes:
-    """Return entries by state id, keys with their key group, as the bytes of a canonical key group."""
-    out = Output()
-    for state_id, entries in found.items():
-        for i, (key, value) in enumerate(entries):
-            if i == 0:
-                out.u2(state_id)
-            last = i == len(entries) - 1
-            out.i4(len(key))
-            out.u1(key[0] | (0x80 if last else 0))
-            out += key[1:]
-            out.bytes4(value)
-    if out:
-        out.u2(0xFFFF)
-    return bytes(out)

@@ -30,12 +30,12 @@ def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
         yield run
 
 
-_Sized = TypeVar("_Sized", bound="_HasSize")
-
-
 class _HasSize(Protocol):
     @property
     def size_bytes(self) -> int: ...
+
+
+_Sized = TypeVar("_Sized", bound=_HasSize)
 
 
 def batches_of(pieces: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:

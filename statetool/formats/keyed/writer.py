@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.compression import FrameWriter
-from statetool.formats.key_groups import prefix_size
 
 Write: TypeAlias = Callable[[bytes | bytearray | memoryview], object]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -85,9 +84,8 @@ class GroupJoiner:
     until the next one is there.
     """
 
-    def __init__(self, write: Write, max_parallelism: int) -> None:
+    def __init__(self, write: Write) -> None:
         self._write = write
-        self._prefix = prefix_size(max_parallelism)
         self._held: Any = None
         self._last_state = -1
         self._last_key = 0
