@@ -247,6 +247,10 @@ def test_accumulators_and_their_views(jobs: Path, case: str) -> None:
 
 def test_undeclared_states_are_bytes_and_wrong_types_say_what_to_do(jobs: Path) -> None:
     path = str(jobs / CODED[0] / "savepoint")
+    undeclared = statetool.load(path)["everything"].states
+    assert "--python 'total=TYPE or ListState(TYPE)'" in undeclared["python-state-total"].reason
+    assert "--python 'sizes=MapState(KEY, VALUE)'" in undeclared["python-state-sizes"].reason
+    assert not opened(jobs, CODED[0])["everything"].states["python-state-total"].reason
     (row,) = rows(statetool.load(path)["everything"], "total", keys=[7])
     assert row["value"] == (12).to_bytes(8, "big")
     op = statetool.load(path, python={"total": "STRING", "items": "LONG"})["everything"]

@@ -8,12 +8,13 @@ from typing import Literal
 
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateInfo:
-    """One state as users see it."""
+    """One state as users see it; ``reason`` says why it is not readable, or what would make more than bytes of it."""
 
     operator: str
     name: str
@@ -63,7 +64,7 @@ def state_info(
         value_type=meta.value.type_name,
         ttl=uses_ttl(meta.value),
         readable=not reason,
-        reason=reason,
+        reason=reason or what_to_declare(meta.name, meta.serializers),
     )
 
 

@@ -189,8 +189,7 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
     declared = given.get(name, given.get(name.removeprefix(PYTHON_STATE)))
     if declared is None:
         return dict(serializers)
-    held = {k: s for k, s in serializers.items() if k in (_KEY, _VALUE)}
-    is_map = len(held) == 2 or isinstance(unwrap(held[_VALUE]), MapSerializer)
+    held, is_map = _held(serializers)
     arrays = sum(_count(s) for s in held.values())
     if not name.startswith(PYTHON_STATE):
         # Thread mode: only pickles and bytes are byte arrays, everything else is told by the snapshot.
@@ -203,11 +202,31 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
         raise OptionError(
             f"state {name!r} is declared as {declared} and is a {'map' if is_map else held[_VALUE].type_name}"
             f" with {arrays} byte arrays",
-            hint=f"declare {'MapState(KEY, VALUE)' if is_map else 'TYPE or ListState(TYPE)'} with the types that the state's"
-            " descriptor has in the Python job",
+            hint=f"declare {_what_fits(is_map)} with the types that the state's descriptor has in the Python job",
         ).at(state=name)
     left = iter(binders)
     return {**serializers, **{k: _replaced(s, left) for k, s in sorted(held.items())}}
+
+
+def what_to_declare(name: str, serializers: Mapping[str, Serializer]) -> str:
+    """Return the words for a state of a Python operator that nobody declared; empty for all others."""
+    if not name.startswith(PYTHON_STATE):
+        return ""
+    held, is_map = _held(serializers)
+    if not any(_count(s) for s in held.values()):
+        return ""
+    short = name.removeprefix(PYTHON_STATE)
+    return f"bytes of a Python job until declared: --python '{short}={_what_fits(is_map)}', as its descriptor in the job says"
+
+
+def _held(serializers: Mapping[str, Serializer]) -> tuple[dict[str, Serializer], bool]:
+    """Return the serializers of a state's contents, and whether they are keys and values."""
+    held = {k: s for k, s in serializers.items() if k in (_KEY, _VALUE)}
+    return held, len(held) == 2 or isinstance(unwrap(held[_VALUE]), MapSerializer)
+
+
+def _what_fits(is_map: bool) -> str:
+    return "MapState(KEY, VALUE)" if is_map else "TYPE or ListState(TYPE)"
 
 
 _Binder: TypeAlias = Callable[[Serializer], Serializer]

@@ -27,12 +27,12 @@ _ARITY: Final = {
     "ROW": None,
 }
 _STATE: Final = re.compile(r"\s*(ValueState|ListState|MapState)\s*(\(.*)", re.DOTALL)
-_NAME: Final = re.compile(r"\s*(?:(\w+)\s*:\s*)?([A-Z_]+)\s*")
+_NAME: Final = re.compile(r"\s*(?:(\w+|`[^`]+`)\s*:\s*)?([A-Z_]+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class PythonType:
-    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields.
+    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, in text within backticks where need be.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class PythonType:
     def __str__(self) -> str:
         if not self.args and self.name in BASIC:
             return self.name
-        heads = [f"{n}: " for n in self.names] or [""] * len(self.args)
+        heads = [f"{n if n.isidentifier() else f'`{n}`'}: " for n in self.names] or [""] * len(self.args)
         return f"{self.name}({', '.join(h + str(a) for h, a in zip(heads, self.args, strict=True))})"
 
 
@@ -243,7 +243,7 @@ def _parse(text: str, whole: str) -> tuple[str | None, PythonType, str]:
             field, arg, rest = _parse(rest[1:], whole)
             args.append(arg)
             if field is not None:
-                names.append(field)
+                names.append(field.strip("`"))
         if not rest.startswith(")"):
             raise OptionError(f"{whole!r} is not a type of PyFlink: ')' is missing")
         rest = rest[1:].lstrip()

@@ -193,3 +193,15 @@ def test_types_that_are_none(text: str) -> None:
 def test_states_that_are_none(text: str) -> None:
     with pytest.raises(OptionError):
         parse_python_state(text)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        ListState(Types.ROW_NAMED(["id", "a b", "ü:(,)"], [Types.LONG(), Types.STRING(), Types.LIST(Types.INT())])),
+        MapState(Types.TUPLE([Types.INT(), Types.BIG_DEC()]), Types.PICKLED_BYTE_ARRAY()),
+        python_types({"s": "ValueState(MAP(STRING, LONG))"})[0][1],
+    ],
+)
+def test_a_declaration_passes_through_text(state: PythonState) -> None:
+    assert parse_python_state(str(state)) == state
