@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import statetool
 from statetool import flink
+from statetool.cli.main import cli
 from statetool.pyflink import PythonType, Types, parse_python_type
 
 CODED: Final = (
@@ -311,3 +313,18 @@ def test_a_map_of_one_type_of_each_is_refused(tmp_path: Path) -> None:
     writer = statetool.SavepointWriter.new(max_parallelism=16).with_operator("op", made)
     with pytest.raises(statetool.StatetoolError, match="one type of PyFlink and one of Java"):
         writer.write(str(tmp_path / "bad"), flink_version="2.3")
+
+
+def test_the_command_line_takes_declarations_and_asks_for_them(jobs: Path) -> None:
+    path = str(jobs / CODED[0] / "savepoint")
+    listed = CliRunner().invoke(cli, ["states", path])
+    assert "states could be more than bytes" in listed.output
+    assert "--python 'merging-window-set=MapState(TIME_WINDOW, TIME_WINDOW)'" in listed.output
+    types = ["--python", "key-long.count=LONG", "--python", "count=STRING"]
+    shown = CliRunner().invoke(cli, ["head", path, "key-long", "--output", "json", *types])
+    assert shown.exit_code == 0, shown.output
+    wanted = {tuple(pair) for pair in told(jobs, CODED[0])["key-long"]}
+    assert {(r["key"]["f0"], r["python-state-count"]) for r in json.loads(shown.output)} == wanted
+    refused = CliRunner().invoke(cli, ["head", path, "key-long", "--python", "count"])
+    assert refused.exit_code != 0
+    assert "count=LONG" in refused.output

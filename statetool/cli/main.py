@@ -112,7 +112,11 @@ def ls(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> 
 @_snapshot
 def states(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
     """List all states with their types."""
-    Output(form).rows(opened(path, rebase, uids=uids).metadata_rows("states"), columns=_STATE_COLUMNS)
+    rows = opened(path, rebase, uids=uids).metadata_rows("states")
+    Output(form).rows(rows, columns=_STATE_COLUMNS)
+    if undeclared := [s for s in rows if s.readable and s.reason]:
+        first = undeclared[0]
+        Output.say(f"{len(undeclared)} states could be more than bytes; {first.operator}.{first.name}: {first.reason}")
 
 
 @cli.command()

@@ -30,6 +30,8 @@ from statetool.types.python_types import PythonState, PythonType
 
 #: What stands before the names of states of Python operators in process mode.
 PYTHON_STATE: Final = "python-state-"
+#: PyFlink's own map of the windows that were merged.
+_MERGING: Final = "merging-window-set"
 _ARRAYS: Final = ("BytePrimitiveArray", "ByteArrayWrapper")
 _VALUE, _KEY = "VALUE_SERIALIZER", "KEY_SERIALIZER"
 
@@ -216,6 +218,8 @@ def what_to_declare(name: str, serializers: Mapping[str, Serializer]) -> str:
     if not any(_count(s) for s in held.values()):
         return ""
     short = name.removeprefix(PYTHON_STATE)
+    if short == _MERGING:
+        return f"bytes of a Python job until declared: --python '{short}=MapState(TIME_WINDOW, TIME_WINDOW)'"
     return f"bytes of a Python job until declared: --python '{short}={_what_fits(is_map)}', as its descriptor in the job says"
 
 
