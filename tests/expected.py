@@ -390,6 +390,8 @@ def _java_tree(node: Any) -> Any:
             return {"$hex": bytes(node.items).hex()}
         case JavaArray():
             return [_java_tree(i) for i in node.items]
+        case str():
+            return str(node)
     return node
 
 

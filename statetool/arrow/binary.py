@@ -42,6 +42,7 @@ from statetool.types import (
     Scalar,
     StructType,
     TimestampType,
+    VariantType,
 )
 
 _ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
@@ -139,7 +140,7 @@ class BinaryData(Leaves):
         for field, array in zip(logical.fields, parts, strict=True):
             arrays += column_arrays(array, field.type, self.options)
             fields += column_fields(field.name, field.type, self.options)
-        kind = pa.struct(fields)
+        kind = arrow_type(logical, self.options) if isinstance(logical, VariantType) else pa.struct(fields)
         nulls = None if valid is None else bitmap(valid)
         return pa.StructArray.from_buffers(kind, n, [nulls], children=arrays)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from statetool.arrow.types import is_variant
 from statetool.errors import OptionError
 from statetool.serializers.base import Serializer
 from statetool.write import flink_types as flink
@@ -45,6 +46,8 @@ def infer_type(kind: pa.DataType) -> Serializer:
         return flink.list_of(infer_type(kind.value_type))
     if pa.types.is_map(kind):
         return flink.map_of(infer_type(kind.key_type), infer_type(kind.item_type))
+    if is_variant(kind):
+        return flink.sql("VARIANT")
     if pa.types.is_struct(kind):
         return flink.row(*(infer_type(f.type) for f in kind))
     raise OptionError(f"no Flink type follows from {kind}", hint="declare it, e.g. statetool.value(flink.STRING)")

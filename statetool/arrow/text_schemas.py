@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from statetool.arrow.types import is_variant
+
 _DDL = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -19,6 +21,7 @@ _DDL = {
     pa.binary(): "BINARY",
     pa.null(): "VOID",
     pa.date32(): "DATE",
+    pa.duration("us"): "INTERVAL DAY TO SECOND",
 }
 _AVRO = {
     pa.bool_(): "boolean",
@@ -54,11 +57,17 @@ def _ddl(kind: pa.DataType) -> str:
         return f"ARRAY<{_ddl(kind.value_type)}>"
     if pa.types.is_map(kind):
         return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.item_type)}>"
+    if is_variant(kind):
+        return "VARIANT"
     return "STRUCT<" + ", ".join(f"{_quoted(f.name)}: {_ddl(f.type)}" for f in kind) + ">"
 
 
 def avro_schema(schema: pa.Schema, *, name: str) -> dict[str, Any]:
-    """Return an Avro record; a map whose keys are not strings is an array of records ``key``, ``value``."""
+    """Return an Avro record.
+
+    A map whose keys are not strings is an array of records ``key``, ``value``. A variant is a record of its two binaries, an
+    interval a long of microseconds.
+    """
     return _record(list(schema), _avro_name(name))
 
 
@@ -82,6 +91,8 @@ def _record(fields: list[pa.Field], name: str) -> dict[str, Any]:
 def _avro(kind: pa.DataType, name: str) -> Any:
     if kind in _AVRO:
         return _AVRO[kind]
+    if pa.types.is_duration(kind):
+        return {"type": "long", "doc": "microseconds"}
     if pa.types.is_date(kind):
         return {"type": "int", "logicalType": "date"}
     if pa.types.is_timestamp(kind):

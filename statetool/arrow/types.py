@@ -20,6 +20,7 @@ from statetool.types import (
     StructType,
     TimestampType,
     TtlType,
+    VariantType,
 )
 from statetool.types.options import ReadOptions
 
@@ -41,6 +42,13 @@ UTC_MICROS: Final = pa.timestamp("us", tz="UTC")
 LOCAL_MICROS: Final = pa.timestamp("us")
 BIG_DECIMAL: Final = pa.decimal128(38, 18)
 BIG_INTEGER: Final = pa.decimal128(38, 0)
+#: A variant, as Spark exchanges it: the field's metadata tells it from other structs.
+VARIANT_STRUCT: Final = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
 COMPANION: Final = "_nanos"
 
 
@@ -79,6 +87,8 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
                     hint="read the state in its long form with op.state(name), or leave it out with states=[...]",
                 )
             return pa.map_(arrow_type(key, options), arrow_type(value, options))
+        case VariantType():
+            return VARIANT_STRUCT
         case StructType(fields):
             return pa.struct([f for part in fields for f in column_fields(part.name, part.type, options)])
         case TtlType(value):
@@ -86,6 +96,13 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
                 return pa.struct([pa.field("last_access", UTC_MICROS), *column_fields("value", value, options)])
             return arrow_type(value, options)
     raise UnsupportedError(f"{type(logical).__name__} has no Arrow type")
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Tell whether a column holds variants: structs of ``value`` and ``metadata``, whose metadata says so."""
+    if not pa.types.is_struct(kind) or {f.name for f in kind} != {"value", "metadata"}:
+        return False
+    return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
 
 
 def needs_companion(logical: LogicalType, options: ReadOptions) -> bool:

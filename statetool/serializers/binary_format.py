@@ -26,6 +26,7 @@ from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.binary_region import Region, RegionWriter
 from statetool.serializers.composite import inside, sequence
 from statetool.types import (
+    VARIANT,
     BitmapType,
     DateType,
     DecimalType,
@@ -222,7 +223,7 @@ class VariantFormat(SlotFormat):
     """``VARIANT``: i32 (big-endian) size of the metadata, metadata, value."""
 
     def __init__(self) -> None:
-        super().__init__(Slot("variant"), StructType.of(value=Scalar("binary"), metadata=Scalar("binary")))
+        super().__init__(Slot("variant"), VARIANT)
 
     def read(self, r: Region, at: int) -> tuple[bytes, bytes]:
         part = r.part(at, "variant")

@@ -87,7 +87,7 @@ _NUMBERS: Final[dict[str, tuple[SlotKind, LogicalType]]] = {
     "BIGINT": ("i64", Scalar("int64")),
     "FLOAT": ("f32", Scalar("float32")),
     "DOUBLE": ("f64", Scalar("float64")),
-    # Months: Spark has a type for them, but not its exchange with Python.
+    # Months: Spark takes year-month intervals from Arrow only as its YEAR_MONTH intervals, which PyArrow has no arrays of.
     "INTERVAL YEAR TO MONTH": ("i32", Scalar("int32")),
     "INTERVAL DAY TO SECOND": ("i64", Scalar("day_interval")),
 }

@@ -38,7 +38,17 @@ from statetool.serializers.java_hash import hash_big_decimal, hash_binary, to_in
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, write_nested
-from statetool.types import BitmapType, DecimalType, Field, ListType, LogicalType, Scalar, StructType, TimestampType
+from statetool.types import (
+    VARIANT,
+    BitmapType,
+    DecimalType,
+    Field,
+    ListType,
+    LogicalType,
+    Scalar,
+    StructType,
+    TimestampType,
+)
 
 _I64_SIGN: Final = -(1 << 63)
 _MAX_PRECISION: Final = 38
@@ -325,7 +335,7 @@ TYPES: Final = (
         encode=_encode_sorted_long,
     ),
     SimpleType(
-        name="Variant", logical=StructType.of(value=Scalar("binary"), metadata=Scalar("binary")), length=-1,
+        name="Variant", logical=VARIANT, length=-1,
         decode=_decode_variant, encode=_encode_variant,
     ),
     SimpleType(

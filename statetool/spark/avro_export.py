@@ -6,6 +6,7 @@ rest and adds ``_SUCCESS`` last, so that a failure leaves no half export that lo
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Iterator
 from itertools import chain
@@ -63,6 +64,8 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     """Turn what ``to_pylist`` gives into what the Avro schema wants (maps are lists of pairs there)."""
     if value is None:
         return None
+    if pa.types.is_duration(kind):
+        return value // dt.timedelta(microseconds=1)
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
             return {k: _value(v, kind.item_type) for k, v in value}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from statetool.arrow.types import is_variant
 from statetool.errors import UnsupportedError
 
 
@@ -18,6 +19,8 @@ def spark_schema(schema: pa.Schema) -> Any:
 
 def spark_type(kind: pa.DataType) -> Any:
     """Return the Spark type of an Arrow type.
+
+    Variants are Spark's where it has them (4.0 and later); PySpark 3.5 shows a struct of their two binaries.
 
     Raises
     ------
@@ -50,6 +53,8 @@ def spark_type(kind: pa.DataType) -> Any:
         return t.ArrayType(spark_type(kind.value_type))
     if pa.types.is_map(kind):
         return t.MapType(spark_type(kind.key_type), spark_type(kind.item_type))
+    if is_variant(kind) and hasattr(t, "VariantType"):
+        return t.VariantType()
     if pa.types.is_struct(kind):
         return t.StructType([t.StructField(f.name, spark_type(f.type), f.nullable) for f in kind])
     raise UnsupportedError(f"Spark has no type for {kind}")

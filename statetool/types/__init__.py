@@ -1,6 +1,7 @@
 """Logical types: what a Flink serializer's values *are*, before Arrow or Spark."""
 
 from statetool.types.logical import (
+    VARIANT,
     BigDecimalType,
     BigIntegerType,
     BitmapType,
@@ -14,9 +15,11 @@ from statetool.types.logical import (
     StructType,
     TimestampType,
     TtlType,
+    VariantType,
 )
 
 __all__ = [
+    "VARIANT",
     "BigDecimalType",
     "BigIntegerType",
     "BitmapType",
@@ -30,4 +33,5 @@ __all__ = [
     "StructType",
     "TimestampType",
     "TtlType",
+    "VariantType",
 ]

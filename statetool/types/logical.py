@@ -13,6 +13,7 @@ TimestampType      ``int`` since 1970-01-01T00:00 in ``unit`` (any size: never w
 ListType           ``list``
 MapType            ``list`` of ``(key, value)`` in wire order, duplicates kept
 StructType         ``tuple``, a value for each field
+VariantType        ``(value, metadata)``: the binaries of a variant
 TtlType            ``(last_access_ms, value)``
 =================  ===========================================================================
 
@@ -22,7 +23,7 @@ TtlType            ``(last_access_ms, value)``
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,14 @@ class StructType(LogicalType):
     def of(cls, **parts: LogicalType) -> StructType:
         """Build from keyword arguments, in their order."""
         return cls(tuple(Field(name, t) for name, t in parts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType(StructType):
+    """A semi-structured value (``VARIANT``): two binaries in the encoding that Flink shares with Spark and Parquet."""
+
+
+VARIANT: Final = VariantType((Field("value", Scalar("binary")), Field("metadata", Scalar("binary"))))
 
 
 @dataclass(frozen=True, slots=True)

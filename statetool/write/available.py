@@ -1,6 +1,6 @@
 """Which releases have a serializer snapshot class: what the target lacks is refused before anything is written.
 
-Facts are those of the class lists of the releases' own jars (1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0).
+Facts are those of the class lists of the releases' own jars (1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0; of variants and bitmaps 2.0.2, 2.1.3 and 2.2.0 as well).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ORDER: Final = tuple(RELEASES)
 #: The first release that has a class, by its name behind the last dot (of one that moved, by its package).
 _SINCE: Final = {
     "SetSerializerSnapshot": "2.0",
-    "VariantSerializer$VariantSerializerSnapshot": "2.0",
-    "BitmapSerializer$BitmapSerializerSnapshot": "2.0",
+    "VariantSerializer$VariantSerializerSnapshot": "2.1",
+    "BitmapSerializer$BitmapSerializerSnapshot": "2.3",
     "TtlAwareSerializerSnapshot": "2.0",
     "SortedLongSerializer$SortedLongSerializerSnapshot": "2.0",
     "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": "2.0",

@@ -139,3 +139,11 @@ LATEST = Query(
     ),
     sql="SELECT shop, SUM(price) AS total, MAX(moment) AS latest, MIN(`day`) AS earliest, COUNT(*) AS n FROM t GROUP BY shop",
 )
+#: Flink 2.1 and later.
+VARIANTS = Query(
+    inputs=(
+        Input(name="t", columns=(("id", "LONG", "BIGINT"), ("text", "STRING", "STRING"))),
+        Input(name="s", columns=(("id", "LONG", "BIGINT"), ("v", "STRING", "STRING"))),
+    ),
+    sql="SELECT a.id, a.j, s.v FROM (SELECT id, PARSE_JSON(`text`) AS j FROM t) AS a JOIN s ON a.id = s.id",
+)

@@ -7,10 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
+from pyspark.sql.types import VariantVal
 
 import statetool
+from statetool.arrow.types import VARIANT_STRUCT
 from tests.flink.machine import FlinkMachine
-from tests.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, Query, run_query
+from tests.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, VARIANTS, Query, run_query
 
 _LONG_NAME = "a shop with a name that is not kept inside of the row's fixed part"
 
@@ -262,3 +265,48 @@ def test_a_join_made_from_nothing_goes_on(flink: FlinkMachine, tmp_path: Path) -
     assert sorted(map(repr, changes(answer))) == sorted(
         map(repr, [("INSERT", *kept)] * 2 + [("INSERT", *new, [{"$map": [["n", 2]]}], "two")])
     )
+
+
+def test_variants_are_read_edited_and_made_from_nothing(flink: FlinkMachine, tmp_path: Path) -> None:
+    if tuple(map(int, flink.version.split(".")[:2])) < (2, 1):
+        pytest.skip("VARIANT is a type of Flink 2.1 and later")
+    texts = {1: '{"a":1,"b":[true,null,1.5,"x"]}', 2: '"text"', 3: None}
+    first = {"t": inserts(*texts.items())}
+    answer = run_query(flink, VARIANTS, first, results=0, savepoint=tmp_path / "first")
+    sp = statetool.load(answer["savepoint"])
+    operator = operator_with(sp, "left-records")
+    table = operator.to_arrow("left-records")
+    found = {r["map_key"]["f0"]: r["map_key"]["f1"] for r in table.to_pylist()}
+    shown = {k: v and VariantVal(v["value"], v["metadata"]).toJson() for k, v in found.items()}
+    assert shown == texts
+    # Each row gets the variant of another one.
+    rows = table.to_pylist()
+    for row in rows:
+        row["map_key"]["f1"] = found[row["map_key"]["f0"] % 3 + 1]
+    edited = pa.Table.from_pylist(rows, schema=table.schema)
+    statetool.SavepointWriter.from_existing(sp).with_operator(
+        operator.name, statetool.bootstrap_state("left-records", edited, like=operator)
+    ).write(str(tmp_path / "edited"))
+    keys = pa.array([{"id": k} for k in texts], pa.struct({"id": pa.int64()}))
+    records = pa.array(
+        [
+            [({"id": r["map_key"]["f0"], "j": r["map_key"]["f1"]}, 1)]
+            for r in sorted(rows, key=lambda r: r["key"]["f0"])
+        ],
+        pa.map_(pa.struct({"id": pa.int64(), "j": VARIANT_STRUCT}), pa.int32()),
+    )
+    states = {"left-records": statetool.map_of("ROW<id BIGINT, j VARIANT>", "INT")}
+    made = statetool.bootstrap_keyed_state(
+        pa.table({"key": keys, "left-records": records}), key_type="ROW<id BIGINT>", states=states
+    )
+    statetool.SavepointWriter.new(max_parallelism=128).with_operator(operator.operator_id, made).write(
+        str(tmp_path / "made"), flink_version=flink.version
+    )
+    for snapshot, backend in (("edited", "rocksdb"), ("made", "hashmap")):
+        more = {"s": inserts((1, "one"), (2, "two"), (3, "three"))}
+        answer = run_query(flink, VARIANTS, more, results=3, snapshot=tmp_path / snapshot, backend=backend)
+        assert sorted(changes(answer), key=lambda c: c[1]) == [
+            ("INSERT", 1, {"$variant": "text"}, "one"),
+            ("INSERT", 2, None, "two"),
+            ("INSERT", 3, {"$variant": {"a": 1, "b": [True, None, 1.5, "x"]}}, "three"),
+        ]
