@@ -33,7 +33,7 @@ STRUCT = pa.struct(
         "bits": pa.list_(pa.int32()),
     }
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"v": WRITTEN, "vs": [WRITTEN, None], "span": dt.timedelta(days=-1, milliseconds=5), "months": -14, "bits": [1, 9]},
     {"v": None, "vs": None, "span": None, "months": None, "bits": None},
 ]
@@ -96,7 +96,7 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
 def test_exports(path: str, spark: Any, tmp_path: Path) -> None:
     """JSON lines hold what the variant says, Parquet the variant, Avro its two binaries."""
     operator = statetool.load(path, spark=spark)["o"]
-    found = {}
+    found: dict[int, Any] = {}
     for style in ("jsonl", "parquet", "avro"):
         assert export_table(operator, "keyed_state", str(tmp_path / style), style=style) == 2
     for file in (tmp_path / "jsonl").glob("*.json"):
@@ -104,9 +104,10 @@ def test_exports(path: str, spark: Any, tmp_path: Path) -> None:
     assert (found[1]["f0"], found[1]["f1"], found[2]) == (json.loads(TEXT), [json.loads(TEXT), None], {"_kind": "+I"})
     parquet = {r.key: r.s for r in spark.read.parquet(str(tmp_path / "parquet")).collect()}
     assert (parquet[1].f0.toJson(), parquet[1].f2, parquet[2].f0) == (TEXT, ROWS[0]["span"], None)
-    avro = {}
+    avro: dict[int, Any] = {}
     for file in (tmp_path / "avro").glob("*.avro"):
         with file.open("rb") as raw:
-            avro |= {r["key"]: r["s"] for r in fastavro.reader(raw)}  # type: ignore[index, call-overload, union-attr]
+            rows: Any = fastavro.reader(raw)
+            avro |= {r["key"]: r["s"] for r in rows}
     assert (avro[1]["f0"], avro[1]["f1"], avro[1]["f2"]) == (WRITTEN, [WRITTEN, None], -86_399_995_000)
     assert avro[2]["f0"] is None
