@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from statetool.api import Operator, Savepoint, load, verify
+from statetool.bootstrap import (
+    bootstrap_broadcast_state,
+    bootstrap_keyed_state,
+    bootstrap_list_state,
+    bootstrap_state,
+    bootstrap_union_state,
+)
 from statetool.errors import StatetoolError
 from statetool.operations import change_uids, convert, drop, rescale
 from statetool.ops.chain import chain
@@ -13,14 +20,7 @@ from statetool.plan.declarations import declare, declare_from, declare_protobuf,
 from statetool.types.declared import ClassDeclaration
 from statetool.write import flink_types as flink
 from statetool.write.declare import aggregating, list_of, map_of, reducing, value
-from statetool.writer import (
-    SavepointWriter,
-    bootstrap_broadcast_state,
-    bootstrap_keyed_state,
-    bootstrap_list_state,
-    bootstrap_state,
-    bootstrap_union_state,
-)
+from statetool.writer import SavepointWriter
 
 __all__ = [
     "ClassDeclaration",

@@ -11,8 +11,7 @@ from statetool.arrow.gather import SubtaskStream
 from statetool.formats.stream import Stream
 from statetool.plan.inventory import Inventory
 from statetool.write.declare import OperatorChange
-from statetool.write.publish import StagedFile, Staging
-from statetool.write.streams import INLINE_BYTES
+from statetool.write.publish import INLINE_BYTES, StagedFile, Staging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +14,14 @@ import pyarrow as pa
 
 from statetool.arrow.pieces import Chain, Encoded, Integers, Ranges, pack
 from statetool.arrow.records import RECORDS, binary_array
-from statetool.errors import FormatError, StatetoolError
+from statetool.errors import StatetoolError
 from statetool.formats.compression import read_chunks
 from statetool.formats.key_groups import owner_of, prefix_size
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.ops.sources import SourceSplit, joined_header, keyed_splits, read_split_entries, split_header
 from statetool.plan.operator import OperatorInventory
-from statetool.plan.parts import OperatorPart
+from statetool.plan.parts import element_ends
 
 _BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 32 << 20
@@ -79,7 +78,7 @@ def element_tasks(operator: OperatorInventory, ids: Mapping[str, int]) -> list[K
     tasks = []
     for part in operator.operator_parts:
         header = operator.operator_header(part)
-        ends = _ends(part)
+        ends = element_ends(part)
         states = tuple(
             (ids[name], tuple((o, ends[o]) for o in offsets))
             for name, offsets in part.offsets.items()
@@ -96,15 +95,6 @@ def element_tasks(operator: OperatorInventory, ids: Mapping[str, int]) -> list[K
                 )
             )
     return tasks
-
-
-def _ends(part: OperatorPart) -> dict[int, int]:
-    bounds = sorted({o for some in part.offsets.values() for o in some})
-    if bounds and (bounds[0] < 0 or bounds[-1] > part.stream.size_bytes):
-        raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
-            file=part.stream.file
-        )
-    return dict(pairwise([*bounds, part.stream.size_bytes]))
 
 
 def kept_records(task: Kept) -> Iterator[pa.RecordBatch]:

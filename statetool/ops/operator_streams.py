@@ -23,7 +23,7 @@ from statetool.formats.state_meta import StateMeta, write_m6
 from statetool.formats.stream import Stream
 from statetool.io.output import Output
 from statetool.plan.operator import OperatorInventory
-from statetool.plan.parts import OperatorPart
+from statetool.plan.parts import OperatorPart, element_ends
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.streams import StreamOutput
 
@@ -126,12 +126,10 @@ def _joined(operator: OperatorInventory, metas: Sequence[StateMeta]) -> tuple[St
 
 def _ranges(operator: OperatorInventory, part: OperatorPart) -> Mapping[str, tuple[tuple[int, int], ...]]:
     """Return where the elements of each state are: each ends where the next one of the stream starts."""
-    bounds = sorted({o for some in part.offsets.values() for o in some})
-    if bounds and not 0 <= bounds[0] <= bounds[-1] <= part.stream.size_bytes:
-        raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
-            file=part.stream.file, operator=operator.label
-        )
-    end_of = dict(zip(bounds, [*bounds[1:], part.stream.size_bytes], strict=True))
+    try:
+        end_of = element_ends(part)
+    except FormatError as error:
+        raise error.at(operator=operator.label) from None
     return {name: tuple((o, end_of[o]) for o in offsets) for name, offsets in part.offsets.items()}
 
 

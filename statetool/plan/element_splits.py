@@ -9,6 +9,7 @@ from statetool.formats.channel_state import Channel, Side
 from statetool.formats.keyed.ranges import batches_of
 from statetool.formats.stream import Stream
 from statetool.plan.operator import OperatorInventory
+from statetool.plan.parts import element_ends
 from statetool.plan.splits import TARGET_BYTES, InFlightSplit, OperatorSplit, TableSpec
 
 
@@ -39,18 +40,16 @@ def plan_operator_state(
         offsets = part.offsets.get(name)
         if not offsets:
             continue
-        bounds = sorted({o for some in part.offsets.values() for o in some})
-        if bounds[-1] > part.stream.size_bytes or bounds[0] < 0:
-            raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
-                file=part.stream.file, operator=operator.label, state=name
-            )
-        end_of = dict(zip(bounds, [*bounds[1:], part.stream.size_bytes], strict=True))
+        try:
+            end_of = element_ends(part)
+        except FormatError as error:
+            raise error.at(operator=operator.label, state=name) from None
         for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
             splits.append(
                 OperatorSplit(
                     spec=spec,
                     stream=part.stream,
-                    header_bytes=bounds[0],
+                    header_bytes=min(end_of),
                     starts=tuple(e.start for e in run),
                     ends=tuple(e.end for e in run),
                     subtask=part.subtask,

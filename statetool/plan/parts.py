@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.change_sets import ChangeSet
@@ -96,3 +97,19 @@ def raw_group_sizes(start: int, offsets: tuple[int, ...], stream: Stream) -> lis
         ).at(file=stream.file)
     end_of = dict(zip(written, [*written, stream.size_bytes][1:], strict=True))
     return [(start + i, o, end_of[o] - o) for i, o in enumerate(offsets) if o != -1]
+
+
+def element_ends(part: OperatorPart) -> dict[int, int]:
+    """Return where the element ends that starts at each offset of operator state, in the order of the stream.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
+    starts = sorted({o for offsets in part.offsets.values() for o in offsets})
+    if starts and not 0 <= starts[0] <= starts[-1] <= part.stream.size_bytes:
+        raise FormatError(f"an offset of operator state is outside of {part.stream.size_bytes} bytes").at(
+            file=part.stream.file
+        )
+    return dict(pairwise([*starts, part.stream.size_bytes]))

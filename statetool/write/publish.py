@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 METADATA_NAME: Final = "_metadata"
+#: Streams with fewer bytes go into the metadata (Flink's ``execution.checkpointing.data-inline-threshold``).
+INLINE_BYTES: Final = 20 * 1024
 _MARKER: Final = ".statetool-"
 _COPY_BYTES: Final = 8 << 20
 _ELSEWHERE: Final = "choose a directory that is not there yet; nothing is overwritten"

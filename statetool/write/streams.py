@@ -26,13 +26,11 @@ from statetool.formats.metadata.handles import (
 )
 from statetool.kernels.encode import copy_ranges
 from statetool.kernels.pack import equal_to_next, pack_records
-from statetool.write.publish import StagedFile, StagedOutput, Staging
+from statetool.write.publish import INLINE_BYTES, StagedFile, StagedOutput, Staging
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Flink's default of ``execution.checkpointing.data-inline-threshold``.
-INLINE_BYTES: Final = 20 * 1024
 _BUFFER_BYTES: Final = 4 << 20
 _END: Final = b"\xff\xff"
 

@@ -13,7 +13,7 @@ from statetool.errors import StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
-from statetool.write.streams import INLINE_BYTES
+from statetool.write.publish import INLINE_BYTES
 
 
 def plan_operator(
