@@ -39,6 +39,8 @@ def bootstrap_keyed_state(
     states
         Types by state name (:func:`statetool.value`, :func:`statetool.list_of`, ...); with ``like``, names. By default all other
         columns: arrays are list states, maps are map states, all else value states, of types that follow from the column.
+        One of :class:`statetool.pyflink.Types` makes a state of a Python operator, registered as ``python-state-`` and its name;
+        the keys become rows of one field then, as PyFlink's ``key_by`` makes them.
     timers
         Table of all timers of the operator, as ``op.timers()`` gives it: the key, ``timestamp`` (epoch milliseconds), and where they are there
         ``namespace``, ``domain`` (``event`` by default, or ``processing``) and ``service``.
