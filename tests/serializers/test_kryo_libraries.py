@@ -92,6 +92,40 @@ def test_values_of_libraries_are_decoded_and_encoded(version: str, section: str,
     assert encoded(s, text) == raw
 
 
+def _with_fields(version: str) -> list[str]:
+    return [n for s, n in lines(version) if s == "joda-fields" and n not in ("snapshot", "date-time-buddhist")]
+
+
+@pytest.mark.parametrize(("version", "name"), [(v, n) for v in VERSIONS for n in _with_fields(v)])
+def test_joda_time_without_serializers_is_its_fields(version: str, name: str) -> None:
+    s = serializer(version, "joda-fields")
+    raw, cls, _ = lines(version)["joda-fields", name]
+    text = decoded(s, raw)
+    ((found, body),) = json.loads(text).items()
+    assert found == cls
+    if name.startswith("date-time"):
+        millis = {"date-time": 1700000000123, "date-time-zone": -5, "date-time-offset": 7}
+        assert body["iMillis"] == millis[name]
+    if name == "date-time-offset":
+        zone = body["iChronology"]["org.joda.time.chrono.ISOChronology"]["iBase"][
+            "org.joda.time.chrono.ZonedChronology"
+        ]
+        assert zone["iParam"] == {
+            "org.joda.time.tz.FixedDateTimeZone": {
+                "iID": "+02:00", "iNameKey": None, "iStandardOffset": 7200000, "iWallOffset": 7200000
+            }
+        }  # fmt: skip
+    # Its zone's id is there twice: written again, it is two strings.
+    again = encoded(s, text)
+    assert decoded(s, again) == text if name == "date-time-zone" else again == raw
+
+
+@pytest.mark.xfail(reason="the fields of other chronologies than ISO are not declared", strict=True)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_chronology_by_its_fields(version: str) -> None:
+    decoded(serializer(version, "joda-fields"), lines(version)["joda-fields", "date-time-buddhist"][0])
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("section", "name", "body"),

@@ -31,10 +31,52 @@ _MILLIS: Final = TimestampType("ms", zoned=True)
 _DAY_MS: Final = 86_400_000
 _NANOS: Final = 1_000_000
 _JODA: Final = "org.joda.time."
-#: Classes of Joda-Time that have no subclasses: Kryo leaves out their names.
-FINAL: Final = frozenset(
-    _JODA + n
-    for n in ("DateTime", "LocalDate", "LocalDateTime", "LocalTime", "Interval", "Instant", "Duration", "YearMonth", "Period")
+_CHRONOLOGY: Final = {"iBase": "Object", "iParam": "Object"}
+_BUILDER: Final = _JODA + "tz.DateTimeZoneBuilder$"
+#: Classes of Joda-Time that Kryo writes by their fields where the job registered nothing: name, fields, whether it is final.
+RECORDS: Final[tuple[tuple[str, dict[str, str], bool], ...]] = (
+    *((f"{_JODA}{n}", {"iChronology": "Object", "iLocalMillis": "long"}, True) for n in ("LocalDate", "LocalDateTime", "LocalTime")),
+    *((f"{_JODA}{n}", {"iMillis": "long"}, True) for n in ("Instant", "Duration")),
+    (_JODA + "DateTime", {"iChronology": "Object", "iMillis": "long"}, True),
+    (_JODA + "Interval", {"iChronology": "Object", "iEndMillis": "long", "iStartMillis": "long"}, True),
+    (_JODA + "YearMonth", {"iChronology": "Object", "iValues": "int[]"}, True),
+    (_JODA + "Period", {"iType": "Object", "iValues": "int[]"}, True),
+    (_JODA + "PeriodType", {"iIndices": "int[]", "iName": "String", "iTypes": f"{_JODA}DurationFieldType[]"}, False),
+    (_JODA + "DurationFieldType$StandardDurationFieldType", {"iName": "String", "iOrdinal": "byte"}, False),
+    *((f"{_JODA}chrono.{n}Chronology", _CHRONOLOGY, True) for n in ("ISO", "Zoned")),
+    (_JODA + "chrono.GregorianChronology", {**_CHRONOLOGY, "iMinDaysInFirstWeek": "int"}, True),
+    (_JODA + "UTCDateTimeZone", {"iID": "String"}, True),
+    (_JODA + "tz.CachedDateTimeZone", {"iID": "String", "iZone": "Object"}, False),
+    (
+        _JODA + "tz.FixedDateTimeZone",
+        {"iID": "String", "iNameKey": "String", "iStandardOffset": "int", "iWallOffset": "int"},
+        True,
+    ),
+    (
+        _BUILDER + "PrecalculatedZone",
+        {
+            "iID": "String", "iNameKeys": "String[]", "iStandardOffsets": "int[]", "iTailZone": _BUILDER + "DSTZone",
+            "iTransitions": "long[]", "iWallOffsets": "int[]",
+        },
+        True,
+    ),
+    (
+        _BUILDER + "DSTZone",
+        {
+            "iEndRecurrence": _BUILDER + "Recurrence", "iID": "String", "iStandardOffset": "int",
+            "iStartRecurrence": _BUILDER + "Recurrence",
+        },
+        True,
+    ),
+    (_BUILDER + "Recurrence", {"iNameKey": "String", "iOfYear": _BUILDER + "OfYear", "iSaveMillis": "int"}, True),
+    (
+        _BUILDER + "OfYear",
+        {
+            "iAdvance": "boolean", "iDayOfMonth": "int", "iDayOfWeek": "int", "iMillisOfDay": "int", "iMode": "char",
+            "iMonthOfYear": "int",
+        },
+        True,
+    ),
 )  # fmt: skip
 
 

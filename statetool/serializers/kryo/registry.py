@@ -153,6 +153,7 @@ def _builtin() -> dict[str, ClassDeclaration]:
         class_of_fields("java.util.Collections$ReverseComparator", {}),
         class_of_fields("java.util.Collections$ReverseComparator2", {"cmp": "java.util.Comparator"}),
     ]
+    found += [class_of_fields(name, fields, final=final) for name, fields, final in libraries.RECORDS]
     by_fields = {**scala.RECORDS, **_BY_FIELDS_IN_2}
     found += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in by_fields.items()]
     return {c.name: c for c in found}
@@ -320,7 +321,7 @@ class Registry:
     def _find_final(self, declared: JavaType) -> bool:
         while declared.is_array:
             declared = declared.args[0]
-        if declared.name in PRIMITIVES or declared.name in _FINAL or declared.name in libraries.FINAL:
+        if declared.name in PRIMITIVES or declared.name in _FINAL:
             return True
         found = self._declared.get(declared.name)
         return found is not None and found.final
