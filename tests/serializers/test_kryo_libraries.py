@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from decimal import Decimal
 from functools import lru_cache
@@ -16,7 +17,7 @@ import statetool
 from statetool.arrow.decode import as_data
 from statetool.arrow.from_plain import plain_to_arrow
 from statetool.arrow.graphs import rewritten
-from statetool.errors import OptionError, UnknownSerializerError
+from statetool.errors import FormatError, OptionError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Graph
@@ -236,6 +237,34 @@ def test_a_declared_serializer_is_that_of_the_snapshot() -> None:
     for bad in ("writeInts", "writeVarInt", "writeObject", "writeDouble(true)", "long"):
         with pytest.raises(OptionError, match="writes"):
             statetool.declare("a.B", {"x": bad}, serializer="a.S")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_damage_raises_our_errors_only(version: str) -> None:
+    for (section, name), (raw, _, _) in lines(version).items():
+        if name == "snapshot" or len(raw) > 500:
+            continue
+        s = serializer(version, section, FLAT)
+        for at in range(0, len(raw), max(1, len(raw) // 4)):
+            for damaged in (
+                raw[:at],
+                raw[:at] + b"\x80" + raw[at + 1 :],
+                raw[:at] + bytes((raw[at] ^ 4,)) + raw[at + 1 :],
+            ):
+                for read in (s.decode, s.skip):
+                    c = Cursor(damaged)
+                    with contextlib.suppress(StatetoolError):
+                        read(c)
+                    assert c.pos <= len(damaged), name
+
+
+def test_a_reference_to_another_object_is_refused() -> None:
+    # A LocalDateTime whose time is the LocalDateTime itself, which is not whole yet.
+    raw = b"\1\0java.time.LocalDateTim\xe5\1\1\0\x1d\0\2\xd0\x1f\2"
+    loose = serializer("1.20.5", "joda-fields")
+    for read in (loose.decode, loose.skip):
+        with pytest.raises(FormatError):
+            read(Cursor(raw))
 
 
 def _shown(value: Any) -> Any:

@@ -117,8 +117,10 @@ class GraphReader:
 
     def final(self, name: str) -> Any:
         """Read an object of a final class that cannot be null, and return its value."""
+        start = self.c.pos
         found = self.object(name)
-        assert found is not None
+        if found is None or found.cls != name or found.value is None:
+            raise self.c.fail(f"a reference to something else where a {name} must be", pos=start)
         return found.value
 
     def field(self, declared: JavaType) -> Obj | None:

@@ -188,7 +188,7 @@ def _read_zoned(g: GraphReader) -> str:
         return iso.zoned_text(local, None, zone)
     local = int(g.final("java.time.LocalDateTime"))
     offset, found = g.final("java.time.ZoneOffset"), g.value()
-    if found is None:
+    if found is None or not isinstance(found.value, str):
         raise g.c.fail("a ZonedDateTime without a zone")
     return iso.zoned_text(local, offset, found.value)
 
