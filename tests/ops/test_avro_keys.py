@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ from statetool.formats.key_groups import key_group_for
 from statetool.io.cursor import Cursor
 from statetool.ops.formulas import Convention, HashFormula, formula_hash, parse_convention
 from statetool.ops.prove import Sample, find_formula
+from statetool.serializers.avro import parse_schema
+from statetool.serializers.avro_hash import avro_hash
 from statetool.serializers.snapshot import read_snapshot
 from tests.corpora import unpack
 from tests.serializers.golden import generated
@@ -32,6 +36,40 @@ def test_hash_codes_are_those_of_avro_1_12(name: str) -> None:
         found = hash_code(s.decode(c))
         assert found == expected
         assert key_group_for(found, 128) == group
+
+
+#: The schema of ``serializers/avro/java/statetool/avro/Hashes.java``.
+MANY = {
+    "type": "record", "name": "Many", "namespace": "statetool.cases", "fields": [
+        {"name": "inner", "type": {"type": "record", "name": "In", "fields": [
+            {"name": "a", "type": "string"}, {"name": "b", "type": "double"}]}},
+        {"name": "text", "type": "string"}, {"name": "skipped", "type": "int", "order": "ignore"},
+        {"name": "flag", "type": "boolean"}, {"name": "list", "type": {"type": "array", "items": "string"}},
+        {"name": "raw", "type": "bytes"}, {"name": "fixed", "type": {"type": "fixed", "name": "F", "size": 2}},
+        {"name": "maybe", "type": ["null", "float"]}, {"name": "either", "type": ["int", "string", "In"]},
+        {"name": "kind", "type": {"type": "enum", "name": "E", "symbols": ["X", "Y"]}},
+        {"name": "number", "type": "long"}, {"name": "last", "type": "string"},
+    ],
+}  # fmt: skip
+
+
+def _many(n: int) -> tuple[Any, ...]:
+    """What ``Hashes`` makes."""
+    inner = (f"in é {n}", n / 8)
+    either = tuple(v if n % 3 == i else None for i, v in enumerate((n, f"t{n}", inner)))
+    words = [f"x{n}", ""] if n % 3 else []
+    maybe = n / 2 if n % 4 else None
+    raw, fixed = bytes((n, 255, 3)), bytes((251, n))
+    return (
+        inner, f"a rather long text {n}", n, n % 2 == 0, words, raw, fixed, maybe, either, "XY"[n % 2], 1 << n, f"end {n}",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "start", "most"), [("1.12.1", 1, 10), ("1.8.2", 0, 0)])
+def test_hash_codes_of_two_releases_of_avro(version: str, start: int, most: int) -> None:
+    expected = json.loads((Path(__file__).parents[1] / "serializers" / "avro" / "hashes.json").read_text())[version]
+    kind = parse_schema(MANY)
+    assert [avro_hash(kind, _many(n), text_start=start, most=most) for n in range(len(expected))] == expected
 
 
 def test_maps_and_recursion_have_no_hash() -> None:

@@ -33,7 +33,8 @@ import org.apache.flink.util.Collector;
 /**
  * Keyed state of Avro types in a savepoint: values with and without a time to live, lists, maps, and keys.
  *
- * <p>Element {@code n} of 0 to 39 is written under key {@code n}; what it holds is a function of {@code n} (see {@link #order}).
+ * <p>Element {@code n} of 0 to 39 is written under key {@code n}; what it holds is a function of {@code n} (see {@link #order}). With a
+ * {@code snapshot} in the request the job goes on from it and fails unless each key has what the first run wrote.
  */
 final class AvroJob {
     private static final int COUNT = 40;
@@ -46,6 +47,8 @@ final class AvroJob {
             + "{'name':'number','type':'int'},{'name':'shop','type':'string'},{'name':'kind','type':{'type':'enum','name':'Kind','symbols':['A','B']}},"
             + "{'name':'extra','type':['null','long']},{'name':'path','type':{'type':'array','items':'string'}}]}";
     private static final AtomicInteger SEEN = new AtomicInteger();
+
+    private static volatile boolean restored;
 
     private AvroJob() {}
 
@@ -122,14 +125,21 @@ final class AvroJob {
         public void processElement(Long n, Context context, Collector<Long> out) throws Exception {
             int i = n.intValue();
             ValueStateDescriptor<GenericRecord> value = new ValueStateDescriptor<>("value", orders());
+            same(order(i), getRuntimeContext().getState(value).value());
             getRuntimeContext().getState(value).update(order(i));
             ValueStateDescriptor<GenericRecord> timed = new ValueStateDescriptor<>("timed", orders());
             Object days = Class.forName("java.time.Duration").getMethod("ofDays", long.class).invoke(null, 10_000L);
             timed.enableTimeToLive(ttl(days));
+            same(order(i + 1), getRuntimeContext().getState(timed).value());
             getRuntimeContext().getState(timed).update(order(i + 1));
             ListState<GenericRecord> list = getRuntimeContext().getListState(new ListStateDescriptor<>("list", orders()));
-            list.addAll(Arrays.asList(order(i), order(i + 2)));
+            List<GenericRecord> before = new ArrayList<>();
+            list.get().forEach(before::add);
+            same(Arrays.asList(order(i), order(i + 2)), before);
+            list.update(Arrays.asList(order(i), order(i + 2)));
             MapState<String, GenericRecord> map = getRuntimeContext().getMapState(new MapStateDescriptor<>("map", Types.STRING, orders()));
+            same(order(i), map.get("first"));
+            same(order(i + 3), map.get("second"));
             map.put("first", order(i));
             map.put("second", order(i + 3));
             SEEN.incrementAndGet();
@@ -151,6 +161,7 @@ final class AvroJob {
         @Override
         public void processElement(Long n, Context context, Collector<Long> out) throws Exception {
             ValueState<Long> value = getRuntimeContext().getState(new ValueStateDescriptor<>("number", Types.LONG));
+            same(n, value.value());
             value.update(n);
             context.timerService().registerEventTimeTimer(1_000_000_000_000L + n);
             SEEN.incrementAndGet();
@@ -160,14 +171,15 @@ final class AvroJob {
     static Map<String, Object> run(Cluster cluster, JsonNode request) throws Exception {
         StreamExecutionEnvironment env = Cluster.environment(cluster.configuration(request));
         env.setParallelism(2);
-        env.setMaxParallelism(64);
+        env.setMaxParallelism(request.path("max").asInt(64));
         SEEN.set(0);
-        DataStream<Long> numbers = env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid("numbers").filter(new First())
+        restored = request.has("snapshot");
+        DataStream<Long> numbers = env.fromSequence(0, Long.MAX_VALUE / 2).setParallelism(1).uid(restored ? "numbers-again" : "numbers").filter(new First())
                 .setParallelism(1).uid("first");
         numbers.keyBy(new Number(), Types.LONG).process(new ByNumber()).uid("by-number").map(new Nothing()).uid("nothing-1");
         numbers.keyBy(new Record(), new GenericRecordAvroTypeInfo(schema(KEY))).process(new ByRecord()).uid("by-record").map(new Nothing())
                 .uid("nothing-2");
-        JobID job = cluster.submit(env, null, false);
+        JobID job = cluster.submit(env, restored ? request.get("snapshot").asText() : null, true);
         cluster.await(job, "all elements", () -> SEEN.get() == 2 * COUNT);
         String path = cluster.savepoint(job, request.get("folder").asText(), request.path("format").asText("CANONICAL"));
         cluster.cancel(job);
@@ -176,6 +188,12 @@ final class AvroJob {
         found.put("orders", texts(false));
         found.put("keys", texts(true));
         return found;
+    }
+
+    private static void same(Object expected, Object found) {
+        if (restored && !expected.toString().equals(String.valueOf(found))) {
+            throw new IllegalStateException("found " + found + ", expected " + expected);
+        }
     }
 
     /** What the records hold, as Avro's JSON. */
