@@ -19,6 +19,7 @@ from statetool.ops.prove import prove_hashes
 from statetool.ops.sources import joined_header, keyed_splits
 from statetool.ops.uids import find_operator
 from statetool.plan.operator import OperatorInventory
+from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.write.declare import OperatorChange
@@ -184,9 +185,10 @@ def _hashed_by(bootstrap: KeyedBootstrap, key: Serializer) -> Callable[[Serializ
     if bootstrap.like is not None:
         formula = prove_hashes(keyed_splits(bootstrap.like), key, declared).formula
     elif missing := [name for name in classes if declared.of(name) is None]:
+        example = "avro[1, 10]()" if isinstance(classes[missing[0]], AvroSerializer) else "Objects.hash(a, b)"
         raise OptionError(
             f"the hash code of {', '.join(missing)}, the type of a key, lies in user code",
-            hint=f'declare it, as in hashes={{"{missing[0]}": "Objects.hash(a, b)"}}, or take it from an operator with like=',
+            hint=f'declare it, as in hashes={{"{missing[0]}": "{example}"}}, or take it from an operator with like=',
         )
     return None if formula is None else partial(_hashed, formula)
 
