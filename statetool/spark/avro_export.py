@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from statetool.arrow.text_schemas import avro_schema
+from statetool.spark.tables import map_in_arrow
 
 
 def export_avro(frame: Any, target: str, *, name: str) -> None:
@@ -25,7 +26,7 @@ def export_avro(frame: Any, target: str, *, name: str) -> None:
     staging = f"{root}/_temporary"
     fs.makedirs(staging, exist_ok=False)
     try:
-        written = frame.mapInArrow(_writer(target, name), "name STRING").collect()
+        written = map_in_arrow(frame, _writer(target, name), "name STRING").collect()
         for row in written:
             fs.mv(f"{staging}/{row['name']}", f"{root}/{row['name']}")
         fs.rm(staging, recursive=True)

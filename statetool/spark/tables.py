@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -48,6 +48,21 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
     rows = [(_packed(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
     packed = spark.createDataFrame(rows, "batches BINARY")
     return packed.mapInArrow(_unpacked, spark_schema(exact.schema))
+
+
+def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
+    """Run a task over the batches of a DataFrame; Spark's own ``mapInArrow`` takes names apart at dots and backquotes."""
+    names = list(frame.columns)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return task(_with_names(batch, names) for batch in batches)
+
+    return frame.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(run, schema)
+
+
+def _with_names(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    fields = [field.with_name(name) for field, name in zip(batch.schema, names, strict=True)]
+    return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
 def _kind_of_spark(kind: pa.DataType) -> pa.DataType:

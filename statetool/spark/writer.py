@@ -29,7 +29,7 @@ from statetool.arrow.records import RECORDS, SORTED_BY, table_records
 from statetool.errors import OptionError, StatetoolError
 from statetool.formats.stream import Stream
 from statetool.spark.schema import spark_schema
-from statetool.spark.tables import arrow_frame
+from statetool.spark.tables import arrow_frame, map_in_arrow
 from statetool.spark.tasks import run_tasks
 from statetool.write.publish import StagedFile, Staging
 from statetool.write.recipe import ElementRecipe, KeyedRecipe, StreamRecipe
@@ -76,7 +76,7 @@ class SparkRunner:
         frames, recipes, slots = [], [], 0
         for job in jobs:
             frames += [
-                self._frame(data).mapInArrow(_encoder(recipe, slots), spark_schema(RECORDS))
+                map_in_arrow(self._frame(data), _encoder(recipe, slots), spark_schema(RECORDS))
                 for data, recipe in job.tables
             ]
             if job.kept:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import statetool as st
 from statetool.errors import EncodeError
+from statetool.spark.export_job import export_table
 from statetool.spark.tables import arrow_frame
 from tests.spark.support import rows_of
 
@@ -102,3 +104,25 @@ def test_the_driver_raises_what_tasks_found(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(EncodeError, match=r"does not fit int16.*column 'v' of the row with key"):
         st.SavepointWriter.new().with_operator("op", small).write(str(tmp_path / "sp"))
     assert not (tmp_path / "sp").exists()
+
+
+def test_names_that_spark_takes_apart_are_written_and_shown(spark: Any, tmp_path: Path) -> None:
+    names = ["a.b", "`quoted`", "key", "Total", "total", 'it\'s "x"']
+    data = pa.table({"id": [1, 2], **{f"c{i}": [i, i + 10] for i in range(len(names))}})
+    states = {n: st.value("BIGINT", column=f"c{i}") for i, n in enumerate(names)}
+    st.SavepointWriter.new().with_operator("a b", st.bootstrap_keyed_state(data, key="id", states=states)).write(
+        str(tmp_path / "a"), flink_version="2.3"
+    )
+    sp = st.load(str(tmp_path / "a"), spark=spark)
+    views = sp.register("odd")
+    assert len(set(views)) == len(views) == 1 + len(names)
+    assert all(spark.table(v).count() == 2 for v in views)
+    shown = sp["a b"].keyed_state()
+    change = st.bootstrap_keyed_state(shown.where("key = 2"), like=sp["a b"])
+    after = st.SavepointWriter.from_existing(sp).with_operator("a b", change).write(str(tmp_path / "b"))["a b"]
+    (row,) = after.to_arrow("keyed_state").to_pylist()
+    assert row == {"key": 2, "a.b": 10, "`quoted`": 11, "key_": 12, "Total": 13, "total_": 14, 'it\'s "x"': 15}
+    for style in ("parquet", "avro", "jsonl"):
+        assert export_table(sp["a b"], "keyed_state", str(tmp_path / style), style=style) == 2
+    found = pq.read_table(str(tmp_path / "parquet")).to_pylist()
+    assert sorted(r["a.b"] for r in found) == [0, 10]
