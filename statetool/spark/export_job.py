@@ -39,7 +39,7 @@ def export_table(
     operator
         A :class:`statetool.Operator` that was loaded with a Spark session.
     style
-        ``parquet``, ``avro`` or ``jsonl``.
+        ``parquet``, ``avro`` or ``jsonl``. Keys without fields are the text ``{}`` but in Avro: Spark does not write them otherwise.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def export_table(
     """
     if files.exists(target):
         raise TargetExistsError(f"{target} exists already", hint="choose a new directory")
-    frame = operator.table(table, **arguments)
+    frame = _storable(operator.table(table, **arguments), style)
     counted, count = _observe_rows(frame)
     with _errors_of_tasks(), _Progress(frame.sparkSession, enabled=progress):
         if style == "avro":
@@ -58,6 +58,19 @@ def export_table(
         else:
             counted.write.format("json" if style == "jsonl" else style).mode("errorifexists").save(target)
     return count()
+
+
+def _storable(frame: Any, style: str) -> Any:
+    """Return the frame with structs without fields as text: keys of SQL operators that have one group for all rows.
+
+    Spark writes such only to Avro.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    empty = [name for name, kind in types.items() if isinstance(kind, StructType) and not kind.fields]
+    return frame.withColumns({name: f.lit("{}") for name in empty}) if empty and style != "avro" else frame
 
 
 def _observe_rows(frame: Any) -> tuple[Any, Callable[[], int]]:

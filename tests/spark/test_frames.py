@@ -13,6 +13,7 @@ from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.spark.export_job import export_table
 from statetool.spark.frames import scan_frame
 from statetool.spark.guard import checked
+from tests.corpora import HERE, unpack
 from tests.spark.support import data_sources, rows_of
 
 CASE = "v2_3_0-rocksdb-canonical"
@@ -131,6 +132,30 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
     nested = pa.record_batch({"l": pa.array([[[("a", 1), ("a", 2)]]], type=pa.list_(kind))})
     with pytest.raises(DecodeError):
         list(checked(iter([nested])))
+
+
+@pytest.mark.parametrize("style", ["parquet", "avro", "jsonl"])
+def test_export_of_keys_without_fields(tmp_path: Path, spark: Any, style: str) -> None:
+    """An SQL operator that sorts all rows has one key, of no fields."""
+    case = unpack(HERE / "corpus" / "sql-operators.tar.xz", tmp_path) / "sql-operators" / "1.20.5" / "temporal_sort"
+    (op,) = [o for o in statetool.load(str(case), spark=spark).operators.values() if "dataState" in o.tables]
+    target = tmp_path / "out"
+    assert export_table(op, "keyed_state", str(target), style=style) == 1
+    if style == "parquet":
+        (row,) = pq.read_table(str(target)).to_pylist()
+        assert row["key"] == "{}"
+    elif style == "jsonl":
+        (line,) = [line for p in target.glob("*.json") for line in p.read_text().splitlines()]
+        row = json.loads(line)
+        assert row["key"] == "{}"
+    else:
+        import fastavro
+
+        (part,) = [p for p in target.glob("*.avro") if p.stat().st_size]
+        with part.open("rb") as f:
+            (row,) = fastavro.reader(f)
+        assert row["key"] == {}
+    assert "f1" in str(row["dataState"])
 
 
 @pytest.mark.parametrize("style", ["parquet", "avro", "jsonl"])
