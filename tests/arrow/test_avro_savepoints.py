@@ -1,4 +1,4 @@
-"""Avro in the keyed state of jobs that Flink 1.17 and 2.3 ran (``serializers/avro/java/harness``): each state, and keys."""
+"""Avro in the keyed state of jobs that Flink 1.17 and 2.3 ran, with the flink-avro of 1.14 (``serializers/avro/java/harness``)."""
 
 from __future__ import annotations
 

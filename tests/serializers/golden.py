@@ -1,4 +1,5 @@
-"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``; Avro's: ``avro/cases.tar.xz``).
+"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``), and those of Avro, which the
+flink-avro of 1.14 wrote on 1.17.2 and 2.3.0 (``avro/cases.tar.xz``).
 
 Each release wrote every case; cases whose bytes and expectations are equal in several releases are there once.
 """

@@ -27,7 +27,8 @@ import org.apache.flink.runtime.util.EnvironmentInformation;
 /**
  * Serializer cases of Avro: {@code Cases FOLDER FLINK_VERSION}.
  *
- * <p>Needs Flink, flink-avro and Avro 1.12 on the class path.
+ * <p>Needs Flink, flink-avro and Avro 1.12 on the class path. What is committed was written with the flink-avro of 1.14, on Flink 1.17.2 and
+ * on 2.3.0 (there with the signatures of its interfaces adapted), which the names of the folders say.
  */
 public final class Cases {
     private static final String PRIMITIVES = "{'type':'record','name':'Primitives','namespace':'statetool.cases','fields':["
