@@ -57,7 +57,8 @@ def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
 def _throwable(stream: bytes) -> Any:
     found = read_java_stream(Cursor(stream))
     assert isinstance(found, JavaObject)
-    return {"$java": found.cls.name.rpartition("$")[2], "message": found.fields["detailMessage"]}
+    message = found.fields["detailMessage"]
+    return {"$java": found.cls.name.rpartition("$")[2], "message": None if message is None else str(message)}
 
 
 def _text(value: Any) -> str:
