@@ -20,6 +20,7 @@ from statetool.plan.operator import OperatorInventory
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources, register
+from statetool.spark.uses import new_frame
 from statetool.types.declared import to_json
 from statetool.types.options import ReadOptions
 
@@ -50,7 +51,11 @@ def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, t
     if inventory.types.python:
         named = {state: str(declared) for state, declared in inventory.types.python}
         reader = reader.option("python", json.dumps(named)).option("unsafePickle", str(inventory.types.unsafe_pickle))
-    return reader.option("kryo", str(inventory.types.kryo)).load(inventory.metadata_file)
+    reader = reader.option("kryo", str(inventory.types.kryo))
+    if "key" not in scan.schema.names or pa.types.is_null(scan.schema.field("key").type) or reads.get("on_error"):
+        return reader.load(inventory.metadata_file)
+    frame = reader.option("queries", new_frame()).load(inventory.metadata_file)
+    return frame.filter(frame["key"].isNotNull())
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:

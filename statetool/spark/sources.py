@@ -20,11 +20,13 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
                                            snapshot does not describe
 ``python``, ``unsafePickle``               JSON object of state names and PyFlink types (``{"count": "LONG"}``); ``true`` loads pickles
+``prune``                                  ``true`` prunes by filters on ``key``: only for a frame that is used in one query alone
 ``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
 =========================================  ==================================================================================
 
-``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does not
-push ``OR``. Planning runs in a Python process of the driver, ``read`` in tasks.
+With ``prune``, ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does
+not push ``OR``. Spark reads other queries on the same DataFrame with what was planned for the one before (:mod:`statetool.spark.uses`),
+so that without ``prune`` filters are right and read everything; frames of ``op.keyed_state()`` and the like prune by themselves. Planning runs in a Python process of the driver, ``read`` in tasks.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from statetool.serializers.base import Serializer
 from statetool.spark.guard import read_checked
 from statetool.spark.pruning import allowed_keys
 from statetool.spark.schema import spark_schema
+from statetool.spark.uses import widened
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
 
@@ -61,7 +64,7 @@ _NUMBERS: Final = ("ttl_ms", "now_ms", "split_bytes", "memory_bytes")
 _WORDS: Final = ("ttl", "nanos", "decimals", "on_error")
 _PLACES: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
 _TABLES: Final = ("operatorUid", "operatorId", "table", "stateVarName", "readRegisteredTimers", "states")
-_STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS, "columns")
+_STATE_OPTIONS: Final = (*_PLACES, *_TABLES, *_WORDS, *_NUMBERS, *_FLAGS, "columns", "prune", "queries")
 _METADATA_OPTIONS: Final = (*_PLACES, "table")
 
 
@@ -242,9 +245,13 @@ class FlinkStateReader(PlainReader):
     """Reads only the key groups of the keys that filters allow."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Prune by equalities on the key; Spark evaluates every filter again."""
+        """Prune by equalities on the key, where no other query can get to see it; Spark evaluates every filter again."""
         key = self.options.key_serializer
-        self.keys = allowed_keys(filters, key) if key is not None else None
+        queries = self.options.get("queries")
+        if key is None or (queries is None and not self.options.flag("prune")):
+            return filters
+        keys = allowed_keys(filters, key)
+        self.keys = keys if queries is None else widened(queries, keys)
         return filters
 
 

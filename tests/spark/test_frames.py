@@ -13,6 +13,7 @@ from statetool.errors import DecodeError, OptionError, TargetExistsError
 from statetool.spark.export_job import export_table
 from statetool.spark.frames import scan_frame
 from statetool.spark.guard import checked
+from statetool.spark.uses import widened
 from tests.corpora import HERE, unpack
 from tests.spark.support import data_sources, rows_of
 
@@ -47,7 +48,7 @@ def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savep
     from statetool.spark.sources import FlinkStateReader, _Options
 
     def groups(*filters: Any) -> int:
-        options = _Options({"path": savepoint.path, "operatorUid": "timers", "table": "keyed_state"})
+        options = _Options({"path": savepoint.path, "operatorUid": "timers", "table": "keyed_state", "prune": "true"})
         reader = FlinkStateReader(options)
         assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark checks them all again
         return sum(len(p.split.key_groups) for p in reader.partitions())  # type: ignore[attr-defined]
@@ -187,3 +188,28 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
         assert found[key] == row
     assert (Path(target) / "_SUCCESS").exists()
     assert not (Path(target) / "_temporary").exists()
+
+
+@data_sources
+def test_queries_on_one_frame_do_not_prune_each_other(savepoint: statetool.Savepoint, path: str, spark: Any) -> None:
+    """Spark reads the second query on a frame with the partitions that it planned for the first."""
+    everything = savepoint["timers"].to_arrow().num_rows
+    frame = savepoint["timers"].keyed_state()
+    one, other = frame.filter("key = 'timer-3'"), frame.filter("key = 'timer-5'")
+    assert (one.count(), other.count(), one.count()) == (1, 1, 1)
+    assert one.union(other).count() == 2
+    assert (frame.count(), one.count(), frame.count()) == (everything, 1, everything)
+    again = savepoint["timers"].keyed_state()
+    assert again.filter("key = 'timer-3'").join(again.filter("key <> 'timer-3'"), "key", "full").count() == everything
+    statetool.register(spark)
+    plain = spark.read.format("flink-state").option("operatorUid", "timers").load(path)
+    assert (plain.filter("key = 'timer-3'").count(), plain.count()) == (1, everything)
+
+
+def test_what_queries_have_asked_for_only_grows(tmp_path: Path) -> None:
+    file = str(tmp_path / "asked")
+    assert widened(file, ["a", ("b\ud800", 1)]) == ["a", ("b\ud800", 1)]
+    assert widened(file, ["a", 7]) == ["a", ("b\ud800", 1), 7]
+    assert widened(file, None) is None
+    assert widened(file, ["a"]) is None
+    assert widened(str(tmp_path / "elsewhere" / "asked"), ["a"]) is None

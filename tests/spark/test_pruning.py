@@ -94,7 +94,7 @@ def test_keys_whose_equality_is_not_that_of_their_bytes_are_left_to_spark(name: 
 
 def groups_and_rows(path: str, operator: str, *filters: Filter) -> tuple[int, list[Any]]:
     reader = FlinkStateReader(
-        _Options({"path": path, "operatorUid": operator, "nanos": "truncate", "decimals": "string"})
+        _Options({"path": path, "operatorUid": operator, "nanos": "truncate", "decimals": "string", "prune": "true"})
     )
     assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark evaluates them all again
     splits = [p.split for p in reader.partitions()]  # type: ignore[attr-defined]
