@@ -68,7 +68,7 @@ def emitted(corpus: Path, name: str) -> list[Any]:
         case "chain_files":
             return list(statetool.chain(root).files)
         case "problems":
-            return list(statetool.verify(str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")).problems)
+            return list(statetool.verify(str(corpus / "v2_3_0-hashmap-canonical" / "snapshot"), deep=True).problems)
         case "copies":
             plan = statetool.copy(f"{root}/snapshot/chk-4", str(corpus / "never-written"), dry_run=True)
             return list(plan.files)
