@@ -1,7 +1,7 @@
 """What the support table says of each snapshot class, found out from bytes of Flink.
 
-``python -m tests.support_facts DIR... > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as
-:mod:`tests.serializer_check` takes them) or snapshots. A line a class: whether values are decoded (or kept as exact bytes), whether
+``python -m tests.support_facts DIR... [FILE] > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as
+:mod:`tests.serializer_check` takes them) or snapshots; what a ``FILE`` written before says of other bytes stays. A line a class: whether values are decoded (or kept as exact bytes), whether
 they were encoded back to the same bytes, whether kernels decode them where they decode their parts (``parts``: never seen with
 such ones), and the releases whose bytes showed it.
 """
@@ -115,9 +115,30 @@ def _version(text: str) -> tuple[int, int] | None:
     return found[0] if found else None
 
 
+def joined(rows: dict[str, dict[str, str]], known: Iterable[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Return facts together with those that other bytes have shown."""
+    found = dict(rows)
+    for old in known:
+        new = found.get(old["class"], old)
+        kernel = {new["kernel"], old["kernel"]} - {"parts"} or {"parts"}
+        versions = {tuple(map(int, v.split("."))) for row in (new, old) for v in row["versions"].split()}
+        found[old["class"]] = {
+            "class": old["class"],
+            "read": "decoded" if "decoded" in (new["read"], old["read"]) else "exact bytes",
+            "written": "yes" if "yes" in (new["written"], old["written"]) else "no",
+            "kernel": kernel.pop() if len(kernel) == 1 else "partly",
+            "versions": " ".join(".".join(map(str, v)) for v in sorted(versions)),
+        }
+    return {name: found[name] for name in sorted(found)}
+
+
 def main(argv: list[str]) -> int:
     """Print the file."""
-    rows = gather(map(Path, argv))
+    files = [Path(a) for a in argv if Path(a).is_file()]
+    rows = gather(Path(a) for a in argv if Path(a) not in files)
+    for file in files:
+        names, *lines = (line.split("\t") for line in file.read_text().splitlines())
+        rows = joined(rows, [dict(zip(names, line, strict=True)) for line in lines])
     print("\t".join(COLUMNS))
     for row in rows.values():
         print("\t".join(row[c] for c in COLUMNS))
