@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statetool.api import Operator, Savepoint, load, verify
+from statetool.api import Savepoint, load, verify
 from statetool.bootstrap import (
     bootstrap_broadcast_state,
     bootstrap_keyed_state,
@@ -12,6 +12,7 @@ from statetool.bootstrap import (
 )
 from statetool.errors import StatetoolError
 from statetool.operations import change_uids, convert, drop, rescale
+from statetool.operator import Operator
 from statetool.ops.chain import chain
 from statetool.ops.copies import copy
 from statetool.ops.orphans import orphans

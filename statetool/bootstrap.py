@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statetool.api import Operator
+from statetool.operator import Operator
 from statetool.serializers.base import Serializer
 from statetool.write.declare import StateType
 

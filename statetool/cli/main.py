@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 import statetool
-from statetool.api import Operator
 from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
 from statetool.cli.options import opened, output_option, rebase_option, type_options
 from statetool.cli.output import Output
@@ -25,6 +24,7 @@ from statetool.errors import (
     TargetExistsError,
     UnknownNameError,
 )
+from statetool.operator import Operator
 
 _INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
 _STATE_COLUMNS = ("operator", "name", "scope", "kind", "key_type", "namespace_type", "value_type", "ttl", "readable")
