@@ -25,7 +25,7 @@ from statetool.types.declared import (
     skeleton,
     skeleton_of_steps,
 )
-from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
+from statetool.types.java import PRIMITIVES, JavaType
 
 _PRIMITIVE_IDS: Final = (
     "java.lang.Integer",
@@ -335,8 +335,3 @@ class Registry:
                 hint=f"{skeleton_of_steps(name, custom)}, or keep the bytes where a value has a frame of its own with on_error='keep_raw'",
             )
         return UnknownSerializerError(f"the fields of Kryo class {name} are not known", hint=skeleton(name))
-
-
-def element_of(array_class: str) -> JavaType:
-    """Return the type of an array's elements."""
-    return from_binary_name(array_class).args[0]
