@@ -14,6 +14,17 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.kryo import protobuf
 from statetool.types.declared import ClassDeclaration
 
+#: What all messages are; jobs give these a default serializer, and a field of such a type may hold any message.
+ABSTRACT: Final = frozenset(
+    {
+        "com.google.protobuf.AbstractMessage",
+        "com.google.protobuf.GeneratedMessage",
+        "com.google.protobuf.GeneratedMessageV3",
+        "com.google.protobuf.Message",
+        "com.google.protobuf.MessageLite",
+        "org.apache.thrift.TBase",
+    }
+)
 #: Serializers of registrations whose bodies are messages.
 SERIALIZERS: Final = ("chill.protobuf.ProtobufSerializer", "chill.thrift.TBaseSerializer")
 _MAX_DEPTH: Final = 64

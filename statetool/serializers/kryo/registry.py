@@ -298,7 +298,7 @@ class Registry:
         found = self._declared.get(name)
         if found is not None:
             return found.kind in ("protobuf", "thrift")
-        return (self.serializer_of(name) or "").endswith(messages.SERIALIZERS)
+        return name not in messages.ABSTRACT and (self.serializer_of(name) or "").endswith(messages.SERIALIZERS)
 
     def is_scala_object(self, name: str) -> bool:
         """Tell whether a class that nobody declared is that of an ``object`` of Scala, which chill writes without a body."""
