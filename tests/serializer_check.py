@@ -29,7 +29,7 @@ from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.context import reading_with
-from statetool.serializers.rowdata import BinaryDataSerializer
+from statetool.serializers.rowdata import BinaryDataSerializer, BinaryRowSerializer
 from statetool.serializers.snapshot import read_proxied, read_snapshot, write_proxied
 from statetool.types.declared import TypeContext
 from tests.expected import same, to_json
@@ -238,7 +238,9 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
 
 def _shown_as_bytes(s: Serializer) -> bool:
     """Whether a part is a binary row whose snapshot does not tell its types."""
-    return type(s) is BinaryDataSerializer or any(_shown_as_bytes(child) for _, child in s.children())
+    return type(s) in (BinaryDataSerializer, BinaryRowSerializer) or any(
+        _shown_as_bytes(child) for _, child in s.children()
+    )
 
 
 def _has_rows(s: Serializer) -> bool:

@@ -1,7 +1,7 @@
-"""Names of columns that the user gives, in the headers of streams.
+"""Names of columns that the user gives, and types of rows that have none, in the headers of streams.
 
-``columns`` are pairs of a path and names: ``key`` for the operator's key, the name of a state for the row in it, with steps behind it
-where it has several (``state.key``, ``state.value``).
+``columns`` are pairs of a path and names, or ``ROW<...>``: ``key`` for the operator's key, the name of a state for the row in
+it, with steps behind it where it has several (``state.key``, ``state.value``), or for its namespace (``state.namespace``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from dataclasses import replace
 from statetool.errors import OptionError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
-from statetool.serializers.naming import Path, name_fields
-from statetool.types.options import Columns
+from statetool.serializers.base import Serializer
+from statetool.serializers.naming import Path, name_fields, rows_of
+from statetool.serializers.rowdata import BinaryRowSerializer
+from statetool.types.options import Columns, FieldNames
 
-KEY = "key"
+KEY, _NAMESPACE = "key", "namespace"
 _VALUE, _USER_KEY, _BROADCAST_KEY = "VALUE_SERIALIZER", "USER_KEY_SERIALIZER", "KEY_SERIALIZER"
+_NAMESPACES = "NAMESPACE_SERIALIZER"
 
 
 def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
@@ -34,7 +37,7 @@ def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
     return replace(header, key=key, states=states)
 
 
-def named_state(meta: StateMeta, path: str, names: tuple[str, ...]) -> StateMeta:
+def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
     """Return a state with names for the fields of one of its rows, or as it is where the path is not about it."""
     steps = _steps(path, meta.name)
     if steps is None:
@@ -43,6 +46,8 @@ def named_state(meta: StateMeta, path: str, names: tuple[str, ...]) -> StateMeta
     for other in (_USER_KEY, _BROADCAST_KEY):
         if steps[:1] == (KEY,) and other in meta.serializers:
             slot, steps = other, steps[1:]
+    if steps[:1] == (_NAMESPACE,) and meta.namespace is not None and any(rows_of(meta.namespace)):
+        slot, steps = _NAMESPACES, steps[1:]
     changed = name_fields(meta.serializers[slot], steps, names, meta.name)
     return replace(meta, serializers={**meta.serializers, slot: changed})
 
@@ -63,12 +68,28 @@ def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[s
             )
 
 
+def types_to_declare(meta: StateMeta, key: Serializer | None) -> str:
+    """Return the words for rows that are bytes until their types are declared; empty where there are none."""
+    paths: dict[str, Path] = {
+        _VALUE: (meta.name,), _NAMESPACES: (meta.name, _NAMESPACE),
+        _USER_KEY: (meta.name, KEY), _BROADCAST_KEY: (meta.name, KEY),
+    }  # fmt: skip
+    parts: list[tuple[Path, Serializer]] = [] if key is None else [((KEY,), key)]
+    parts += [(at, meta.serializers[slot]) for slot, at in paths.items() if slot in meta.serializers]
+    rows = [((*at, *path), row) for at, part in parts for path, row in rows_of(part)]
+    if meta.kind == "timers":  # their keys are those of the operator
+        rows = [(at, row) for at, row in rows if at != (meta.name, KEY)]
+    bare = [f'"{".".join(at)}": {row.arity} fields' for at, row in rows if isinstance(row, BinaryRowSerializer)]
+    words = "rows are bytes until their types are declared, as columns={PATH: 'ROW<...>'}: "
+    return words + ", ".join(bare) if bare else ""
+
+
 def _steps(path: str, name: str) -> Path | None:
     if path == name:
         return ()
     return tuple(path[len(name) + 1 :].split(".")) if path.startswith(f"{name}.") else None
 
 
-def _named_timer(meta: StateMeta, names: tuple[str, ...]) -> StateMeta:
+def _named_timer(meta: StateMeta, names: FieldNames) -> StateMeta:
     timer = name_fields(meta.value, (KEY,), names, KEY)
     return replace(meta, serializers={**meta.serializers, _VALUE: timer})

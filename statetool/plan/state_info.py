@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from statetool.formats.naming import types_to_declare
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import what_to_declare
@@ -52,6 +53,7 @@ def state_info(
     """
     involved = [*meta.serializers.values(), *([key] if key is not None else [])]
     reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))
+    declarable = types_to_declare(meta, key)
     if scope == "operator" and "KEY_SERIALIZER" in meta.serializers:
         key = meta.serializers["KEY_SERIALIZER"]
     return StateInfo(
@@ -64,7 +66,7 @@ def state_info(
         value_type=meta.value.type_name,
         ttl=uses_ttl(meta.value),
         readable=not reason,
-        reason=reason or what_to_declare(meta.name, meta.serializers),
+        reason=reason or what_to_declare(meta.name, meta.serializers) or declarable,
     )
 
 

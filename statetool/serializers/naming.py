@@ -1,4 +1,4 @@
-"""Names for fields that a snapshot has only numbers for: rows of the table runtime, and ``Row``.
+"""Names for fields that a snapshot has only numbers for: rows of the table runtime, and ``Row``; types for rows that have none.
 
 A path names a row inside of a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...); a beginning that only one
 row has is enough, so none at all where there is one.
@@ -6,32 +6,36 @@ row has is enough, so none at all where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from statetool.errors import OptionError
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import KIND_FIELD, RowSerializer
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
+from statetool.serializers.sql_types import SqlType
+from statetool.serializers.table_types import parse_table_type
+from statetool.types.options import FieldNames
 
 Path = tuple[str, ...]
 
 
 def rows_of(serializer: Serializer, path: Path = ()) -> Iterator[tuple[Path, Serializer]]:
     """Yield the outermost rows without names of their own, each with the steps that lead to it."""
-    if isinstance(serializer, RowDataSerializer | RowSerializer):
+    if isinstance(serializer, RowDataSerializer | RowSerializer | BinaryRowSerializer):
         yield path, serializer
     elif serializer.replaceable:
         for step, part in serializer.children():
             yield from rows_of(part, (*path, step))
 
 
-def name_fields(serializer: Serializer, path: Path, names: Sequence[str], what: str) -> Serializer:
-    """Return a serializer in which the fields of one row have names; ``what`` names it for errors.
+def name_fields(serializer: Serializer, path: Path, names: FieldNames, what: str) -> Serializer:
+    """Return a serializer in which the fields of one row have names, and types by ``ROW<...>``; ``what`` names it for errors.
 
     Raises
     ------
     OptionError
-        No such row, more than one, or other than one name a field.
+        No such row, more than one, other than one name a field, or types that are not those of the snapshot.
     """
     rows = list(rows_of(serializer))
     found = [(at, row) for at, row in rows if at[: len(path)] == path]
@@ -45,7 +49,11 @@ def name_fields(serializer: Serializer, path: Path, names: Sequence[str], what: 
     return with_part(serializer, at, _named(row, names, ".".join((what, *path))))
 
 
-def _named(row: Serializer, names: Sequence[str], what: str) -> Serializer:
+def _named(row: Serializer, names: FieldNames, what: str) -> Serializer:
+    if isinstance(names, str):
+        row, names = _typed(row, names, what)
+    if isinstance(row, BinaryRowSerializer):
+        raise OptionError(f"names alone for the fields of {what!r}: {row.reason}", hint=row.to_declare)
     assert isinstance(row, RowDataSerializer | RowSerializer)
     folded = [n.lower() for n in names]
     if len(names) != len(row.names):
@@ -55,6 +63,32 @@ def _named(row: Serializer, names: Sequence[str], what: str) -> Serializer:
     if KIND_FIELD in folded:
         raise OptionError(f"{KIND_FIELD} is the kind of the row and no name for a field of {what!r}")
     return row.with_names(names)
+
+
+def _typed(row: Serializer, text: str, what: str) -> tuple[Serializer, tuple[str, ...]]:
+    """Return a row with the types of ``ROW<...>``, and the names in it."""
+    sql = parse_table_type(text)
+    if sql.root != "ROW":
+        raise OptionError(f"{sql} for {what!r}, which is a row", hint="declare it as ROW<name TYPE, ...>")
+    names = tuple(name for name, _ in sql.parts)
+    if isinstance(row, BinaryRowSerializer):
+        if len(names) != row.arity:
+            raise OptionError(f"{sql} has {len(names)} fields, and {what!r} has {row.arity}")
+        return row.with_types(sql), names
+    if not isinstance(row, RowDataSerializer):
+        raise OptionError(
+            f"types for {what!r}, whose snapshot has types of its own that are not those of SQL",
+            hint="give a list of names for its fields",
+        )
+    found = [str(_nullable(t)) for t in row.sql]
+    if [str(_nullable(t)) for _, t in sql.parts] != found:
+        raise OptionError(f"{sql} for {what!r}, whose snapshot says {', '.join(found)}")
+    return row, names
+
+
+def _nullable(sql: SqlType) -> SqlType:
+    """Return a type without the NOT NULL that values are not checked against."""
+    return replace(sql, nullable=True, parts=tuple((name, _nullable(part)) for name, part in sql.parts))
 
 
 def with_part(serializer: Serializer, path: Path, new: Serializer) -> Serializer:

@@ -4,7 +4,7 @@ Data: i32 size and that many bytes in a binary format (:mod:`statetool.serialize
 
 =====================  ==========================================================================================
 ``RowData``            i32 n, n Java streams (logical types), nested block of n serializers
-``BinaryRowData``      i32 number of fields, no types: values stay bytes
+``BinaryRowData``      i32 number of fields, no types: values stay bytes until the user declares them
 ``ArrayData``          two Java streams: logical type and serializer of the element
 ``MapData``            four: logical types of key and value, their serializers
 ``RawValue``           nested block of the serializer of the value
@@ -126,6 +126,11 @@ class BinaryDataSerializer(Serializer):
         self.sql = sql
         self.reason = reason
 
+    @property
+    def to_declare(self) -> str:
+        """What the user can declare so that values are more than bytes, empty where nothing helps."""
+        return ""
+
     def declared_type(self) -> SqlType:
         """Return the type that makes such a serializer."""
         raise UnsupportedError(f"the types of {self.type_name} are not known")
@@ -148,7 +153,7 @@ class BinaryDataSerializer(Serializer):
     def encode_body(self, value: Any) -> bytes:
         """Return the bytes behind the size."""
         if not isinstance(value, bytes):
-            raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}")
+            raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}", hint=self.to_declare)
         return value
 
     def skip(self, c: Cursor) -> None:
@@ -247,6 +252,39 @@ class RowDataSerializer(BinaryDataSerializer):
 
     def program(self) -> Op:
         return BinaryData(self.format.op, self.row_kind)
+
+
+class BinaryRowSerializer(BinaryDataSerializer):
+    """``BinaryRowDataSerializer``: bytes of rows of so many fields, whose types only the user knows."""
+
+    def __init__(self, name: str, version: int, payload: bytes) -> None:
+        super().__init__(name, version, payload, reason="its snapshot has no types")
+        self.arity = int.from_bytes(payload, "big", signed=True)
+        self.row_kind = True
+        self.projected = False
+
+    @property
+    def to_declare(self) -> str:
+        return f'bytes of rows of {self.arity} fields until their types are declared, as in columns={{"key": "ROW<id BIGINT, ...>"}}'
+
+    def as_key(self) -> BinaryRowSerializer:
+        key = self.as_projection()
+        key.row_kind = False
+        return key
+
+    def as_projection(self) -> BinaryRowSerializer:
+        """Return the serializer of rows that a generated projection made."""
+        projection = copy.copy(self)
+        projection.projected = True
+        return projection
+
+    def with_types(self, sql: SqlType) -> RowDataSerializer:
+        """Return the serializer of the same bytes with types for as many fields as there are."""
+        types = tuple(t for _, t in sql.parts)
+        row = RowDataSerializer(self.snapshot_class, self.snapshot_version, self.payload, types, ())
+        row.legacy_bytes, row.proxy_bytes = self.legacy_bytes, self.proxy_bytes
+        row.row_kind, row.projected = self.row_kind, self.projected
+        return row
 
 
 class ArrayDataSerializer(BinaryDataSerializer):
@@ -360,7 +398,7 @@ def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:
 
 
 def _read_binary_row(c: Cursor, name: str, version: int) -> Serializer:
-    return BinaryDataSerializer(name, version, c.take(4), reason="its snapshot has no types")
+    return BinaryRowSerializer(name, version, c.take(4))
 
 
 def _java_payload(cls: type[ArrayDataSerializer] | type[MapDataSerializer], types: int) -> Reader:

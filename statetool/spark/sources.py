@@ -12,7 +12,8 @@ Options of ``flink-state``, in any case, with or without underscores:
                                            undecoded (Spark does not tell Python sources which columns a query needs)
 ``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
 ``nanos``, ``decimals``, ``on_error``
-``columns``                                JSON object ``{path: [names]}``: names for the fields of rows (``ReadOptions.columns``)
+``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
+                                           the fields of rows (``ReadOptions.columns``)
 ``key_group``, ``subtask``                 ``true`` adds the column
 ``split_bytes``, ``memory_bytes``          sizes of tasks
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
@@ -176,7 +177,7 @@ class _Options:
         words: dict[str, Any] = {n: v for n in _WORDS if (v := self.get(n)) is not None}
         columns = _json("columns", self.get("columns") or "{}")
         if not isinstance(columns, dict):
-            raise OptionError("columns is not a JSON object of paths and lists of names")
+            raise OptionError("columns is not a JSON object of paths and lists of names or ROW<...>")
         reads: dict[str, Any] = {
             **words,
             "columns": columns,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from statetool.errors import OptionError
 
@@ -12,7 +13,10 @@ TtlMode = Literal["show", "raw", "hide_expired"]
 NanosMode = Literal["error", "companion", "truncate"]
 DecimalsMode = Literal["decimal", "string"]
 OnError = Literal["error", "keep_raw"]
-Columns = tuple[tuple[str, tuple[str, ...]], ...]
+#: Names for the fields of a row, or their names and types as text: ``ROW<id BIGINT, name STRING>``.
+FieldNames = tuple[str, ...] | str
+Columns = tuple[tuple[str, FieldNames], ...]
+_ROW_TYPE: Final = re.compile(r"\s*ROW\s*[<(]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,9 @@ class ReadOptions:
         ``string``: both as text, exactly.
     columns
         Names for the fields of rows, of which snapshots hold only the types (SQL, ``Row``): a mapping from ``key``, the
-        name of a state, or a path in it (``state.key``, ``state.value``) to a list of names.
+        name of a state, or a path in it (``state.key``, ``state.value``, ``state.namespace``) to a list of names. Rows of
+        ``BinaryRowDataSerializer``, whose snapshot has no types, are bytes until they are declared by a text:
+        ``ROW<id BIGINT, name STRING>``. Of rows that have types, the types in such a text must be the same.
     on_error
         ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
     """
@@ -62,7 +68,7 @@ class ReadOptions:
             )
 
 
-def parse_columns(given: Mapping[str, Sequence[str]] | Columns) -> Columns:
+def parse_columns(given: Mapping[str, Sequence[str] | str] | Columns) -> Columns:
     """Return names of fields in one form, whichever way they were given.
 
     Raises
@@ -71,9 +77,12 @@ def parse_columns(given: Mapping[str, Sequence[str]] | Columns) -> Columns:
         Neither a mapping nor what came of one.
     """
     pairs = given.items() if isinstance(given, Mapping) else given
-    found = []
+    found: list[tuple[str, FieldNames]] = []
     for path, names in pairs:
+        if isinstance(names, str) and _ROW_TYPE.match(names):
+            found.append((path, names))
+            continue
         if isinstance(names, str) or not all(isinstance(n, str) and n for n in names):
-            raise OptionError(f"columns= gives {path!r} {names!r}, which is not a list of names")
+            raise OptionError(f"columns= gives {path!r} {names!r}, which is not a list of names, and no ROW<...>")
         found.append((path, tuple(names)))
     return tuple(found)

@@ -26,9 +26,9 @@ from statetool.serializers.basic import write_string
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
 from statetool.serializers.snapshot import COMPOSITE_MAGIC, read_snapshot, write_nested
 from statetool.serializers.sql_declared import sql_serializer
+from statetool.serializers.table_types import parse_table_type
 from statetool.serializers.temporal import TYPES as _TEMPORAL
 from statetool.write.sql_types import parse_sql_type
-from statetool.write.table_types import parse_table_type
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _RUNTIME: Final = "org.apache.flink.api.java.typeutils.runtime."

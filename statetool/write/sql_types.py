@@ -1,6 +1,6 @@
 """SQL types as Spark spells them: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``.
 
-``ROW<a INT, b DATE>`` is a row of Flink SQL, and inside of it are the types of Flink SQL (:mod:`statetool.write.table_types`).
+``ROW<a INT, b DATE>`` is a row of Flink SQL, and inside of it are the types of Flink SQL (:mod:`statetool.serializers.table_types`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 
 from statetool.errors import OptionError
 from statetool.serializers.sql_types import SqlType
-from statetool.write.table_types import TableTypes, tokens_of
+from statetool.serializers.table_types import TableTypes, tokens_of
 
 T = TypeVar("T")
 _ALIASES: Final = {

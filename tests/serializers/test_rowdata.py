@@ -207,6 +207,17 @@ def test_damage(types: tuple[SqlType, ...], value: tuple[Any, ...], at: int, byt
     refused(s, bytes(raw), message)
 
 
+@pytest.mark.parametrize("unit", [0xD800, 0xDFFF])
+@pytest.mark.parametrize("rest", ["abcd", "x" * 9])
+def test_half_of_a_surrogate_pair(unit: int, rest: str) -> None:
+    """Texts are UTF-8, which has no halves: they are neither written nor replaced, in the slot and outside."""
+    s, half = row(STRING), chr(unit)
+    with pytest.raises(EncodeError, match="surrogates not allowed"):
+        encoded(s, (half + rest, "+I"))
+    raw = encoded(s, ("\u20ac" + rest, "+I"))
+    refused(s, raw.replace("\u20ac".encode(), half.encode("utf-8", "surrogatepass")), "not UTF-8")
+
+
 def test_parts_that_overlap() -> None:
     """Many slots that share one part would stand for far more than there is."""
     s = ArrayDataSerializer(_PREFIX + "ArrayDataSerializer$ArrayDataSerializerSnapshot", 3, b"", (STRING,))

@@ -14,8 +14,8 @@ from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.sql_declared import fitted, sql_serializer, sql_snapshot
 from statetool.serializers.sql_streams import serializer_object, type_object
 from statetool.serializers.sql_types import parse_logical_type
+from statetool.serializers.table_types import parse_table_type
 from statetool.write import flink_types as flink
-from statetool.write.table_types import parse_table_type
 from tests.serializers.logical_types import TYPES, Written, recorded
 
 RECORDED = recorded()

@@ -13,7 +13,7 @@ from typing import Final
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
 from statetool.serializers.naming import Path, rows_of, with_part
-from statetool.serializers.rowdata import RowDataSerializer
+from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
 
 #: States all of whose rows are sort keys.
 _SORT_KEYS: Final = frozenset({"sorted-map", "sortedListState"})
@@ -47,4 +47,6 @@ def _projected(serializer: Serializer, path: Path) -> Serializer:
     row = serializer
     for step in path:
         row = dict(row.children())[step]
-    return with_part(serializer, path, row.as_projection()) if isinstance(row, RowDataSerializer) else serializer
+    if not isinstance(row, RowDataSerializer | BinaryRowSerializer):
+        return serializer
+    return with_part(serializer, path, row.as_projection())
