@@ -16,10 +16,13 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import threading
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+_ONE_AT_A_TIME: Final = threading.RLock()
 
 
 class Kernel:
@@ -34,7 +37,8 @@ class Kernel:
         """The dispatcher of numba, or the function itself where there is no numba."""
         if os.environ.get("STATETOOL_JIT", "1") == "0" or importlib.util.find_spec("numba") is None:
             return self.function
-        return _dispatcher(self.function)
+        with _ONE_AT_A_TIME:  # numba is told its folder by a setting of the whole process
+            return _dispatcher(self.function)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.compiled(*arguments)
