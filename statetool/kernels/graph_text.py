@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetool.kernels.decode_text import is_ascii
+from statetool.kernels.decode_text import is_ascii, read_varint
 from statetool.kernels.graph_program import FULL, UNSERVED
 from statetool.kernels.jit import jit
 
@@ -12,17 +12,8 @@ from statetool.kernels.jit import jit
 @jit
 def read_number(data, p, end):  # type: ignore[no-untyped-def]
     """Return ``(unsigned number of 32 bits, position after)``; the position is -1 where there is none."""
-    value = np.int64(0)
-    shift = 0
-    while True:
-        if p >= end or shift > 28:
-            return value, np.int64(-1)
-        b = np.int64(data[np.uint64(p)])
-        p += 1
-        value |= (b & 0x7F) << shift
-        if b < 0x80:
-            return value, np.int64(p if value <= 0xFFFFFFFF else -1)
-        shift += 7
+    value, p = read_varint(data, p, end)
+    return value, np.int64(p if value <= 0xFFFFFFFF else -1)
 
 
 @jit
