@@ -6,23 +6,31 @@ in this process, with no JVM.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from statetool.operator import Operator, needed_session
-from statetool.plan.declarations import Declarations, PythonTypes, declared_classes, python_types, read_declarations
-from statetool.plan.inventory import Inventory
-from statetool.plan.rows import metadata_rows
+from typing_extensions import Unpack
+
+from statetool.answers import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
+from statetool.connected import SnapshotConnectors
+from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
+from statetool.declaring.flink_types import parse_type
+from statetool.operator import Operator
 from statetool.serializers.base import Serializer
+from statetool.shown import ShownMapping, needed_session
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.types.declared import TypeContext
-from statetool.write.flink_types import parse_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.ops.verify import Verification
+    from statetool.compatibility.verdicts import Check
+    from statetool.reported import ReportOptions
+    from statetool.statistics.statistics import Statistics
+    from statetool.verification.verify import Verification
 
 
 def load(
@@ -36,6 +44,7 @@ def load(
     kryo: Literal[2, 5] | None = None,
     python: PythonTypes | None = None,
     unsafe_pickle: bool = False,
+    local_bytes: int | None = None,
 ) -> Savepoint:
     """Open a savepoint or checkpoint.
 
@@ -44,28 +53,28 @@ def load(
     path
         Its directory, or its metadata file: a local path or any URI that fsspec can open.
     spark
-        Session for the DataFrame methods; everything else works without. On PySpark 4 the data sources ``flink-state``
-        and ``flink-state-metadata`` become known to it.
+        Session for the DataFrame methods; everything else works without. On PySpark 4 it gets to know the data sources.
     uids
         Names for operators of snapshots before Flink 2.0, which store only hashes of them.
     rebase
         ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
     key_types
-        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or an operator whose keys are of the
-        same type, of this job's savepoints or of another's. Only needed for a change log on top of nothing, which does not say the
-        type of its keys, where it is not one of the common ones or where the bytes fit more than one.
+        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator whose keys are of the same
+        type. Only needed for a change log on top of nothing whose bytes fit keys of several types, or of no common one.
     declarations
-        What the snapshot does not say of its classes: :class:`ClassDeclaration` objects, or Avro schema files
-        (or folders of them, ``*.avsc``). Those made by :func:`declare` come first.
+        What the snapshot does not say of its classes: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``) or folders of
+        them. Those made by :func:`declare` come first.
     kryo
         2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), where the version of the metadata does not tell.
     python
-        Of a PyFlink job, what its states hold, by the names that the job gave them (:mod:`statetool.pyflink`, or text):
-        ``{"count": Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``; a type alone is that
-        of a value state, and of what reducing and aggregating states keep. ``operator.count`` is the state of one operator.
-        Undeclared states are byte arrays, several values in each.
+        What states of a PyFlink job hold, by the names that the job gave them (:mod:`statetool.pyflink`, or text): ``{"count":
+        Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``; a type alone is that of a value, reducing
+        or aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, several values in each.
     unsafe_pickle
         Load the pickles of ``PICKLED_BYTE_ARRAY`` states, shown as JSON. This runs what they say: only for snapshots that you trust.
+    local_bytes
+        DataFrame methods read tables of at most so many stored bytes at once, here, so that queries need no Python worker
+        (PySpark 4): what ``spark.statetool.localBytes`` says by default, or 8 MiB.
 
     Raises
     ------
@@ -75,23 +84,21 @@ def load(
         Its metadata is damaged.
     """
     keys = {
-        name: other._operator.key_serializer() if isinstance(other, Operator) else parse_type(other)
+        name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
         for name, other in (key_types or {}).items()
     }
-    types = TypeContext(
-        kryo=kryo,
-        classes=(*declared_classes(), *read_declarations(declarations)),
-        python=python_types(python or {}),
-        unsafe_pickle=unsafe_pickle,
-    )
+    classes = (*declared_classes(), *read_declarations(declarations))
+    types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys, types=types)
-    savepoint = Savepoint(inventory, spark)
     if spark is not None:
-        from statetool.spark.session import has_data_sources, register
+        _prepare(spark)
+    return Savepoint(inventory, spark, local_bytes)
 
-        if has_data_sources():
-            register(spark)
-    return savepoint
+
+def _prepare(spark: SparkSession) -> None:
+    from statetool.spark.session import prepare
+
+    prepare(spark)
 
 
 def verify(
@@ -103,6 +110,7 @@ def verify(
     rebase: Mapping[str, str] | None = None,
     threads: int | None = None,
     most: int = 1000,
+    allow_unread: bool = False,
 ) -> Verification:
     """Check that a snapshot is whole.
 
@@ -122,6 +130,11 @@ def verify(
         As in :func:`load`.
     most
         Stop after about so many problems.
+    allow_unread
+        It is known that some keyed or operator state cannot be read (serializers that statetool does not know). Otherwise a
+        snapshot with such state is not ``ok``.
+
+    What no reader can see is not found: a changed letter or digit inside of a value, where Flink writes no checksum.
 
     Raises
     ------
@@ -130,19 +143,64 @@ def verify(
     FormatError
         Its metadata is damaged.
     """
-    from statetool.ops.verify import verify_inventory
+    from statetool.verification.verify import verify_inventory
 
     savepoint = load(src, rebase=rebase) if isinstance(src, str) else src
     savepoint = savepoint.with_uids(uids) if uids else savepoint
-    return verify_inventory(savepoint.inventory, deep=deep, spark=spark, threads=threads, most=most)
+    return verify_inventory(
+        savepoint.inventory, each_of(spark, threads), deep=deep, most=most, allow_unread=allow_unread
+    )
 
 
-class Savepoint:
+def check(
+    a: str | Savepoint,
+    b: str | Savepoint | None = None,
+    *,
+    flink: str | None = None,
+    backend: Literal["heap", "rocksdb"] | None = None,
+) -> Check:
+    """Tell whether a job would restore from a snapshot, before it does.
+
+    Headers are read; of states with POJOs also the values, unless they are in databases of RocksDB.
+
+    Parameters
+    ----------
+    a
+        The snapshot to restore.
+    b
+        A snapshot of the new job: start it empty and take a savepoint. What it does not say (state that it registers later, subclasses
+        that it has not met) is not checked, or unknown.
+    flink
+        The release that restores, such as ``"2.3"``; by default 1.20 or 2.3, as the metadata of ``b`` says. Without ``b`` it is
+        only checked what that release reads.
+    backend
+        The state backend of the new job; by default what ``b`` tells, and where it does not, what all of them do.
+
+    Returns
+    -------
+    Check
+        ``verdict``: ``fully``, ``after_migration`` (Flink converts values as it restores or reads them), ``unknown`` or ``not``; ``operators``
+        and their ``states``, each with its own, a reason and a remedy; ``warnings`` about what is lost or may change though the
+        restore succeeds; ``ok``.
+
+    Raises
+    ------
+    OptionError
+        Neither ``b`` nor ``flink``; a release or backend that is not known.
+    FormatError, UnknownSerializerError
+        A header that cannot be read.
+    """
+    old, new = (load(s) if isinstance(s, str) else s for s in (a, a if b is None else b))
+    return checked(old.inventory, None if b is None else new.inventory, flink, backend)
+
+
+class Savepoint(SnapshotConnectors):
     """An open snapshot. ``sp["uid"]`` is an operator; iteration gives their names."""
 
-    def __init__(self, inventory: Inventory, spark: SparkSession | None = None) -> None:
+    def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
         self._inventory = inventory
         self._spark = spark
+        self._local_bytes = local_bytes
 
     @property
     def inventory(self) -> Inventory:
@@ -166,17 +224,16 @@ class Savepoint:
 
     @property
     def metadata_version(self) -> int:
-        """Version of the ``_metadata`` format, 2 to 6."""
+        """Version of the ``_metadata`` format, 2 to 7."""
         return self._inventory.metadata.version
 
     @property
-    def operators(self) -> Mapping[str, Operator]:
+    def operators(self) -> ShownMapping[Operator]:
         """Operators by uid, or by hex id where no uid is known."""
-        found = {name: Operator(self._inventory, o, self._spark) for name, o in self._inventory.operators.items()}
-        return MappingProxyType(found)
+        return ShownMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
     def __getitem__(self, name: str) -> Operator:
-        return Operator(self._inventory, self._inventory.operator(name), self._spark)
+        return Operator(self._inventory, self._inventory.operator(name), self._spark, self._local_bytes, self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._inventory.operators)
@@ -187,6 +244,15 @@ class Savepoint:
     def __repr__(self) -> str:
         return f"Savepoint({self.path!r}, {len(self._inventory.operators)} operators)"
 
+    def _repr_html_(self) -> str:
+        from statetool.snapshot.notebook import snapshot_html
+
+        return snapshot_html(self._inventory)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """Return what completes ``sp["``."""
+        return list(self)
+
     def with_uids(self, uids: Iterable[str]) -> Savepoint:
         """Return the savepoint with names for operators known by id only; each uid is hashed as Flink does.
 
@@ -195,7 +261,7 @@ class Savepoint:
         UnknownNameError
             No operator has such a uid.
         """
-        return Savepoint(self._inventory.with_uids(uids), self._spark)
+        return Savepoint(self._inventory.with_uids(uids), self._spark, self._local_bytes)
 
     def metadata_rows(self, table: str) -> list[Any]:
         """Return the rows of ``operators``, ``states``, ``files``, ``key_groups`` or ``in_flight`` as records.
@@ -209,16 +275,16 @@ class Savepoint:
 
     def to_arrow(self, table: str) -> pa.Table:
         """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``, ``in_flight``) as Arrow, with no JVM."""
-        from statetool.arrow.metadata import metadata_table
+        from statetool.tables.metadata import metadata_table
 
         return metadata_table(table, self.metadata_rows(table))
 
     def _metadata_table(self, table: str) -> DataFrame | pa.Table:
         if self._spark is None:
             return self.to_arrow(table)
-        from statetool.spark.frames import metadata_frame
+        from statetool.spark.tables import arrow_frame
 
-        return metadata_frame(self._spark, self.to_arrow(table))
+        return arrow_frame(self._spark, self.to_arrow(table))
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state and where it lies: a DataFrame, or an Arrow table if no session was given."""
@@ -232,16 +298,124 @@ class Savepoint:
         """Return every key group with its size on disk: a DataFrame, or an Arrow table if no session was given."""
         return self._metadata_table("key_groups")
 
+    def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
+        """Measure what is large, where and since when; values are not decoded where their size is enough.
+
+        Parameters
+        ----------
+        operators
+            Names of the operators to measure; by default all.
+        largest
+            How many of the largest keys, values, lists and maps are named; 10 by default.
+        parallelism
+            Show the skew over subtasks, and what a restore reads, for this parallelism too.
+        ttl_ms
+            A time to live, by which values that have one are counted as expired.
+        now_ms
+            Epoch milliseconds that ages and timers count from; by default now.
+        bandwidth_mib, latency_ms
+            MiB a second that a subtask reads, and milliseconds that a request waits, by which the time of a restore is reckoned: 100 and
+            20 by default.
+        spark
+            Measure in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+
+        Returns
+        -------
+        Statistics
+            Tables of plain rows: ``operators``, ``states``, ``sizes`` (by state, key group and subtask; the bytes of all rows are together
+            those of the files), ``largest``, ``distribution``, ``skew``, ``ages``, ``timers``, ``restore``. ``rows(table)`` gives records,
+            ``to_arrow(table)`` Arrow.
+
+        Raises
+        ------
+        OptionError
+            An option that makes no sense.
+        FormatError, DecodeError
+            Damaged bytes. State that only statetool cannot read is counted as ``unread``.
+        """
+        return measured(self._inventory, **options)
+
+    def diff(self, other: Savepoint, **options: Unpack[ComparisonOptions]) -> Comparison:
+        """Compare with another snapshot, key by key; this one is ``before``.
+
+        Backend, form, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded, and equal values
+        with other bytes are equal. Operators belong together by uid.
+
+        Parameters
+        ----------
+        other
+            The snapshot ``after``.
+        operators, states
+            Names of those that are compared; by default all.
+        keys
+            Keys that are compared, as plain values (see :meth:`Operator.keyed_state`), of one operator.
+        access_times
+            Whether values with a time to live differ that were only accessed at another time; by default they do.
+        threads
+            Threads of this process, one a core by default; with a session, differences are counted in tasks.
+
+        Returns
+        -------
+        Comparison
+            ``structure``, what the snapshots say differently of states; ``summary()``, counts by state; ``frame()``, ``batches()`` and
+            ``to_arrow()``, the differences; ``equal``.
+
+        Raises
+        ------
+        UnknownNameError
+            Neither has such an operator or state.
+        OptionError, EncodeError
+            Keys of no operator, or of another type.
+        FormatError, UnknownSerializerError
+            A header that cannot be read.
+        """
+        return compared(self._inventory, other.inventory, self._spark, **options)
+
+    def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:
+        """Write one HTML page of all answers about the snapshot, which loads and runs nothing; what cannot be answered is said in its place.
+
+        Parameters
+        ----------
+        target
+            A new file: a local path or any URI that fsspec can open.
+        other
+            A snapshot of the new job, against which it is checked (:func:`check`, with ``flink`` and ``backend``) and compared (:meth:`diff`).
+        history
+            A directory with checkpoints of the job, whose growth is shown.
+
+        Others as for :func:`verify` and :meth:`stats`. Returns whether all was answered and read, the snapshot and its sources are whole,
+        and, where that was asked, a job would restore with nothing lost or changed.
+
+        Raises
+        ------
+        OptionError, TargetExistsError, WriteFailedError
+            An option that makes no sense; the file is there, or cannot be written.
+        """
+        from statetool.reported import reported
+
+        return reported(self._inventory, None if other is None else other.inventory, target, options).ok
+
     def register(self, prefix: str) -> list[str]:
         """Make temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
+
+        Nothing is read before a query asks for it.
 
         Returns
         -------
         list of str
             Names of the views, in the order of operators and tables; characters that SQL names cannot have are underscores in
             them, and ``_2``, ``_3`` follow where a name is taken.
+
+        Warns
+        -----
+        UserWarning
+            Keyed or operator state of an operator cannot be listed, and has no views: says why.
         """
-        from statetool.spark.frames import register_views
+        from statetool.spark.views import register_views
+
+        for row in self.metadata_rows("states"):
+            if row.kind == "unread":
+                warnings.warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
 
         tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
-        return register_views(needed_session(self._spark), prefix, tables)
+        return register_views(needed_session(self._spark), prefix, tables, local_bytes=self._local_bytes)

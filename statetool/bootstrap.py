@@ -1,16 +1,20 @@
-"""State from tables: what ``SavepointWriter.with_operator`` takes. Nothing is read here but what the arguments say."""
+"""State from tables: what ``SavepointWriter.with_operator`` takes. Nothing is read here but what the arguments say.
+
+Types that are not declared follow from the columns, as the table in ``saving/README.md`` says; ``describe()`` of what these functions
+return is the code of the job that will read the state.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from statetool.declaring.states import StateType
 from statetool.operator import Operator
 from statetool.serializers.base import Serializer
-from statetool.write.declare import StateType
 
 if TYPE_CHECKING:
-    from statetool.arrow.bootstrap import ElementBootstrap, KeyedBootstrap
+    from statetool.bootstrapped import KeyedState, OperatorState
 
 
 def bootstrap_keyed_state(
@@ -26,14 +30,13 @@ def bootstrap_keyed_state(
     key_group: str | None = None,
     hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
-) -> KeyedBootstrap:
+) -> KeyedState:
     """Make keyed state of a table with one row a key (and namespace).
 
     Parameters
     ----------
     data
-        Spark DataFrame or ``pyarrow.Table``. A null means that the key has no such state; list states are arrays, map states
-        maps.
+        Spark DataFrame or ``pyarrow.Table``. A null means that the key has no such state; list states are arrays, map states maps.
     key
         The key column; several make up a tuple.
     states
@@ -45,25 +48,23 @@ def bootstrap_keyed_state(
         Table of all timers of the operator, as ``op.timers()`` gives it: the key, ``timestamp`` (epoch milliseconds), and where they are there
         ``namespace``, ``domain`` (``event`` by default, or ``processing``) and ``service``.
     like
-        Operator of a savepoint whose key and state serializers are taken exactly. Columns are as ``op.keyed_state()`` shows
-        them; values with a time to live as ``ttl="raw"`` does.
+        Operator of a savepoint whose key and state serializers are taken exactly. Columns are as ``op.keyed_state()`` shows them;
+        values with a time to live as ``ttl="raw"`` does.
     key_type
         Flink type of the key, if it does not follow from the column.
     namespace, namespace_type
-        Column with the namespace of each row, a window for window contents: a struct of ``start`` and ``end`` is a
-        time window.
+        Column with the namespace of each row, a window for window contents: a struct of ``start`` and ``end`` is a time window.
     key_group
-        Column with key groups, for keys that were read with ``key_group=True``: their hash code is not needed then.
+        Column with key groups, for keys that were read with ``key_group=True``. Where their hash code is known, they are checked.
     hashes
-        How classes of keys hash whose ``hashCode()`` lies in user code (POJOs, case classes, enums), as in
-        ``{"com.acme.Key": "Objects.hash(a, b)"}`` (:mod:`statetool.ops.formulas` lists the words). With ``like`` it is found
-        among the known conventions by testing them against the key groups in which that operator's keys lie.
+        How classes of keys hash whose ``hashCode()`` lies in user code, as in ``{"com.acme.Key": "Objects.hash(a, b)"}``
+        (:mod:`statetool.hashing.formulas` lists the words). With ``like`` that operator's keys and their key groups prove it.
     last_access_ms
         With ``like``: last access of all values with a time to live, whose columns then hold values alone.
     """
-    from statetool.arrow.bootstrap import KeyedBootstrap
+    from statetool.bootstrapped import KeyedState
 
-    return KeyedBootstrap(
+    return KeyedState(
         data=data,
         key=(key,) if isinstance(key, str) else tuple(key),
         key_type=key_type,
@@ -91,7 +92,7 @@ def bootstrap_state(
     key_group: str | None = None,
     hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
-) -> KeyedBootstrap:
+) -> KeyedState:
     """Make one keyed state of a table in the long form that ``op.state(name)`` and ``op.windows(name)`` have.
 
     Columns are the key, the namespace where there is one, ``value``, and for maps ``map_key``, for lists ``list_index``: each row is
@@ -108,9 +109,9 @@ def bootstrap_state(
 
     Others as for :func:`bootstrap_keyed_state`.
     """
-    from statetool.arrow.bootstrap import KeyedBootstrap
+    from statetool.bootstrapped import KeyedState
 
-    return KeyedBootstrap(
+    return KeyedState(
         data=data,
         key=(key,) if isinstance(key, str) else tuple(key),
         key_type=key_type,
@@ -133,7 +134,7 @@ def bootstrap_list_state(
     value: str = "value",
     subtask: str | None = None,
     like: Operator | None = None,
-) -> ElementBootstrap:
+) -> OperatorState:
     """Make a list state of the operator (split among its subtasks) of the column ``value`` of a table.
 
     The column ``subtask``, where there is one, says which subtask each element belongs to.
@@ -149,7 +150,7 @@ def bootstrap_union_state(
     value: str = "value",
     subtask: str | None = None,
     like: Operator | None = None,
-) -> ElementBootstrap:
+) -> OperatorState:
     """Make a union list state (every subtask gets all elements) of the column ``value`` of a table.
 
     The column ``subtask``, where there is one, says which subtask each element belongs to.
@@ -166,12 +167,12 @@ def bootstrap_broadcast_state(
     key: str = "key",
     value: str = "value",
     like: Operator | None = None,
-) -> ElementBootstrap:
+) -> OperatorState:
     """Make a broadcast state of the columns ``key`` and ``value`` of a table."""
     return _elements(name, "broadcast", data, like, value_type=value_type, key_type=key_type, value=value, key=key)
 
 
-def _elements(name: str, kind: str, data: Any, like: Operator | None, **declared: Any) -> ElementBootstrap:
-    from statetool.arrow.bootstrap import ElementBootstrap
+def _elements(name: str, kind: str, data: Any, like: Operator | None, **declared: Any) -> OperatorState:
+    from statetool.bootstrapped import OperatorState
 
-    return ElementBootstrap(name=name, kind=kind, data=data, like=None if like is None else like.inventory, **declared)
+    return OperatorState(name=name, kind=kind, data=data, like=None if like is None else like.inventory, **declared)

@@ -128,6 +128,18 @@ class TargetExistsError(StatetoolError, FileExistsError):
     __str__ = StatetoolError.__str__
 
 
+class WriteFailedError(StatetoolError, OSError):
+    """A file that could not be written: the disk is full, a permission is missing."""
+
+    __str__ = StatetoolError.__str__
+
+
+class ConnectionFailedError(StatetoolError, ConnectionError):
+    """A system outside did not answer, or refused."""
+
+    __str__ = StatetoolError.__str__
+
+
 class OptionError(StatetoolError, ValueError):
     """An option, or a combination of options, that makes no sense."""
 
@@ -136,10 +148,15 @@ class MissingDependencyError(StatetoolError, ImportError):
     """Something outside of Python packages' reach is missing: Java, pyspark, a file system package."""
 
 
+def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
+    """Return at most three names that are like another one; ``cutoff`` is 0 for any and 1 for equal ones."""
+    return difflib.get_close_matches(name, list(names), n=3, cutoff=cutoff)
+
+
 def suggest(name: str, names: Iterable[str]) -> str:
     """Return a hint with the names that are near, or the first ones that exist."""
     known = list(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = nearest(name, known)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"

@@ -1,4 +1,4 @@
-"""What makes a new snapshot of an old one: rescale, convert, other uids, dropped operators and states.
+"""What makes a new snapshot of an old one: copy, rescale, convert, other uids, dropped operators and states.
 
 Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
 """
@@ -6,19 +6,20 @@ Nothing is changed in place; an existing target is refused; ``_metadata`` appear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statetool.api import Savepoint, load
+from statetool.running import runner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from statetool.ops.convert import ConvertPlan
-    from statetool.ops.drop import DropPlan
-    from statetool.ops.jobs import Runner
-    from statetool.ops.rescale import RescalePlan
-    from statetool.ops.uids import UidChange
-    from statetool.plan.inventory import Inventory
+    from statetool.saving.convert import ConvertPlan
+    from statetool.saving.copies import SnapshotCopy
+    from statetool.saving.drop import DropPlan
+    from statetool.saving.rescale import RescalePlan
+    from statetool.saving.uids import UidChange
+    from statetool.snapshot.inventory import Inventory
 
 
 def rescale(
@@ -49,8 +50,7 @@ def rescale(
     parallelism
         Number of subtasks, likewise; by default it stays, at most the new max parallelism.
     hashes
-        ``{Java class: "Objects.hash(a, b)"}`` for classes whose ``hashCode()`` the keys do not prove
-        (:mod:`statetool.ops.formulas` lists the words).
+        ``{Java class: "Objects.hash(a, b)"}`` where keys do not prove their ``hashCode()`` (words: :mod:`statetool.hashing.formulas`).
     spark
         Session to run on; threads of this process without.
     uids, rebase
@@ -58,16 +58,9 @@ def rescale(
     checkpoint_id
         Id of the new snapshot, by default the old one's.
     dry_run
-        Only plan.
-    progress
-        Called with numbers of bytes as they are done (not on Spark).
-    on_plan
-        Called with the plan before anything is written.
-
-    Returns
-    -------
-    RescalePlan
-        What was done to each operator, and how its keys were hashed.
+        Only plan: what would be done to each operator, and how its keys hash.
+    progress, on_plan
+        Called with numbers of bytes as they are done (not on Spark), and with the plan before anything is written.
 
     Raises
     ------
@@ -75,17 +68,17 @@ def rescale(
         ``dst`` is there.
     UnsupportedError
         Keys whose hash code is not known, records in flight, an operator's own raw keyed state. (A dry run tells in its plan.)
-    OptionError, UnknownNameError, FormatError
     """
-    from statetool.ops.rescale import plan_rescale, run_rescale
+    from statetool.saving.rescale import plan_rescale
 
-    inventory = _opened(src, uids, rebase)
-    _check_target(dst, dry_run)
+    inventory = opened(src, uids, rebase)
+    check_target(dst, dry_run)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
         on_plan(plan)
     if not dry_run:
-        run_rescale(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
+        plan.check()
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes)
     return plan
 
 
@@ -116,13 +109,13 @@ def convert(
     UnsupportedError, FormatError
         State that cannot be read.
     """
-    from statetool.ops.convert import plan_convert, run_convert
+    from statetool.saving.convert import plan_convert
 
-    inventory = _opened(src, (), rebase)
-    _check_target(dst, dry_run)
+    inventory = opened(src, (), rebase)
+    check_target(dst, dry_run)
     plan = plan_convert(inventory)
     if not dry_run:
-        run_convert(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes)
     return plan
 
 
@@ -156,22 +149,14 @@ def change_uids(
     UnknownNameError, OptionError
         No such operator, or two operators would get the same id.
     """
-    from statetool.ops.rewrite import rewrite_snapshot
-    from statetool.ops.uids import change_uids as changed
-    from statetool.ops.uids import uid_changes
+    from statetool.saving.uids import change_uids as changed
+    from statetool.saving.uids import uid_changes
 
-    inventory = _opened(src, (), rebase)
-    _check_target(dst, dry_run)
+    inventory = opened(src, (), rebase)
+    check_target(dst, dry_run)
     rows = uid_changes(inventory.metadata, changed(inventory.metadata, changes))
     if not dry_run:
-        rewrite_snapshot(
-            inventory,
-            dst,
-            {},
-            _runner(spark, progress),
-            change=lambda metadata: changed(metadata, changes),
-            checkpoint_id=checkpoint_id,
-        )
+        write_changed(inventory, dst, spark, progress, checkpoint_id, uids=changes)
     return rows
 
 
@@ -207,34 +192,93 @@ def drop(
         ``dst`` is there.
     UnknownNameError, OptionError, UnsupportedError, FormatError
     """
-    from statetool.ops.drop import plan_drop, run_drop
+    from statetool.saving.drop import plan_drop
 
-    inventory = _opened(src, (), rebase)
-    _check_target(dst, dry_run)
+    inventory = opened(src, (), rebase)
+    check_target(dst, dry_run)
     plan = plan_drop(inventory, operators, states or {})
     if not dry_run:
-        run_drop(inventory, dst, plan, _runner(spark, progress), checkpoint_id=checkpoint_id)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes, removed=plan.operators)
     return plan
 
 
-def _check_target(dst: str, dry_run: bool) -> None:
-    from statetool.write.publish import Publication
+def copy(
+    source: str,
+    target: str,
+    *,
+    dry_run: bool = False,
+    rebase: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    threads: int | None = None,
+    compare: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> SnapshotCopy:
+    """Copy a snapshot of any kind, so that the copy needs nothing of the original; the state's bytes stay as they are.
+
+    Parameters
+    ----------
+    source
+        Directory of the snapshot, or its metadata file.
+    target
+        Directory of the copy, which must not exist: a local path or any URI that fsspec can write to.
+    dry_run
+        Plan only; writes nothing.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+    spark
+        Copy in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+    compare
+        Read every copied file back and compare it with the original.
+    progress
+        Called with the bytes of each file that was copied.
+
+    Raises
+    ------
+    TargetExistsError
+        The target holds something.
+    SnapshotNotFoundError
+        The snapshot, or a file that it needs, is not there.
+    FormatError
+        Its metadata is damaged, a file is shorter than it says, or a copy differs.
+    """
+    from statetool.saving.copies import Copying
+    from statetool.saving.publish import Publication
+
+    copying = Copying(opened(source, (), rebase), target)
+    Publication.check(target)
+    return copying.plan if dry_run else copying.run(runner_of(spark, progress, threads), compare=compare)
+
+
+def check_target(dst: str, dry_run: bool) -> None:
+    """Refuse a target that is there, before anything is read."""
+    from statetool.saving.publish import Publication
 
     if not dry_run:
         Publication.check(dst)
 
 
-def _opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
+def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
+    """Return what a snapshot holds, given by its path or open."""
     if isinstance(src, Savepoint):
         return src.inventory.with_uids(uids) if uids else src.inventory
     return load(src, uids=uids, rebase=rebase).inventory
 
 
-def _runner(spark: SparkSession | None, progress: Callable[[int], object] | None) -> Runner:
-    if spark is not None:
-        from statetool.ops.on_spark import SparkRunner
+def write_changed(
+    base: Inventory,
+    dst: str,
+    spark: SparkSession | None,
+    progress: Callable[[int], object] | None,
+    checkpoint_id: int | None,
+    *,
+    flink_version: str | None = None,
+    **composition: Any,
+) -> None:
+    """Write a snapshot for a release, by default with the metadata version of its base; ``composition`` says what becomes of it."""
+    from statetool.saving.compose import write_composition
+    from statetool.saving.composition import Composition
+    from statetool.saving.versions import parse_release
 
-        return SparkRunner(spark)
-    from statetool.ops.jobs import LocalRunner
-
-    return LocalRunner(progress=progress)
+    wanted = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
+    release = parse_release(flink_version, default=base.metadata.version)
+    write_composition(wanted, dst, release, runner_of(spark, progress))

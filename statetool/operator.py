@@ -6,37 +6,60 @@ Without a session, ``to_arrow`` and the ``..._batches`` methods give the same ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from statetool.errors import OptionError, suggest
+from typing_extensions import Unpack
+
+from statetool.answers import StatisticsOptions, measured
+from statetool.connected import lag_table, source_table, transactions_table
+from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
-from statetool.plan.inventory import Inventory
-from statetool.plan.operator import OperatorInventory
-from statetool.plan.rows import metadata_rows
-from statetool.plan.state_info import StateInfo
-from statetool.plan.state_tables import KEYED_STATE, TIMERS
+from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
-from statetool.serializers.java_types import serializer_of_type
+from statetool.serializers.java_types import serializer_snapshot
+from statetool.serializers.table import snapshot_reader
+from statetool.shown import ShownMapping, needed_session, shown_records
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_info import StateInfo
+from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
+from statetool.tables.option_text import Key
+from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.java import parse_java_type
-from statetool.types.options import ReadOptions
+from statetool.types.options import ReadOptions, ShowingOptions, refuse_unknown
+from statetool.viewed import OperatorViews
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.arrow.scan import TableScan
+    from statetool.api import Savepoint
+    from statetool.edits import Edits
+    from statetool.statistics.statistics import Statistics
+    from statetool.tables.scan import TableScan
+    from statetool.transforming import Transformation, TransformOptions
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 
 
-class Operator:
+class Operator(OperatorViews):
     """One operator of a savepoint: a namespace of tables."""
 
-    def __init__(self, inventory: Inventory, operator: OperatorInventory, spark: SparkSession | None) -> None:
+    def __init__(
+        self,
+        inventory: Inventory,
+        operator: OperatorInventory,
+        spark: SparkSession | None,
+        local_bytes: int | None = None,
+        savepoint: Savepoint | None = None,
+    ) -> None:
         self._inventory = inventory
+        self._savepoint = savepoint
         self._operator = operator
         self._spark = spark
+        self._local_bytes = local_bytes
 
     @property
     def name(self) -> str:
@@ -69,15 +92,18 @@ class Operator:
         return self._operator.state.max_parallelism
 
     @property
-    def states(self) -> Mapping[str, StateInfo]:
+    def states(self) -> ShownMapping[StateInfo]:
         """States by name (that of their tables where keyed and operator state share it), with kind, types, and whether they can be
         decoded."""
         table_of = {state: table for table, state in self._operator.state_tables.items()}
-        return MappingProxyType({table_of.get((s.scope, s.name), s.name): s for s in self._operator.states})
+        return ShownMapping(
+            {table_of.get((s.scope, s.name), s.name): s for s in self._operator.states}, self._repr_html_
+        )
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that the operator has: ``keyed_state``, ``timers``, and each state's long form.
+        """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.viewed`),
+        and each state's long form.
 
         That has the state's name; where it would not be the only one (keyed and operator state of one name, a state called
         ``timers``), ``keyed:`` or ``operator:`` comes before it.
@@ -88,15 +114,24 @@ class Operator:
         tables = [KEYED_STATE] if void else []
         if any(s.kind == "timers" for s in keyed):
             tables.append(TIMERS)
-        return [*tables, *self._operator.state_tables]
+        return [*tables, *self._operator.views, *self._operator.state_tables]
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r}, tables={self.tables})"
 
+    def _repr_html_(self) -> str:
+        from statetool.snapshot.notebook import operator_html
+
+        return operator_html(self._operator, self.tables)
+
     # ---- Spark --------------------------------------------------------------------------------
 
     def keyed_state(
-        self, states: Sequence[str] | None = None, *, keys: Sequence[Any] | None = None, **options: Any
+        self,
+        states: Sequence[str] | None = None,
+        *,
+        keys: Sequence[Key] | None = None,
+        **options: Unpack[KeyedOptions],
     ) -> DataFrame:
         """Return one row a key: ``key`` and a column for each state without a namespace.
 
@@ -105,47 +140,113 @@ class Operator:
         states
             States wanted; others are skipped undecoded.
         keys
-            Keys wanted; only their key groups are read. A filter on ``key`` does the same (PySpark 4).
-        **options
-            ``ttl``, ``ttl_ms``, ``now_ms``, ``nanos``, ``decimals``, ``columns``, ``on_error``
-            (:class:`statetool.types.options.ReadOptions`), ``key_group=True`` for a column with the key group,
-            ``split_bytes`` and ``memory_bytes``.
+            Keys wanted, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            timestamps as numbers in the unit of their type. Only their key groups are read.
+        key_group
+            ``True`` adds the int column ``key_group``.
+        ttl, ttl_ms, now_ms
+            Of values with a time to live: ``show`` the value alone (default), ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``, ``hide_expired`` no value that had expired at ``now_ms`` (epoch milliseconds, by default now), ``ttl_ms``
+            milliseconds after its last access.
+        nanos
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) where the type
+            can have them, ``always`` beside all SQL timestamps above precision 3; ``error`` refuses them, ``truncate`` drops them.
+        decimals
+            Java's BigDecimal as decimal(38,18) and BigInteger as decimal(38,0), an error where one does not fit: ``decimal``
+            (default); ``string`` is their exact text.
+        on_error
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, its bytes are in the map ``_undecoded``.
+        columns
+            Names for the fields of rows, ``{"key": ["user"]}``, or names and types of rows whose snapshot has none,
+            ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
+        split_bytes
+            Bytes of a task on disk, about: 64 MiB by default.
+        memory_bytes
+            Key groups above this (128 MiB by default) are merged as they stream by, or go through local disk.
 
         Raises
         ------
-        UnknownNameError, OptionError, UnsupportedError
+        UnknownNameError
+            The operator has no such state, or none without a namespace.
+        OptionError
+            An option that does not exist, has no such value, or does not go with another one.
+        EncodeError
+            A key is not of the type of the operator's keys.
+        UnsupportedError
+            A type that Arrow and Spark do not have.
         """
-        return self._frame(KEYED_STATE, states=states, keys=keys, **options)
+        return self.frame(ScanRequest.of(KEYED_STATE, states=states, keys=keys, **options))
 
-    def state(self, name: str, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
+    def state(self, name: str, *, keys: Sequence[Key] | None = None, **options: Unpack[StateOptions]) -> DataFrame:
         """Return one state in long form.
 
         Keyed: ``key``, ``namespace`` where there is one, ``list_index`` or ``map_key``, ``value``. List and union state:
-        ``value``; broadcast state: ``key``, ``value``; ``subtask=True`` adds the subtask.
+        ``value``; broadcast state: ``key``, ``value``.
+
+        Parameters
+        ----------
+        name
+            One of :attr:`states`, or of :attr:`tables` where keyed and operator state share a name.
+        subtask
+            Of operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`keyed_state`, as are the errors; operator state has neither ``keys`` nor ``key_group``.
         """
         names = self._operator.state_tables
         own = [t for t, (_, n) in names.items() if n == name]
-        return self._frame(own[0] if len(own) == 1 else name, keys=keys, **options)
+        return self.frame(ScanRequest.of(own[0] if len(own) == 1 else name, keys=keys, **options))
 
-    def table(self, name: str, **options: Any) -> DataFrame:
-        """Return one of :attr:`tables`; options as for :meth:`keyed_state`."""
-        return self._frame(name, **options)
+    def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame:
+        """Return one of :attr:`tables`.
 
-    def windows(self, name: str, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
-        """Return the contents of windows: the long form of a state whose namespace is a window."""
-        self._check_window(name)
-        return self._frame(name, keys=keys, **options)
+        Parameters
+        ----------
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`keyed_state`, :meth:`timers` and :meth:`state`, as far as the table has them; errors are the same.
+        """
+        return self.frame(ScanRequest.of(name, **options))
 
-    def timers(self, *, keys: Sequence[Any] | None = None, **options: Any) -> DataFrame:
-        """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``domain`` (event, processing), ``service``."""
-        return self._frame(TIMERS, keys=keys, **options)
+    def timers(
+        self,
+        *,
+        states: Sequence[str] | None = None,
+        keys: Sequence[Key] | None = None,
+        **options: Unpack[KeyedOptions],
+    ) -> DataFrame:
+        """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``time`` (the same as a timestamp; null outside of the years 1
+        to 9999, and not looked at where timers are written), ``domain`` (event, processing), ``service``.
 
-    def in_flight(self, side: Side | None = None, like: Record | None = None, **options: Any) -> DataFrame | pa.Table:
+        Parameters
+        ----------
+        states
+            Names of the timer states wanted (``_timer_state/event_user-timers``).
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`keyed_state`, as are the errors.
+        """
+        return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
+
+    def frame(self, request: ScanRequest) -> DataFrame:
+        """Return what a request asks for as a DataFrame, in the session that was given or the active one.
+
+        Raises
+        ------
+        MissingDependencyError
+            There is no session.
+        """
+        spark = needed_session(self._spark)
+        from statetool.spark.frames import table_frame
+
+        return table_frame(spark, self.plan(request), local_bytes=self._local_bytes)
+
+    def in_flight(
+        self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]
+    ) -> DataFrame | pa.Table:
         """Return data in flight (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
 
         Without ``like`` a row for each channel: ``side``, ``subtask``, ``gate`` and ``channel`` (of outputs result partition and
-        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others), ``cut_bytes`` of elements that go on
-        in another channel's data.
+        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others), of them ``attributes`` of the records behind
+        them, and how many of those say that these are backlog (``backlog_attributes``; ``backlog`` is what the last one says), ``cut_bytes``
+        of elements that go on in another channel's data.
 
         Parameters
         ----------
@@ -156,63 +257,104 @@ class Operator:
             the same of another operator as ``(operator, name)``; or a Java type (``"com.acme.Order"``, declared; ``"String"``).
             Then there is a row for each element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
             (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut one.
-        **options
-            As for :meth:`keyed_state`: ``nanos``, ``decimals``, ``ttl``.
+        ttl, ttl_ms, now_ms, nanos, decimals
+            As for :meth:`keyed_state`; without ``like`` there is nothing to show by them.
 
         Raises
         ------
         OptionError
-            ``like`` without ``side``.
+            ``like`` without ``side``; an option that does not exist.
         FormatError
             The bytes are no stream elements, or not of this type.
         """
+        refuse_unknown(options, list(ShowingOptions.__annotations__))
+        shown = ReadOptions.of(**options)
         if like is None:
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
             return self._rows_table("in_flight", rows)
         if side is None:
             raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
-        from statetool.arrow.scan import scan_in_flight
+        from statetool.tables.scan import scan_in_flight
 
-        scan = scan_in_flight(self._operator, side, self._record(like), **split_options(options))
+        scan = scan_in_flight(self._operator, side, self._record(like), options=shown)
         if self._spark is not None:
-            from statetool.spark.frames import scan_frame
+            from statetool.spark.frames import table_frame
 
-            return scan_frame(self._spark, scan)
+            return table_frame(self._spark, scan, local_bytes=self._local_bytes)
         import pyarrow as pa
 
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)
 
+    def source_splits(self, connector: str | None = None) -> DataFrame | pa.Table:
+        """Return the splits that the readers of a source hold, with where they are: a DataFrame, or Arrow without a session.
+
+        Parameters
+        ----------
+        connector
+            Name of the connector, where the bytes do not tell it.
+
+        Raises
+        ------
+        OptionError
+            The operator is no source.
+        UnknownNameError, FormatError
+            There is no such connector; bytes that are not its own, or damaged.
+        """
+        return source_table(self._spark, "source_splits", self._operator, connector)
+
+    def enumerator(self, connector: str | None = None) -> DataFrame | pa.Table:
+        """Return the splits that the enumerator of a source keeps, and whether they are assigned; as :meth:`source_splits`."""
+        return source_table(self._spark, "enumerators", self._operator, connector)
+
+    def lag(self, ends: Mapping[str, int | str] | Any, connector: str | None = None) -> DataFrame | pa.Table:
+        """Return how far each split that a reader holds is behind its end; DataFrame or Arrow as :meth:`source_splits`.
+
+        Parameters
+        ----------
+        ends
+            What is written next, by ``topic:partition`` or by the split's id: a mapping, or a table (Arrow or DataFrame) with the
+            columns ``topic``, ``partition``, ``offset``, or ``split``, ``position``.
+        """
+        return lag_table(self._spark, self._operator, ends, connector)
+
+    def transactions(self) -> DataFrame | pa.Table:
+        """Return what a sink has written and not committed: transactions, files; a DataFrame, or Arrow without a session.
+
+        Raises
+        ------
+        OptionError
+            The operator is no sink.
+        """
+        return transactions_table(self._spark, self._operator)
+
+    def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
+        """Measure what is large, where and since when; parameters, result and errors as those of :meth:`Savepoint.stats`."""
+        options.setdefault("operators", [self.name])
+        return measured(self._inventory, **options)
+
+    def transform(self, change: Transformation, **options: Unpack[TransformOptions]) -> Edits:
+        """Change values of states; ``.preview()`` shows what differs, ``.write(target)`` writes the savepoint.
+
+        Parameters and errors as those of :meth:`statetool.edits.Edits.transform`.
+        """
+        from statetool.edits import Edits
+
+        return Edits(base=self._savepoint).transform(self.name, change, **options)
+
     def _rows_table(self, table: str, rows: list[Any]) -> DataFrame | pa.Table:
-        from statetool.arrow.metadata import metadata_table
-
-        found = metadata_table(table, rows)
-        if self._spark is None:
-            return found
-        from statetool.spark.frames import metadata_frame
-
-        return metadata_frame(self._spark, found)
+        return shown_records(self._spark, METADATA_TABLES[table].record, rows)
 
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` means."""
         match like:
             case str():
-                return serializer_of_type(parse_java_type(like), self._operator.types)
+                types = self._operator.types
+                return snapshot_reader(types).snapshot(Cursor(serializer_snapshot(parse_java_type(like), types)))
             case StateInfo():
                 return self._inventory.operator(like.operator).value_serializer(like.name)
             case (Operator() as other, str(name)):
                 return other._operator.value_serializer(name)
         raise OptionError(f"like={like!r} is neither a state nor (operator, state name) nor a Java type")
-
-    def _frame(self, table: str, **arguments: Any) -> DataFrame:
-        from statetool.spark.frames import table_frame
-
-        spark = needed_session(self._spark)
-        return table_frame(spark, self._inventory, self._operator, table, **arguments)
-
-    def _check_window(self, name: str) -> None:
-        info = self.states.get(name)
-        if info is not None and (info.namespace_type is None or not info.namespace_type.endswith("Window")):
-            raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
 
     def columns_from_plan(self, plan: str, *, node: int | None = None) -> dict[str, list[str]]:
         """Return names for the rows of a SQL operator, to be passed on as ``columns=``.
@@ -230,7 +372,7 @@ class Operator:
         OptionError, FormatError, SnapshotNotFoundError
         """
         from statetool.io.files import InputFile
-        from statetool.ops.compiled_plan import CompiledPlan
+        from statetool.sql_plans.compiled_plan import CompiledPlan
 
         with InputFile(plan) as f:
             compiled = CompiledPlan(bytes(f.read_at(0, f.size)))
@@ -241,60 +383,55 @@ class Operator:
 
     # ---- Arrow --------------------------------------------------------------------------------
 
-    def scan(self, table: str, **arguments: Any) -> TableScan:
-        """Plan a table (arguments of :func:`statetool.arrow.scan.scan_table`, and of ``ReadOptions``)."""
-        from statetool.arrow.scan import scan_table
+    def scan(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> TableScan:
+        """Plan a table: its Arrow schema and the splits that tasks read; options as for :meth:`table`."""
+        return self.plan(ScanRequest.of(table, **options))
 
-        return scan_table(self._operator, table, **split_options(arguments))
+    def plan(self, request: ScanRequest) -> TableScan:
+        """Plan what a request asks for; reads headers only."""
+        from statetool.tables.scan import scan_table
 
-    def batches(self, table: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        """Read a table in this process, batch by batch, with no JVM."""
-        return self.scan(table, **arguments).batches()
+        return scan_table(self._operator, request)
 
-    def keyed_state_batches(self, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        """Read ``keyed_state`` in this process, batch by batch, with no JVM."""
-        return self.batches(KEYED_STATE, **arguments)
+    def batches(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> Iterator[pa.RecordBatch]:
+        """Read a table in this process, batch by batch, with no JVM; options as for :meth:`table`."""
+        return self.scan(table, **options).batches()
 
-    def to_arrow(self, table: str = KEYED_STATE, **arguments: Any) -> pa.Table:
-        """Read a whole table into memory, with no JVM."""
+    def keyed_state_batches(
+        self,
+        states: Sequence[str] | None = None,
+        *,
+        keys: Sequence[Key] | None = None,
+        **options: Unpack[KeyedOptions],
+    ) -> Iterator[pa.RecordBatch]:
+        """Read ``keyed_state`` in this process, batch by batch, with no JVM; parameters as for :meth:`keyed_state`."""
+        return self.batches(KEYED_STATE, states=states, keys=keys, **options)
+
+    def to_arrow(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.Table:
+        """Read a whole table into memory, with no JVM.
+
+        Parameters
+        ----------
+        table
+            One of :attr:`tables`.
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`table`, as are the errors.
+
+        Raises
+        ------
+        DecodeError
+            A value that does not fit its type, or that the options do not let be shown; with file, offset, operator, state and key
+            group.
+        FormatError
+            Other damage.
+        """
         import pyarrow as pa
 
-        scan = self.scan(table, **arguments)
+        scan = self.scan(table, **options)
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)
 
+    def to_pandas(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pd.DataFrame:
+        """Read a whole table as a pandas frame: integers stay such beside nulls, maps are dicts, lists lists; as :meth:`to_arrow`."""
+        from statetool.columns.to_pandas import pandas_frame
 
-_READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
-
-
-def split_options(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Gather the fields of ``ReadOptions`` among keyword arguments into ``options``.
-
-    Raises
-    ------
-    OptionError
-        An option that does not exist.
-    """
-    others = ("states", "keys", "key_group", "subtask", "split_bytes", "memory_bytes", "options")
-    for name in arguments:
-        if name not in _READ_OPTIONS and name not in others:
-            raise OptionError(f"no option {name!r}", hint=suggest(name, (*_READ_OPTIONS, *others)))
-    rest = {k: v for k, v in arguments.items() if k not in _READ_OPTIONS}
-    reads = {k: v for k, v in arguments.items() if k in _READ_OPTIONS}
-    if reads:
-        rest["options"] = ReadOptions(**reads)
-    return rest
-
-
-def needed_session(spark: SparkSession | None) -> SparkSession:
-    """Return the session that was given, or else the one that is active in this process.
-
-    Raises
-    ------
-    MissingDependencyError
-        There is none.
-    """
-    if spark is not None:
-        return spark
-    from statetool.spark.session import active_session
-
-    return active_session()
+        return pandas_frame(self.to_arrow(table, **options))

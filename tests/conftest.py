@@ -3,21 +3,86 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from tests.corpora import HERE, shared, unpack
+from tests.support.corpora import HERE, unpack
+
+# Tests read little, and shall see what runs over much (the other way round: .ci/uncompiled, tests/kernels/test_jit.py).
+os.environ.setdefault("STATETOOL_JIT", "1")
+
+#: Fixtures of what is not ours to copy or too large to fetch, and the option that says where it is. Written with an equals sign:
+#: pytest takes a path that stands alone for the place of the tests, and does not find this file then.
+GIVEN: Final = {
+    "migration_savepoints": "--shared",
+    "migration_cases": "--shared",
+    "connector_migration": "--shared",
+    "pyflink": "--pyflink",
+    "browser": "--browser",
+}
+LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what only the start of a run can add."""
+    parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
     parser.addoption(
-        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (default: newest 2.x and 1.20)"
+        "--shared", metavar="DIR", help="folder with Flink's own migration cases: *.tar.xz, as they are packed"
     )
-    parser.addoption("--pyflink", help="Python that has apache-flink, for tests/flink/pyflink")
+    parser.addoption(
+        "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tests/flink/jars.py)"
+    )
+    parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
+    parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what was not asked for; it is counted and named at the end, never skipped in silence."""
+    reasons: dict[pytest.Item, str] = {}
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
+            item.add_marker(pytest.mark.spark)
+        needed = [o for f, o in GIVEN.items() if f in getattr(item, "fixturenames", ()) and not config.getoption(o)]
+        if needed:
+            reasons[item] = needed[0]
+        elif item.get_closest_marker("full") and not config.getoption("--full"):
+            reasons[item] = "--full"
+    config.stash[LEFT_OUT] = Counter(reasons.values())
+    if reasons:
+        config.hook.pytest_deselected(items=list(reasons))
+        items[:] = [item for item in items if item not in reasons]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what was left out to the process that tells of it; all workers collect the same."""
+    workeroutput = getattr(session.config, "workeroutput", None)
+    if workeroutput is not None:
+        left: Counter[str] = session.config.stash.get(LEFT_OUT, Counter())
+        workeroutput["left_out"] = dict(left)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker left out."""
+    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how to run what was left out."""
+    said = {
+        "--full": "of the full run were left out: pytest --full",
+        "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
+        "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
+        "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
+    }
+    left = config.stash.get(LEFT_OUT, Counter[str]())
+    for option in sorted(left):
+        terminalreporter.write_line(f"{left[option]:,} tests {said[option]}")
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +104,32 @@ def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def migration_savepoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of Flink's own migration tests."""
-    return unpack(shared("flink-migration-savepoints.tar.xz"), tmp_path_factory.mktemp("migration")) / "savepoints"
+def connector_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints of jobs whose sources and sinks have connectors, one folder a case."""
+    return unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path_factory.mktemp("connectors"))
+
+
+@pytest.fixture(scope="session")
+def connector_migration(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots of the migration tests of Flink and of its connectors (``--shared``)."""
+    return unpack_shared(pytestconfig, "public-connectors.tar.xz", tmp_path_factory) / "connectors" / "migration"
+
+
+@pytest.fixture(scope="session")
+def migration_savepoints(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Savepoints of Flink's own migration tests (``--shared``)."""
+    return unpack_shared(pytestconfig, "flink-migration-savepoints.tar.xz", tmp_path_factory) / "savepoints"
+
+
+@pytest.fixture(scope="session")
+def migration_cases(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Serializer cases of Flink's own migration tests (``--shared``)."""
+    return unpack_shared(pytestconfig, "serializers.tar.xz", tmp_path_factory) / "serializers"
+
+
+def unpack_shared(config: pytest.Config, name: str, folders: pytest.TempPathFactory) -> Path:
+    """Unpack an archive of the folder that ``--shared`` names."""
+    return unpack(Path(config.getoption("--shared")) / name, folders.mktemp("shared"))
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +150,6 @@ def spark() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """What one test declares is not known to the next."""
-    from statetool.plan import declarations
+    from statetool.declaring import classes as declarations
 
     monkeypatch.setattr(declarations, "_declared", {})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,21 +21,24 @@ from typing import Any
 import pyarrow as pa
 
 import statetool
-from statetool.arrow.values import StateShape
+from statetool.columns.values import StateShape
 from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
+from statetool.types.options import ShowingOptions
 from statetool.types.table_columns import state_columns
-from tests.expected import json_text, to_json
-from tests.expected_kryo import without_kryo
-from tests.in_flight import wrong_records
-from tests.kryo_classes import CLASSES
-from tests.plain import plain, row_value
-from tests.sql_check import SqlChecker
+from tests.support.connector_check import ConnectorChecker, wrong_bucket
+from tests.support.expected import to_json
+from tests.support.expected_kryo import without_kryo
+from tests.support.expected_scalars import json_text
+from tests.support.in_flight import wrong_records
+from tests.support.kryo_classes import CLASSES
+from tests.support.plain import plain, row_value
+from tests.support.sql_check import SqlChecker
 
 ReadTable = Callable[..., pa.Table]
-OPTIONS = {"nanos": "companion", "decimals": "string"}
+OPTIONS: ShowingOptions = {"nanos": "always", "decimals": "string"}
 
 
 class Case:
@@ -57,6 +61,9 @@ class Case:
 class Checker:
     """Compares one case read one way."""
 
+    #: Whether states may hold classes of the user's that are not declared.
+    may_be_undeclared = False
+
     def __init__(self, case: Case, spark: Any) -> None:
         self.case = case
         self.spark = spark
@@ -75,6 +82,9 @@ class Checker:
             return
         for label, wanted in self.case.expected["operators"].items():
             op = by_id.get(wanted["operator_id"])
+            if "connector" in wanted:
+                self.connector(op, label, wanted)
+                continue
             stateful = wanted.get("keyed_state") or wanted.get("operator_state")
             if op is None:
                 if stateful:
@@ -91,6 +101,18 @@ class Checker:
         records, problems = wrong_records(self.case.metadata, self.case.expected, self.spark)
         self.rows += records
         self.problems += problems
+
+    def connector(self, op: statetool.Operator | None, label: str, wanted: dict[str, Any]) -> None:
+        if op is None:
+            self.problems.append(f"{label}: operator is missing")
+            return
+        other = ConnectorChecker(op, wanted)
+        try:
+            other.run()
+        except StatetoolError as error:
+            self.problems.append(f"{label}: {error}")
+        self.rows += other.rows
+        self.problems += other.problems
 
     def read(self, op: statetool.Operator, table: str, **arguments: Any) -> pa.Table:
         if self.spark is None:
@@ -120,9 +142,11 @@ class Checker:
             for name in sorted(names & keyed["states"].keys()):
                 try:
                     self.long_form(op, name, *metas[name], keyed["states"][name])
-                except UnknownSerializerError:
+                except UnknownSerializerError as error:
                     # A class of the user's among Kryo's: its rows are compared where the bytes are.
                     self.undeclared.add(name)
+                    if not self.may_be_undeclared:
+                        self.problems.append(f"{op.name}.{name}: {error}")
             self.one_row_a_key(op, metas, keyed["states"])
             self.timers(op, metas, keyed)
         states = op._operator.operator_states
@@ -294,13 +318,18 @@ class Checker:
         rows = self.read(op, self.table(op, "operator", name)).to_pylist()
         if any(s.framed_only for s in tree(meta.value)):
             self.raw += len(rows)
-            self.compare(what, [None for _ in rows], [None for _ in wanted["rows"]])
+            self.compare(what, [bytes_of(r["value"]) for r in rows], [bytes_of(r) for r in wanted["rows"]])
             return
         found = [self.json(r, "value", meta.value) for r in rows]
         if meta.kind == "broadcast":
             key = meta.serializers["KEY_SERIALIZER"]
             found = [[self.json(r, "key", key), v] for r, v in zip(rows, found, strict=True)]
         self.compare(what, found, wanted["rows"])
+
+
+def bytes_of(value: Any) -> Any:
+    """Return exact bytes as the corpus writes them; what it knows in another form cannot be compared, and is a difference."""
+    return {"$hex": value.hex()} if isinstance(value, bytes) else value
 
 
 def tree(serializer: Serializer) -> Iterator[Serializer]:
@@ -347,12 +376,17 @@ def in_order(name: str, row: dict[str, Any], *, unordered: bool) -> dict[str, An
 def find_cases(root: Path, kinds: set[str] | None) -> list[Case]:
     """Return the cases below a folder."""
     cases = [Case(p.parent) for p in sorted(root.rglob("case.json")) if (p.parent / "expected.json").exists()]
+    # Two of the oldest hold state that Flink dropped: there is no snapshot to open.
+    cases = [c for c in cases if c.expected]
     return [c for c in cases if kinds is None or c.kind in kinds]
 
 
 def check_case(case: Case, vias: list[tuple[str, Any]]) -> tuple[bool, str]:
     """Check one case each way and return whether it passed, and its line."""
     words, passed = [], True
+    if (case.folder / "bytes").exists():
+        problems = wrong_bucket((case.folder / "bytes").read_bytes(), case.expected)
+        return not problems, f"{'FAIL' if problems else 'PASS'} {case.folder.name} {' | '.join(problems)}"
     for via, spark in vias:
         try:
             checker = Checker(case, spark)
@@ -361,6 +395,9 @@ def check_case(case: Case, vias: list[tuple[str, Any]]) -> tuple[bool, str]:
             words.append(f"{via}: rows={checker.rows} raw={checker.raw}")
         except StatetoolError as error:
             problems = [str(error)]
+        except Exception as error:  # noqa: BLE001 - a crash is what this program looks for
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            problems = [f"CRASH {type(error).__name__}: {error} at {Path(at.filename).name}:{at.lineno}"]
         if problems:
             passed = False
             words.append(f"{via}: {len(problems)} problems: {' | '.join(problems[:3])}")

@@ -23,7 +23,7 @@ from tests.corpus_check import Case, find_cases
 
 LIMIT_BYTES = 512 << 20
 SECONDS = 60
-OPTIONS: dict[str, Any] = {"nanos": "companion", "decimals": "string"}
+OPTIONS: dict[str, Any] = {"nanos": "always", "decimals": "string"}
 
 
 class Damage:
@@ -31,8 +31,10 @@ class Damage:
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.folder = folder / case.folder.name
-        shutil.copytree(case.folder / "snapshot", self.folder)
-        self.metadata = self.folder / str(case.info["metadata"])
+        for part in ("snapshot", "dstl"):  # change logs lie beside the checkpoint root
+            if (case.folder / part).exists():
+                shutil.copytree(case.folder / part, self.folder / part)
+        self.metadata = self.folder / "snapshot" / str(case.info["metadata"])
         self.files = sorted(p for p in self.folder.rglob("*") if p.is_file())
         whole = statetool.load(str(self.metadata))
         self.users: dict[str, list[str]] = {}

@@ -17,9 +17,10 @@ from typing import Any
 import statetool
 from statetool.errors import FormatError, StatetoolError
 from statetool.types import Scalar
+from statetool.types.options import ShowingOptions
 from tests.corpus_check import Case, Checker, find_cases
 
-EXACT = {"ttl": "raw", "nanos": "companion", "decimals": "string"}
+EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
 
 def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:

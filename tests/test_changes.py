@@ -12,9 +12,10 @@ import pytest
 import statetool as st
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError
+from statetool.types.options import ShowingOptions
 from tests.test_writer import accounts
 
-EXACT = {"ttl": "raw", "nanos": "companion", "decimals": "string"}
+EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
 
 @pytest.fixture
@@ -36,12 +37,10 @@ def content(op: st.Operator) -> dict[str, Any]:
 
 def entries(op: st.Operator) -> set[tuple[str, bytes, bytes]]:
     """Return name, key and value of all entries, as bytes."""
-    from statetool.ops.sources import keyed_splits, read_split_entries, split_header
-
     found = set()
-    for split in keyed_splits(op.inventory):
-        _, header = split_header(split)
-        for batch in read_split_entries(split, header):
+    for source in op.inventory.keyed.sources():
+        header = source.header()
+        for batch in source.batches():
             for i in range(len(batch)):
                 key = batch.data[batch.key[i] : batch.key_end[i]].tobytes()
                 value = batch.data[batch.value[i] : batch.value_end[i]].tobytes()
@@ -153,6 +152,35 @@ def test_what_cannot_be_is_refused(base: st.Savepoint, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="gets its id"):
         writer.change_uid("big", "fresh").with_operator("fresh", other).write(target)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_slip_in_a_uid_adds_no_operator(base: st.Savepoint, tmp_path: Path) -> None:
+    writer = st.SavepointWriter.from_existing(base)
+    change = st.bootstrap_keyed_state(base["accounts"].to_arrow(), like=base["accounts"])
+    other = st.bootstrap_keyed_state(pa.table({"k": ["z"], "v": [1]}), key="k")
+    again = st.load(base.path)["accounts"]
+    target = str(tmp_path / "new")
+    for uid, bootstrap in (
+        ("acconuts", change),
+        ("Accounts", other),
+        ("totals", change),
+        ("totals", st.bootstrap_keyed_state(again.to_arrow(), like=again)),
+        ("totals", st.bootstrap_list_state("offsets", pa.table({"value": [1]}), like=base["accounts"])),
+    ):
+        message = f"no operator '{uid}', but 'accounts'.*did you mean accounts.*with_operator\\('{uid}', ..., new=True"
+        with pytest.raises(UnknownNameError, match=message):
+            writer.with_operator(uid, bootstrap).write(target)
+    unnamed = st.SavepointWriter.from_existing(base).write(str(tmp_path / "unnamed"), flink_version="1.13")
+    named = st.SavepointWriter.from_existing(st.load(unnamed.path, uids=["accounts"]))
+    with pytest.raises(UnknownNameError, match="did you mean accounts"):
+        named.with_operator("acconuts", other).write(target)
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(OptionError, match="operator 'accounts' is there already"):
+        writer.with_operator("accounts", change, new=True).write(target)
+    sp = writer.with_operator("acconuts", change, new=True).with_operator("totals", other).write(target)
+    assert content(sp["acconuts"])["keyed_state"] == content(base["accounts"])["keyed_state"]
+    replaced = writer.remove_operator("accounts").with_operator("accounts", change).write(str(tmp_path / "replaced"))
+    assert sorted(replaced) == sorted(base)
 
 
 def test_flinks_own_savepoint_comes_back_through_tables(tmp_path: Path) -> None:

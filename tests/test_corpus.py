@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.errors import UnknownSerializerError
+from statetool.errors import FormatError, UnknownSerializerError
+from statetool.types.declared import class_of_fields
 from tests.corpus_check import Case, check_case, find_cases
-from tests.kryo_classes import CLASSES
+from tests.support.kryo_classes import CLASSES
+from tests.support.quick import quick
 
 CANONICAL = [
     f"v{version}-{backend}-canonical"
@@ -50,12 +52,15 @@ HEAP = [
 OTHERS = ["v2_3_0-rocksdb-heap-timers-canonical"]
 
 
-@pytest.mark.parametrize("name", CANONICAL + COMPRESSED + OTHERS)
+@pytest.mark.parametrize(
+    "name", quick(CANONICAL + COMPRESSED + OTHERS, "v1_13_6-hashmap-canonical", "v2_3_0-rocksdb-canonical")
+)
 def test_every_row_through_arrow(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ["v1_13_6-rocksdb-canonical", "v2_3_0-hashmap-canonical", COMPRESSED[1], "v2_3_0-rocksdb-heap-timers"]
 )
@@ -85,13 +90,24 @@ def test_an_undeclared_class_of_kryo_keeps_its_bytes_in_frames(corpus: Path) -> 
     assert first["currency"][:-1].encode() in rows["value"][0].as_py()
 
 
-@pytest.mark.parametrize("name", CHANGELOG + HEAP)
+@pytest.mark.parametrize("name", ["v2_3_0-rocksdb-canonical", "v2_3_0-hashmap-checkpoint"])
+@pytest.mark.parametrize("fields", [{"cents": "long"}, {"cents": "long", "currency": "String", "more": "int"}])
+def test_bytes_that_do_not_fit_name_the_declaration(corpus: Path, name: str, fields: dict[str, str]) -> None:
+    wrong = class_of_fields("corpus.PublicTypes$Money", fields)
+    savepoint = statetool.load(str(Case(corpus / name).metadata), declarations=[wrong])
+    with pytest.raises(FormatError, match=r"declared.*cents: long.* declaration is wrong"):
+        savepoint["composites-by-int"].to_arrow("money")
+    said = [p.problem for p in statetool.verify(savepoint, deep=True).problems if p.severity == "error"]
+    assert any("corpus.PublicTypes$Money" in m for m in said), said
+
+
+@pytest.mark.parametrize("name", quick(CHANGELOG + HEAP, "v2_3_0-changelog-rocksdb", "v2_3_0-file-merging-hashmap"))
 def test_heap_snapshots_and_changelogs(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line
 
 
-@pytest.mark.parametrize("name", ROCKSDB)
+@pytest.mark.parametrize("name", quick(ROCKSDB, "v1_13_6-rocksdb-incremental", "v2_3_0-rocksdb-native"))
 def test_rocksdb_snapshots(corpus: Path, name: str) -> None:
     passed, line = check_case(Case(corpus / name), [("arrow", None)])
     assert passed, line

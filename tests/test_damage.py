@@ -7,6 +7,8 @@ import pytest
 from tests.corpus_check import Case
 from tests.damage_check import check_damage
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize(
     "name", ["v1_13_6-rocksdb-canonical", "v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-canonical-compressed"]

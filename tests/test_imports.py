@@ -1,44 +1,48 @@
-"""Imports go one way; each layer is imported in an interpreter of its own."""
+"""What is loaded with what: each room alone needs no heavy package that is not its own. Which way imports go: :mod:`tests.test_shape`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import statetool
+from tests.test_shape import ROOMS
 
 ROOT = Path(statetool.__file__).parent
-LAYERS = ("io", "kernels", "types", "serializers", "formats", "plan", "write", "arrow", "spark", "ops", "cli")
-HEAVY = {"pyspark": "spark", "pyarrow": "arrow"}
+#: Packages that take long to load, which wait until they are needed elsewhere, and the rooms whose modules load them at once.
+HEAVY: Final[dict[str, set[str]]] = {
+    "pyspark": set(),
+    "pyarrow": {"columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},
+    "numba": set(),
+}
 
 
-def modules(layer: str) -> list[str]:
-    """Return the modules of a layer."""
-    files = sorted((ROOT / layer).rglob("*.py"))
+def modules(room: str) -> list[str]:
+    """Return the modules of a room."""
+    files = sorted((ROOT / room).rglob("*.py"))
     names = [".".join(("statetool", *f.relative_to(ROOT).with_suffix("").parts)) for f in files]
     return [n.removesuffix(".__init__") for n in names]
 
 
-@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer not in ("spark", "cli")])
-def test_a_layer_imports_no_higher_one(layer: str) -> None:
-    # The package's own __init__ is the public face above all layers, so it is stood in for here.
+# The data sources in spark/ are for PySpark 4 alone.
+@pytest.mark.parametrize(
+    "room", [r for line in ROOMS for r in line if (ROOT / r).is_dir() and r not in (".", "spark", "cli", "jobs")]
+)
+def test_a_room_alone_loads_no_heavy_package_but_its_own(room: str) -> None:
+    # The package's own __init__ is the public face above all rooms, so it is stood in for here.
     code = (
         "import sys, types, importlib\n"
         f"face = types.ModuleType('statetool'); face.__path__ = [{str(ROOT)!r}]; sys.modules['statetool'] = face\n"
-        f"for name in {modules(layer)!r}: importlib.import_module(name)\n"
+        f"for name in {modules(room)!r}: importlib.import_module(name)\n"
         "print(' '.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    loaded = done.stdout.split()
-    higher = LAYERS[LAYERS.index(layer) + 1 :]
-    assert not [m for m in loaded if m.startswith(tuple(f"statetool.{h}" for h in higher))]
-    for package, lowest in HEAVY.items():
-        if LAYERS.index(layer) < LAYERS.index(lowest) or (layer, package) == ("ops", "pyspark"):
-            assert package not in loaded
+    assert {p for p in HEAVY if p in done.stdout.split()} == {p for p, rooms in HEAVY.items() if room in rooms}
 
 
 def test_the_metadata_path_needs_no_heavy_package() -> None:
@@ -52,7 +56,7 @@ def test_the_metadata_path_needs_no_heavy_package() -> None:
     assert done.stdout.split() == []
 
 
-def test_spark_is_imported_in_the_spark_layer_only() -> None:
+def test_spark_is_imported_in_the_spark_room_only() -> None:
     outside = [f for f in ROOT.rglob("*.py") if "spark" not in f.relative_to(ROOT).parts]
     guilty = [
         f.name
@@ -61,3 +65,15 @@ def test_spark_is_imported_in_the_spark_layer_only() -> None:
         if line.startswith(("import pyspark", "from pyspark"))
     ]
     assert not guilty
+
+
+def test_a_small_read_needs_no_pandas() -> None:
+    # pa.array() imports it, which takes longer than the read.
+    code = (
+        "import sys, statetool; from statetool.demo import SAVEPOINT; "
+        "print(statetool.load(SAVEPOINT)['by-short'].to_arrow().num_rows, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rows, loaded = done.stdout.split()
+    assert int(rows) > 0
+    assert loaded == "False"

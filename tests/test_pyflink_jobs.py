@@ -16,6 +16,7 @@ import statetool
 from statetool import flink
 from statetool.cli.main import cli
 from statetool.pyflink import PythonType, Types, parse_python_type
+from tests.support.quick import quick
 
 CODED: Final = (
     "process-2.3.0-hashmap",
@@ -114,7 +115,7 @@ def loaded(kind: PythonType, value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("case", [*CODED, *THREAD])
+@pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_every_type_and_kind_of_state(jobs: Path, case: str) -> None:
     expected = told(jobs, case)
     prefix = "python-state-" if case in CODED else ""
@@ -143,14 +144,14 @@ def test_every_type_and_kind_of_state(jobs: Path, case: str) -> None:
         assert row["ttl_sizes"] == [tuple(one) for one in values["ttl_sizes"]]
 
 
-@pytest.mark.parametrize("case", [*CODED, *THREAD])
+@pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_timers(jobs: Path, case: str) -> None:
     found = rows(opened(jobs, case)["everything"], "timers")
     shown = sorted((r["key"]["f0"], r["domain"], r["timestamp"] - FAR) for r in found)
     assert shown == sorted(t for n in range(60) for t in ((n, "event", n), (n, "processing", 2 * n)))
 
 
-@pytest.mark.parametrize("case", [*CODED, *THREAD])
+@pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_keys_of_every_type(jobs: Path, case: str) -> None:
     sp = opened(jobs, case)
     for name in KEYS:
@@ -187,7 +188,7 @@ def _key_put_in(name: str, key: Any) -> Any:
     return key
 
 
-@pytest.mark.parametrize("case", [*CODED, *THREAD])
+@pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_windows(jobs: Path, case: str) -> None:
     sp, expected = opened(jobs, case), told(jobs, case)
     if case in THREAD:
@@ -225,7 +226,7 @@ def test_windows(jobs: Path, case: str) -> None:
     assert {str(k): [counts[k], sums[k]] for k in counts} == expected["counted"]
 
 
-@pytest.mark.parametrize("case", [*CODED, *THREAD])
+@pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_broadcast_state(jobs: Path, case: str) -> None:
     sp, expected = opened(jobs, case), told(jobs, case)
     assert {r["key"]: r["value"] for r in rows(sp["broadcast"], "rules")} == expected["rules"]

@@ -10,19 +10,31 @@ import fastavro
 import pytest
 
 import statetool
-from statetool.arrow.metadata import metadata_schema, record_schema
-from statetool.arrow.text_schemas import avro_schema
+from statetool.advice.findings import Finding
+from statetool.advice.history import Advice
+from statetool.columns.text_schemas import avro_schema
+from statetool.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
+from statetool.connectors.backlog import BacklogRow, backlog_rows
+from statetool.connectors.edits import SplitChange
+from statetool.connectors.lag import LagRow, lag_rows
+from statetool.connectors.pending import PendingRow, pending_rows
+from statetool.connectors.sinks import sinks_of
+from statetool.connectors.sources import source_of
+from statetool.connectors.tables import CONNECTOR_TABLES
 from statetool.demo import SAVEPOINT
-from statetool.ops.chain import ChainCheckpoint, ChainFile
-from statetool.ops.convert import ConvertRow
-from statetool.ops.copies import CopiedFile
-from statetool.ops.drop import DropRow
-from statetool.ops.orphans import OrphanFile
-from statetool.ops.problems import Problem
-from statetool.ops.rescale import OperatorPlan
-from statetool.ops.snapshots import SnapshotRow
-from statetool.ops.uids import UidChange
-from statetool.plan.rows import METADATA_TABLES
+from statetool.directories.chain import ChainCheckpoint, ChainFile
+from statetool.directories.orphans import OrphanFile
+from statetool.directories.snapshots import SnapshotRow
+from statetool.migration.plan import StepRow
+from statetool.saving.convert import ConvertRow
+from statetool.saving.copies import CopiedFile
+from statetool.saving.drop import DropRow
+from statetool.saving.rescale import RescaleRow
+from statetool.saving.uids import UidChange
+from statetool.snapshot.metadata_tables import METADATA_TABLES
+from statetool.statistics.records import TABLES, GrowthRow
+from statetool.tables.metadata import metadata_schema, record_schema
+from statetool.verification.problems import Problem
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 #: Records that commands on whole snapshots and directories emit as JSON, by the name of their schema.
@@ -33,15 +45,36 @@ RECORDS = {
     "orphans": OrphanFile,
     "problems": Problem,
     "copies": CopiedFile,
-    "rescaled": OperatorPlan,
+    "rescaled": RescaleRow,
     "converted": ConvertRow,
     "uid_changes": UidChange,
     "dropped": DropRow,
+    "migration_steps": StepRow,
+    "advice": Advice,
+    "findings": Finding,
+    "growth": GrowthRow,
+    "structure_differences": StructureDifference,
+    "difference_counts": DifferenceCounts,
+    **{f"stats_{name}": record for name, record in TABLES.items()},
+}
+#: Records of sources and sinks.
+CONNECTIONS = {
+    **{name: t.record for name, t in CONNECTOR_TABLES.items()},
+    "split_changes": SplitChange,
+    "pending": PendingRow,
+    "lag": LagRow,
+    "backlog": BacklogRow,
 }
 
 
 def test_there_is_a_schema_for_each_metadata_table() -> None:
-    assert {p.stem for p in SCHEMAS.glob("*.avsc")} == {*METADATA_TABLES, *RECORDS}
+    assert {p.stem for p in SCHEMAS.glob("*.avsc")} == {
+        *METADATA_TABLES,
+        *RECORDS,
+        *CONNECTIONS,
+        "differences",
+        "check",
+    }
 
 
 @pytest.mark.parametrize("table", METADATA_TABLES)
@@ -80,17 +113,84 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             return statetool.change_uids(SAVEPOINT, str(corpus / "never-written"), {"timers": "t"}, dry_run=True)
         case "dropped":
             return list(statetool.drop(SAVEPOINT, str(corpus / "never-written"), ["timers"], dry_run=True).dropped)
+        case "structure_differences" | "difference_counts":
+            old, new = (
+                statetool.load(str(corpus / f"{v}-rocksdb-canonical" / "snapshot")) for v in ("v1_20_5", "v2_3_0")
+            )
+            found = old.diff(new, states=["variant"])
+            return list(found.structure) if name == "structure_differences" else list(found.summary())
+        case "migration_steps":
+            before, after = (str(corpus / f"{v}-rocksdb-canonical" / "snapshot") for v in ("v1_20_5", "v2_3_0"))
+            uids = [n for n in statetool.load(after) if len(n) < 32]
+            return statetool.plan_migration(statetool.load(before, uids=uids), after).rows
+        case "growth":
+            return statetool.growth(root)
+        case _ if name.startswith("stats_"):
+            return statetool.load(SAVEPOINT).stats(ttl_ms=1).rows(name.removeprefix("stats_"))
+        case "advice":
+            return list(statetool.advise(root))
+        case "findings":
+            config = corpus / "flink-conf.yaml"
+            config.write_text("execution.checkpointing.interval: soon\n")
+            return list(statetool.lint(str(config)))
         case _:
             return list(statetool.orphans(root, min_age=0))
 
 
+def connected(cases: Path, name: str) -> list[Any]:
+    """Return records of sources or sinks, as the tool makes them."""
+    sinks = ("sinks", "transactions", "pending")
+    case = "kafka-sink" if name in sinks else "hybrid-first" if name == "backlog" else "kafka-source-inconsistent"
+    savepoint = statetool.load(str(cases / f"v2_3_0-{case}" / "snapshot"))
+    if name == "split_changes":
+        plan = statetool.edit_source(savepoint, str(cases / "never-written"), "orders", to="latest", dry_run=True)
+        return list(plan.changes)
+    if name == "lag":
+        source = source_of(savepoint["orders"].inventory)
+        assert source is not None
+        return lag_rows(source, {"orders:0": 2000})
+    if name == "backlog":
+        return list(backlog_rows(savepoint.inventory.operators.values()))
+    if name == "pending":
+        found = sinks_of(savepoint.inventory.operators.values())
+        return [r for s in found for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]
+    return savepoint.connector_rows(name)
+
+
+@pytest.mark.parametrize("name", CONNECTIONS)
+def test_what_is_known_of_sources_and_sinks_fits_its_schema(name: str, connector_cases: Path) -> None:
+    check_rows(name, CONNECTIONS[name], connected(connector_cases, name))
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_what_commands_emit_fits_its_schema(name: str, corpus: Path) -> None:
+    check_rows(name, RECORDS[name], emitted(corpus, name))
+
+
+def check_rows(name: str, record: type[Any], found: list[Any]) -> None:
+    """Compare records with the schema of their name."""
     schema = json.loads((SCHEMAS / f"{name}.avsc").read_text())
-    assert schema == avro_schema(record_schema(RECORDS[name]), name=name)
-    rows = [asdict(r) for r in emitted(corpus, name)]
+    assert schema == avro_schema(record_schema(record), name=name)
+    rows = [asdict(r) for r in found]
     assert rows
     buffer = io.BytesIO()
     fastavro.writer(buffer, fastavro.parse_schema(schema), rows, strict=True)
     buffer.seek(0)
     assert list(fastavro.reader(buffer)) == rows
+
+
+def test_differences_fit_their_schema() -> None:
+    assert json.loads((SCHEMAS / "differences.avsc").read_text()) == avro_schema(DIFFERENCES, name="differences")
+
+
+def test_a_check_fits_its_schema() -> None:
+    found = statetool.check(SAVEPOINT, SAVEPOINT)
+    row = {**asdict(found), "warnings": list(found.warnings)}
+    assert row["operators"][0]["states"]
+    assert row["warnings"]
+    schema = fastavro.parse_schema(json.loads((SCHEMAS / "check.avsc").read_text()))
+    buffer = io.BytesIO()
+    fastavro.writer(buffer, schema, [row], strict=True)
+    buffer.seek(0)
+    (again,) = fastavro.reader(buffer)
+    assert again == json.loads(json.dumps(row))

@@ -12,17 +12,15 @@ from pathlib import Path
 import pytest
 
 import statetool
-from statetool.arrow.values import StateShape
-from statetool.formats.key_groups import key_group_for, prefix_size
-from statetool.formats.keyed.canonical import StreamLayout, read_entries
-from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.keyed.ranges import batches_of
+from statetool.columns.values import StateShape
+from statetool.formats.key_groups import key_group_for
+from statetool.formats.keyed.header import KeyedHeader
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan.splits import KeyedSplit
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
-from tests.corpora import HERE, unpack
+from tests.support.corpora import HERE, unpack
+from tests.support.quick import quick
 from tests.test_sql_corpus import SQL
 
 MORE = ("null-keys", "aggregates")
@@ -33,23 +31,15 @@ def more(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack(HERE / "corpus" / "sql-more.tar.xz", tmp_path_factory.mktemp("more")) / "sql-more"
 
 
-def _entries(
-    op: statetool.Operator, table: str = "keyed_state"
-) -> Iterator[tuple[KeyedHeader, int, int, bytes, bytes]]:
+def _entries(op: statetool.Operator) -> Iterator[tuple[KeyedHeader, int, int, bytes, bytes]]:
     """Yield header, state, key group, composite key and value of every entry."""
-    for split in op.scan(table, nanos="truncate").splits:
-        assert isinstance(split, KeyedSplit)
-        with split.stream.open() as f:
-            header = read_keyed_header(Cursor(f.read_at(0, split.header_bytes)), end=split.header_bytes)
-            layout = StreamLayout(
-                prefix=prefix_size(op.max_parallelism), states=len(header.states), compressed=header.compressed
-            )
-            for groups in batches_of(split.key_groups, limit=1 << 24):
-                batch = read_entries(f, groups, layout)
-                for i in range(len(batch)):
-                    key = bytes(batch.data[batch.key[i] : batch.key_end[i]])
-                    value = bytes(batch.data[batch.value[i] : batch.value_end[i]])
-                    yield header, int(batch.state[i]), int(batch.group[i]), key, value
+    for source in op.inventory.keyed.sources():
+        header = source.header()
+        for batch in source.batches():
+            for i in range(len(batch)):
+                key = bytes(batch.data[batch.key[i] : batch.key_end[i]])
+                value = bytes(batch.data[batch.value[i] : batch.value_end[i]])
+                yield header, int(batch.state[i]), int(batch.group[i]), key, value
 
 
 def _written_back(s: Serializer, raw: bytes, *, whole: bool = True) -> int:
@@ -66,8 +56,7 @@ def check_bytes(path: Path) -> int:
     """Check every entry of a savepoint and return how many there are."""
     entries = 0
     for op in statetool.load(str(path)).operators.values():
-        keyed = [t for t in op.tables if t == "keyed_state" or t in op._operator.keyed_states]
-        for header, state, group, key, value in _entries(op, keyed[0]) if keyed else ():
+        for header, state, group, key, value in _entries(op):
             entries += 1
             meta = header.states[state]
             if meta.kind == "timers":
@@ -88,7 +77,7 @@ def check_bytes(path: Path) -> int:
     return entries
 
 
-@pytest.mark.parametrize("name", SQL)
+@pytest.mark.parametrize("name", quick(SQL, "sql_over", "sql_window_tumble"))
 def test_the_corpus(sql_corpus: Path, name: str) -> None:
     assert check_bytes(sql_corpus / name / "snapshot") > 0
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.corpus_check import Case, check_case, find_cases
+from tests.support.quick import quick
 
 SOURCES = [
     "datagen_rate_limited", "file_source_bounded", "file_source_continuous", "hybrid_first_source", "hybrid_second_source",
@@ -21,12 +22,15 @@ SQL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SOURCES + SQL + INCREMENTAL)
+@pytest.mark.parametrize(
+    "name", quick(SOURCES + SQL + INCREMENTAL, "file_source_bounded", "sql_join_types", "sql_group_agg_hashmap")
+)
 def test_every_entry_through_arrow(sql_corpus: Path, name: str) -> None:
     passed, line = check_case(Case(sql_corpus / name), [("arrow", None)])
     assert passed, line
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["sql_dedup_topn", "sql_group_agg_ttl_retract"])
 def test_every_entry_through_spark(sql_corpus: Path, name: str, spark: Any) -> None:
     passed, line = check_case(Case(sql_corpus / name), [("spark", spark)])

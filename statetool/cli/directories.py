@@ -22,14 +22,6 @@ _CHECKPOINT_COLUMNS = (
 )  # fmt: skip
 
 
-def is_snapshot(path: str) -> bool:
-    """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
-    from statetool.io import files
-    from statetool.plan.locate import METADATA_NAME
-
-    return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
-
-
 def print_snapshots(root: str, rebase: tuple[str, ...], form: str) -> None:
     """Print every snapshot below a directory."""
     rows = statetool.list_snapshots(root, rebase=rebase_pairs(rebase))
@@ -43,8 +35,9 @@ def print_snapshots(root: str, rebase: tuple[str, ...], form: str) -> None:
 @click.command()
 @output_option
 @rebase_option
+@click.option("--files", "with_files", is_flag=True, help="Name every file, and the checkpoints that need it.")
 @click.argument("root")
-def chain(root: str, rebase: tuple[str, ...], form: str) -> None:
+def chain(root: str, rebase: tuple[str, ...], form: str, with_files: bool) -> None:
     """Show what the retained checkpoints below ROOT share, and what deleting each would free."""
     found = statetool.chain(root, rebase=rebase_pairs(rebase))
     if form == "json":
@@ -57,8 +50,18 @@ def chain(root: str, rebase: tuple[str, ...], form: str) -> None:
         )
         return
     _print(found.checkpoints, form, _CHECKPOINT_COLUMNS)
-    if found.files:
-        print()
+    Output(form).text("")
+    Output(form).record(
+        {
+            "checkpoints": len(found.checkpoints),
+            "files": len(found.files),
+            "needed_bytes": sum(f.needed_bytes for f in found.files),
+            "shared_files": sum(f.references > 1 for f in found.files),
+            "missing_files": sum(f.size_bytes is None for f in found.files),
+        }
+    )
+    if with_files and found.files:
+        Output(form).text("")
         Output(form).rows(found.files)
     for path, problem in found.unreadable:
         Output.say(f"{path}: {problem}")

@@ -44,6 +44,17 @@ def _java() -> dict[str, Any]:
     return _finding("java", fine, words if fine else f"{words}: Spark 4 needs Java {_OLDEST_JAVA} or later")
 
 
+def check_kernels() -> dict[str, Any]:
+    """Return a finding about compiled code: none is needed, it only makes the first large read quicker."""
+    from statetool.kernels import kept
+
+    kept.names.cache_clear()
+    place = kept.target() or "nowhere: each process compiles for itself"
+    return _finding(
+        "kernels", True, f"{len(kept.names())} compiled, kept in {place}; statetool doctor --warm compiles all"
+    )
+
+
 def check_snapshot(path: str) -> list[dict[str, Any]]:
     """Return findings about a snapshot: files that are missing or short, states that cannot be decoded."""
     from statetool.io.files import InputFile
@@ -67,7 +78,8 @@ def check_snapshot(path: str) -> list[dict[str, Any]]:
             findings.append(_finding(piece.path, False, str(error)))
     for state in states:
         if not state.readable:
-            findings.append(_finding(f"{state.operator}.{state.name}", False, f"kept as bytes: {state.reason}"))
+            words = state.reason if state.kind == "unread" else f"kept as bytes: {state.reason}"
+            findings.append(_finding(f"{state.operator}.{state.name}", False, words))
     return findings
 
 

@@ -1,21 +1,43 @@
 """Commands. Each is a few lines over the public API.
 
-Exit codes: 0 fine, 1 problems found, 2 usage, 3 unreadable input.
+Exit codes: 0 fine, 1 problems found, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 import statetool
-from statetool.cli.directories import chain, is_snapshot, orphans, print_snapshots
-from statetool.cli.options import opened, output_option, rebase_option, type_options
+from statetool.cli.answers import check, diff, stats
+from statetool.cli.browse import browse
+from statetool.cli.completion import complete_operator, complete_path, complete_table, completion
+from statetool.cli.connectors import sinks, sources
+from statetool.cli.directories import chain, orphans, print_snapshots
+from statetool.cli.examples import add_examples
+from statetool.cli.following import advise, lint
+from statetool.cli.installation import demo, doctor, kernels
+from statetool.cli.mcp import mcp
+from statetool.cli.migrating import migrate, transform
+from statetool.cli.options import (
+    asked_for,
+    finding_options,
+    latest_wanted,
+    opened,
+    output_option,
+    reading_options,
+    type_options,
+)
 from statetool.cli.output import Output
+from statetool.cli.places import is_snapshot
+from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
+from statetool.cli.shell import shell
 from statetool.cli.whole import copy, verify
 from statetool.errors import (
     MissingDependencyError,
@@ -24,10 +46,20 @@ from statetool.errors import (
     TargetExistsError,
     UnknownNameError,
 )
-from statetool.operator import Operator
+from statetool.shown import remarks
+
+if TYPE_CHECKING:
+    from statetool.snapshot.metadata_tables import OperatorRow
+    from statetool.snapshot.state_info import StateInfo
+    from statetool.tables.scan import TableScan
 
 _INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
 _STATE_COLUMNS = ("operator", "name", "scope", "kind", "key_type", "namespace_type", "value_type", "ttl", "readable")
+
+#: What shells give for Ctrl-C: 128 and the number of the signal.
+_INTERRUPTED: Final = 130
+#: Commands that write snapshots.
+_WRITES: Final = {"rescale", "convert", "uid", "drop", "migrate", "transform", "copy", "export", "report"}
 
 
 class _Commands(click.Group):
@@ -39,17 +71,32 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from statetool.errors import suggest
 
-            raise click.UsageError(f"{error.message} ({suggest(args[0], self.commands)})", ctx) from None
+            begun = [name for name in self.commands if name.startswith(args[0])]
+            raise click.UsageError(f"{error.message} ({suggest(args[0], begun or self.commands)})", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except StatetoolError as error:
             if ctx.params.get("debug"):
                 raise
             Output.say(f"error: {error}")
             usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
             ctx.exit(2 if usage else 3)
+        except KeyboardInterrupt:
+            Output.say("interrupted")
+            ctx.exit(_INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                # Who reads has enough; of a write nobody knows then whether it came to its end. Nothing more is flushed at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                ctx.exit(1 if ctx.invoked_subcommand in _WRITES else 0)
+            if ctx.params.get("debug"):
+                raise
+            Output.say(f"error: {error}")
+            ctx.exit(3)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,10 +110,9 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
     """Add what all commands on a snapshot take."""
     for decorator in (
         output_option,
-        rebase_option,
+        finding_options,
         type_options,
-        click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only."),
-        click.argument("path"),
+        click.argument("path", shell_complete=complete_path),
     ):
         command = decorator(command)
     return command
@@ -74,10 +120,11 @@ def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
 
 @cli.command()
 @_snapshot
-def info(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
-    """Show a snapshot's id, version and operators."""
-    savepoint = opened(path, rebase, uids=uids)
+def info(path: str, rebase: tuple[str, ...], form: str) -> None:
+    """Show a snapshot's id, version and operators, and which sources were behind, as far as their state tells."""
+    savepoint = opened(path, rebase)
     operators = savepoint.metadata_rows("operators")
+    backlogs = _backlogs(savepoint) if any(o.coordinator_bytes for o in operators) else []
     out = Output(form)
     head = {
         "path": savepoint.path,
@@ -89,55 +136,89 @@ def info(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -
     if form == "json":
         from dataclasses import asdict
 
-        out.record({**head, "operators": [asdict(o) for o in operators]})
+        out.record({**head, "operators": [asdict(o) for o in operators], "backlog": [asdict(b) for b in backlogs]})
         return
     out.record(head)
-    print()
+    out.text("")
     out.rows(operators, columns=_INFO_COLUMNS)
+    if backlogs:
+        out.text("")
+        out.rows(backlogs)
+    if unnamed := [o for o in operators if not o.uid and o.state_bytes]:
+        out.text("")
+        _print_unnamed(savepoint, unnamed, out)
+
+
+def _backlogs(savepoint: statetool.Savepoint) -> list[Any]:
+    from statetool.connectors.backlog import backlog_rows
+
+    return list(backlog_rows(savepoint.inventory.operators.values()))
+
+
+def _print_unnamed(savepoint: statetool.Savepoint, unnamed: Sequence[OperatorRow], out: Output) -> None:
+    """Show operators without a uid by what tells them apart: their states."""
+    states = savepoint.metadata_rows("states")
+    out.rows(
+        [
+            {"without_uid": o.operator, "states": ", ".join(s.name for s in states if s.operator == o.operator) or None}
+            for o in unnamed
+        ]
+    )
+    out.say(
+        "--name-uid UID names one; --uids FILE looks for their uids in the job's jar, its source or a compiled plan"
+    )
 
 
 @cli.command()
 @_snapshot
-def ls(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
+def ls(path: str, rebase: tuple[str, ...], form: str) -> None:
     """List the tables of a snapshot, or the snapshots below a directory."""
-    if not is_snapshot(path):
+    if not latest_wanted() and not is_snapshot(path):
         print_snapshots(path, rebase, form)
         return
-    savepoint = opened(path, rebase, uids=uids)
+    savepoint = opened(path, rebase)
     rows = [{"operator": o.name, "table": t} for o in savepoint.operators.values() for t in o.tables]
     Output(form).rows(rows)
+    _say_unread(savepoint.metadata_rows("states"))
 
 
 @cli.command()
 @_snapshot
-def states(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
+def states(path: str, rebase: tuple[str, ...], form: str) -> None:
     """List all states with their types."""
-    rows = opened(path, rebase, uids=uids).metadata_rows("states")
+    rows = opened(path, rebase).metadata_rows("states")
     Output(form).rows(rows, columns=_STATE_COLUMNS)
     if undeclared := [s for s in rows if s.readable and s.reason]:
         first = undeclared[0]
         Output.say(f"{len(undeclared)} states could be more than bytes; {first.operator}.{first.name}: {first.reason}")
+    _say_unread(rows)
+
+
+def _say_unread(rows: Sequence[StateInfo]) -> None:
+    """Tell which operators have keyed or operator state that could not even be listed."""
+    for row in rows:
+        if row.kind == "unread":
+            Output.say(f"{row.operator}: its {row.scope} state is not listed: {row.reason}")
 
 
 @cli.command()
 @_snapshot
-def files(path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str) -> None:
+def files(path: str, rebase: tuple[str, ...], form: str) -> None:
     """List every piece of state and where it lies."""
-    Output(form).rows(opened(path, rebase, uids=uids).metadata_rows("files"))
+    Output(form).rows(opened(path, rebase).metadata_rows("files"))
 
 
 @cli.command()
 @_snapshot
-@click.argument("operator")
-@click.argument("table", default="keyed_state")
+@reading_options
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", default="keyed_state", shell_complete=complete_table)
 @click.option("--format", "style", type=click.Choice(["spark", "avro"]), default="spark", show_default=True)
-def schema(
-    path: str, uids: tuple[str, ...], rebase: tuple[str, ...], form: str, operator: str, table: str, style: str
-) -> None:
+def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, style: str) -> None:
     """Show the schema of a table as Spark DDL or as Avro."""
-    from statetool.arrow.text_schemas import avro_schema, spark_ddl
+    from statetool.columns.text_schemas import avro_schema, spark_ddl
 
-    columns = opened(path, rebase, uids=uids)[operator].scan(table).schema
+    columns = opened(path, rebase)[operator].plan(asked_for(table)).schema
     out = Output(form)
     if style == "spark":
         text = spark_ddl(columns)
@@ -151,48 +232,26 @@ def schema(
         out.text(json.dumps(avro_schema(columns, name=table), indent=None if form == "json" else 2))
 
 
-def _read_options(command: Callable[..., None]) -> Callable[..., None]:
-    for decorator in (
-        click.option("--decimals", type=click.Choice(["decimal", "string"]), default="decimal", show_default=True),
-        click.option(
-            "--nanos", type=click.Choice(["error", "companion", "truncate"]), default="error", show_default=True
-        ),
-        click.option("--ttl", type=click.Choice(["show", "raw"]), default="show", show_default=True),
-        click.option("--states", "selected", help="Comma-separated states of keyed_state."),
-    ):
-        command = decorator(command)
-    return command
-
-
 @cli.command()
 @_snapshot
-@_read_options
-@click.argument("operator")
-@click.argument("table", default="keyed_state")
+@reading_options
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", default="keyed_state", shell_complete=complete_table)
 @click.option("-n", "--rows", "limit", type=click.IntRange(min=1), default=10, show_default=True)
-def head(
-    path: str,
-    uids: tuple[str, ...],
-    rebase: tuple[str, ...],
-    form: str,
-    operator: str,
-    table: str,
-    limit: int,
-    **options: Any,
-) -> None:
+def head(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, limit: int) -> None:
     """Show the first rows of a table; needs no Java."""
-    Output(form).rows(_first_rows(opened(path, rebase, uids=uids)[operator], table, limit, **_arguments(options)))
+    found = opened(path, rebase)[operator]
+    Output(form).rows(_first_rows(found.plan(asked_for(table)), limit))
+    for remark in remarks(found.states, table):
+        Output.say(remark)
 
 
-def _arguments(options: dict[str, Any]) -> dict[str, Any]:
-    selected = options.pop("selected")
-    return {**options, **({"states": selected.split(",")} if selected else {})}
+def _first_rows(scan: TableScan, limit: int) -> list[dict[str, Any]]:
+    from statetool.columns.python_values import shown_rows
 
-
-def _first_rows(operator: Operator, table: str, limit: int, **arguments: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for batch in operator.batches(table, **arguments):
-        rows += batch.slice(0, limit - len(rows)).to_pylist()
+    for batch in scan.batches():
+        rows += shown_rows(batch.slice(0, limit - len(rows)))
         if len(rows) >= limit:
             break
     return rows
@@ -200,64 +259,75 @@ def _first_rows(operator: Operator, table: str, limit: int, **arguments: Any) ->
 
 @cli.command()
 @_snapshot
-@_read_options
-@click.argument("operator")
-@click.argument("table")
+@reading_options
+@click.argument("operator", shell_complete=complete_operator)
+@click.argument("table", shell_complete=complete_table)
 @click.argument("target")
 @click.option(
-    "--format", "style", type=click.Choice(["parquet", "avro", "jsonl"]), default="parquet", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["parquet", "avro", "jsonl", "delta", "iceberg"]),
+    default="parquet",
+    show_default=True,
 )
+@click.option("--by-key-group", is_flag=True, help="Partition by the column key_group.")
+@click.option("--append", is_flag=True, help="Add to what other checkpoints gave, with the column checkpoint_id.")
 def export(
     path: str,
-    uids: tuple[str, ...],
     rebase: tuple[str, ...],
     form: str,
     operator: str,
     table: str,
     target: str,
     style: str,
-    **options: Any,
+    by_key_group: bool,
+    append: bool,
 ) -> None:
-    """Write a table to TARGET on Spark; an existing target is refused."""
-    from statetool.spark.export_job import export_table
+    """Write a table to TARGET on Spark: a new directory, for iceberg a table. What is there is never overwritten."""
+    from statetool.spark.export import export_table
     from statetool.spark.session import local_session
 
+    request = asked_for(table)
     spark = local_session()
-    savepoint = opened(path, rebase, uids=uids, spark=spark)
+    savepoint = opened(path, rebase, spark=spark)
     Output.say(f"exporting {operator} {table} to {target} as {style}")
-    rows = export_table(savepoint[operator], table, target, style=style, progress=True, **_arguments(options))
+    rows = export_table(
+        savepoint[operator],
+        request,
+        target,
+        style=style,
+        by_key_group=by_key_group,
+        append_as=savepoint.checkpoint_id if append else None,
+    )
     Output(form).record({"operator": operator, "table": table, "target": target, "format": style, "rows": rows})
 
 
-@cli.command()
-@click.argument("path", required=False)
-@click.option("--output", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def doctor(path: str | None, form: str) -> None:
-    """Check this machine, and a snapshot if one is given."""
-    from statetool.cli.doctor import check_machine, check_snapshot
-
-    findings = check_machine() + (check_snapshot(path) if path else [])
-    Output(form).rows(findings)
-    if any(not f["fine"] for f in findings):
-        sys.exit(1)
-
-
-@cli.command()
-def demo() -> None:
-    """Open the bundled savepoint in local Spark: its tables, their first rows, one SQL query."""
-    from statetool.demo.run import run_demo
-
-    run_demo()
-
-
+cli.add_command(advise)
+cli.add_command(browse)
+cli.add_command(completion)
 cli.add_command(chain)
+cli.add_command(check)
+cli.add_command(diff)
+cli.add_command(stats)
+cli.add_command(report)
 cli.add_command(copy)
+cli.add_command(lint)
+cli.add_command(mcp)
 cli.add_command(orphans)
 cli.add_command(verify)
 cli.add_command(rescale)
 cli.add_command(convert)
 cli.add_command(uid)
 cli.add_command(drop)
+cli.add_command(migrate)
+cli.add_command(transform)
+cli.add_command(demo)
+cli.add_command(doctor)
+cli.add_command(kernels)
+cli.add_command(shell)
+cli.add_command(sources)
+cli.add_command(sinks)
+add_examples(cli)
 
 
 def main() -> None:
@@ -267,5 +337,3 @@ def main() -> None:
     except MissingDependencyError as error:
         Output.say(f"error: {error}")
         sys.exit(3)
-    except BrokenPipeError:
-        sys.exit(0)

@@ -3,50 +3,80 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from typing import Any, Final
+
+import click
+
+from statetool.cli.progress import hide_progress
+
+#: Where the running command keeps that its rows shall be whole (``--wide``).
+WIDE: Final = "statetool.wide"
+_GAP: Final = "  "
+_LEAST_WIDTH: Final = 12
+_CUT: Final = "…"
 
 
 class Output:
-    """Prints what commands find, as ``text`` or ``json``."""
+    """Prints what commands find, as ``text`` or ``json``.
+
+    Rows of text are as wide as the terminal at most; cells that must be cut end with an ellipsis. Elsewhere, and with ``--wide``, they are whole.
+    """
 
     def __init__(self, form: str) -> None:
         self.form = form
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
         """Print records (dataclasses or mappings); in text, only ``columns``."""
+        hide_progress()
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.form == "json":
-            print(json.dumps(records, default=_plain, ensure_ascii=False))
+            print(_json(records))
             return
         shown = list(columns or (records[0] if records else ()))
         if not records:
             self.say("nothing found")
             return
-        cells = [[_text(r.get(c)) for c in shown] for r in records]
-        widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(shown)]
-        for row in [shown, *cells]:
-            print("  ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)).rstrip())
+        cells = [shown, *([shown_text(r.get(c)) for c in shown] for r in records)]
+        widths = _fitting([max(map(_width, column)) for column in zip(*cells, strict=True)], _terminal_width())
+        for row in cells:
+            print(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip())
+        if left_out := shown[len(widths) :]:
+            self.say(f"the terminal has no room for {', '.join(left_out)}: --wide shows all")
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one record."""
+        hide_progress()
         if self.form == "json":
-            print(json.dumps(record, default=_plain, ensure_ascii=False))
+            print(_json(record))
             return
         width = max(map(len, record))
         for name, value in record.items():
-            print(f"{name.ljust(width)}  {_text(value)}")
+            print(f"{name.ljust(width)}  {shown_text(value)}")
 
     def text(self, text: str) -> None:
-        """Print text that is the data itself (a schema)."""
+        """Print text as it is: a schema, a heading, an empty line."""
+        hide_progress()
         print(text)
 
     @staticmethod
     def say(words: str) -> None:
         """Tell something to the person, on stderr."""
+        hide_progress()
         print(words, file=sys.stderr)
+
+
+def _json(value: Any) -> str:
+    """Return JSON, which has no numbers for NaN and infinities: they are text, as Spark writes them."""
+    try:
+        return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        plain = json.loads(json.dumps(value, default=_plain), parse_constant=str)
+        return json.dumps(plain, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:
@@ -55,11 +85,61 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _text(value: Any) -> str:
+def shown_text(value: Any, nothing: str = "-") -> str:
+    """Return a value in one line: maps and structs as Spark shows them, of control characters their escapes."""
     if value is None:
-        return "-"
+        return nothing
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {shown_text(v, 'null')}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(v, tuple) and len(v) == 2 for v in value):  # Arrow's map
+            return "{" + ", ".join(f"{shown_text(k)} -> {shown_text(v, 'null')}" for k, v in value) + "}"
+        return "[" + ", ".join(shown_text(v, "null") for v in value) + "]"
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _terminal_width() -> int | None:
+    """Return how wide rows may be; ``None`` is without limit."""
+    context = click.get_current_context(silent=True)
+    if not sys.stdout.isatty() or (context is not None and context.meta.get(WIDE)):
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _fitting(widths: list[int], limit: int | None) -> list[int]:
+    """Return widths of columns that fit the limit: the widest are cut first, and what does not fit then is left out at the right."""
+    if limit is None:
+        return widths
+    most = max(widths)
+    while most > _LEAST_WIDTH and sum(min(w, most) + len(_GAP) for w in widths) - len(_GAP) > limit:
+        most -= 1
+    fitting = []
+    for width in widths:
+        limit -= min(width, most)
+        if limit < 0:
+            break
+        fitting.append(min(width, most))
+        limit -= len(_GAP)
+    return fitting or [max(limit, 1)]
+
+
+def _cell(text: str, width: int) -> str:
+    """Return text of this width: filled up, or cut and ended with an ellipsis."""
+    if _width(text) > width:
+        end, room = 0, width - 1
+        while (room := room - _width(text[end])) >= 0:
+            end += 1
+        text = text[:end] + _CUT
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

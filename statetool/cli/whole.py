@@ -3,63 +3,81 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
 import statetool
-from statetool.cli.options import declare_option, opened, output_option, rebase_option, rebase_pairs
+from statetool.cli.completion import complete_path
+from statetool.cli.options import (
+    declare_option,
+    finding_options,
+    latest_option,
+    latest_wanted,
+    opened,
+    output_option,
+    rebase_option,
+    rebase_pairs,
+    session,
+    spark_option,
+)
 from statetool.cli.output import Output
-from statetool.cli.progress import progress_bar
+from statetool.cli.places import newest_snapshot
+from statetool.cli.progress import expect
 
 _PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset", "problem")
+
+_SHALLOW = "values were not decoded (--deep does)"
 
 
 @click.command()
 @output_option
-@rebase_option
+@finding_options
 @declare_option  # type: ignore[untyped-decorator]
-@click.option("--uid", "uids", multiple=True, help="Name an operator that the snapshot knows by id only.")
 @click.option("--deep", is_flag=True, help="Decode every value to its last byte too.")
-@click.option("--spark", "on_spark", is_flag=True, help="Check the contents on Spark.")
+@click.option("--allow-unread", is_flag=True, help="It is known that some state cannot be read.")
+@spark_option("Check the contents on Spark.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
-@click.argument("path")
+@click.argument("path", shell_complete=complete_path)
 def verify(
     path: str,
     rebase: tuple[str, ...],
-    uids: tuple[str, ...],
     form: str,
     deep: bool,
+    allow_unread: bool,
     on_spark: bool,
     threads: int | None,
 ) -> None:
-    """Check that a snapshot is whole: files, lengths, key groups, keys; --deep: every value. Exit code 1 if it is not."""
-    session = None
-    if on_spark:
-        from statetool.spark.session import local_session
+    """Check that a snapshot is whole: files, lengths, key groups, keys; --deep: every value.
 
-        session = local_session()
-    found = statetool.verify(opened(path, rebase, uids=uids), deep=deep, spark=session, threads=threads)
+    Exit code 1 if it is not, or if keyed or operator state could not be read.
+    """
+    found = statetool.verify(
+        opened(path, rebase), deep=deep, spark=session(on_spark), threads=threads, allow_unread=allow_unread
+    )
     if found.problems or form == "json":
         Output(form).rows(found.problems, columns=_PROBLEM_COLUMNS)
     errors = sum(p.severity == "error" for p in found.problems)
+    elements = f", {found.elements} elements of operator state" if deep else ""
     Output.say(
-        f"{found.operators} operators, {found.streams} pieces in files, {found.entries} entries, "
-        f"{found.keys} keys in their key groups: {errors} errors{' or more' if found.truncated else ''}"
+        f"{found.operators} operators, {found.streams} pieces in files, {found.entries} entries of keyed state, "
+        f"{found.keys} keys in their key groups{elements}: {errors} errors{' or more' if found.truncated else ''}"
+        + (f"; {found.unread} pieces of state were not read" if found.unread else "")
     )
+    Output.say("values without a checksum may have been changed in ways that no reader can see" if deep else _SHALLOW)
     if not found.ok:
         sys.exit(1)
 
 
 @click.command()
 @output_option
+@latest_option  # type: ignore[untyped-decorator]
 @rebase_option
 @click.option("--dry-run", is_flag=True, help="Show what would be copied; write nothing.")
 @click.option("--compare", is_flag=True, help="Read every copied file back and compare it with the original.")
-@click.option("--spark", "on_spark", is_flag=True, help="Copy in tasks of Spark.")
+@spark_option("Copy in tasks of Spark.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
-@click.argument("source")
-@click.argument("target")
+@click.argument("source", shell_complete=complete_path)
+@click.argument("target", shell_complete=complete_path)
 def copy(
     source: str,
     target: str,
@@ -71,23 +89,13 @@ def copy(
     threads: int | None,
 ) -> None:
     """Copy a snapshot with every file that it needs to TARGET, on any file system; an existing target is refused."""
-    session = _session(on_spark)
     pairs = rebase_pairs(rebase)
+    source = newest_snapshot(source, pairs) if latest_wanted() else source
     plan = statetool.copy(source, target, dry_run=True, rebase=pairs)
     Output.say(f"{len(plan.files)} files and _metadata, {plan.size_bytes} bytes, to {target}")
     if dry_run:
         Output(form).rows(plan.files)
         return
-    with progress_bar("copying", sum(f.size_bytes for f in plan.files)) as advance:
-        done = statetool.copy(
-            source, target, rebase=pairs, spark=session, threads=threads, compare=compare, progress=advance
-        )
+    expect(lambda: (3 if compare else 2) * plan.size_bytes)
+    done = statetool.copy(source, target, rebase=pairs, spark=session(on_spark), threads=threads, compare=compare)
     Output(form).record({"metadata_file": done.metadata_file, "files": len(done.files), "size_bytes": done.size_bytes})
-
-
-def _session(on_spark: bool) -> Any:
-    if not on_spark:
-        return None
-    from statetool.spark.session import local_session
-
-    return local_session()

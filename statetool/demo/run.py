@@ -1,39 +1,121 @@
-"""``statetool demo``: the bundled savepoint in local Spark."""
+"""``statetool demo``: a minute with the bundled savepoint."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
 import statetool
 from statetool.demo import SAVEPOINT
-from statetool.spark.session import local_session
+from statetool.spark.session import check_java, local_session
 
-ROWS = 2
-QUERY = """
-    SELECT t.service, t.domain, count(*) AS timers, count(DISTINCT t.key) AS keys, min(s.registered) AS least
-    FROM demo_timers_timers t JOIN demo_timers_keyed_state s ON t.key = s.key
-    GROUP BY t.service, t.domain ORDER BY t.domain
-"""
+TIMERS = """\
+SELECT domain, count(*) AS timers, string(timestamp_millis(min(timestamp))) AS next
+FROM alarms GROUP BY domain ORDER BY domain"""
+JOIN = """\
+SELECT registered, count(DISTINCT key) AS keys, count(*) AS timers
+FROM registered JOIN alarms USING (key) GROUP BY registered ORDER BY registered"""
+NEXT = """\
+Next, with the path of a savepoint or checkpoint of your own (or this one: {path})
+  statetool ls PATH                its tables, or what lies below a folder of checkpoints
+  statetool states PATH            its states and their types
+  statetool head PATH UID TABLE    rows; none of these three needs Spark
+  statetool shell PATH             a Python prompt with the snapshot, Spark, and every table as a view"""
 
 
-def run_demo() -> None:
-    """Print the namespaces of the bundled savepoint, the first rows of every table, and one SQL query.
+#: A JVM that lives a few seconds: compiling and collecting with several threads would take longer than what they save.
+_SHORT_LIVED = '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
+
+
+class Printer(Protocol):
+    """What prints the tour's tables."""
+
+    def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
+        """Print records, with these of their columns."""
+
+
+def run_demo(out: Printer) -> None:
+    """Show what is in the bundled savepoint, one keyed state, timers and a join by SQL, and an edit that is read back.
 
     Raises
     ------
     MissingDependencyError
         There is no Java or no pyspark; says what to install.
     """
-    spark = local_session(cores="2", name="statetool demo")
+    check_java()
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _SHORT_LIVED)
+    with ThreadPoolExecutor(1) as starting:
+        # The JVM starts while the first tables are read, which need none.
+        session = starting.submit(local_session, cores="2", name="statetool demo")
+        savepoint = statetool.load(SAVEPOINT)
+        _show_contents(savepoint, out)
+        spark = session.result()
+    try:
+        _show_queries(spark, savepoint, out)
+    finally:
+        spark.stop()
+    _show_edit(savepoint, out)
+    print(NEXT.format(path=_shorter(SAVEPOINT)))
+
+
+def _show_contents(savepoint: statetool.Savepoint, out: Printer) -> None:
+    held = [o for o in savepoint.operators.values() if o.tables]
+    sizes = {row.operator: row.state_bytes for row in savepoint.metadata_rows("operators")}
+    print(f"A savepoint that Flink wrote: checkpoint {savepoint.checkpoint_id}, {len(held)} operators with state\n")
+    out.rows([_contents(operator, sizes[operator.name]) for operator in held])
+    print('\nOne row a key, one column a state: sp["with-ttl"].keyed_state(states=["plain", "ttl-map", "ttl-list"])\n')
+    table = savepoint["with-ttl"].to_arrow(states=["plain", "ttl-map", "ttl-list"])
+    out.rows(table.sort_by("key").slice(0, 3).to_pylist())
+
+
+def _contents(operator: statetool.Operator, size: int) -> Mapping[str, Any]:
+    states = [name for name, state in operator.states.items() if state.kind != "timers"]
+    timers = len(states) < len(operator.states)
+    return {
+        "operator": operator.name,
+        "parallelism": operator.parallelism,
+        "bytes": size,
+        "states": ", ".join([*states, *(["timers"] if timers else [])]),
+    }
+
+
+def _show_queries(spark: Any, savepoint: statetool.Savepoint, out: Printer) -> None:
     spark.sparkContext.setLogLevel("ERROR")
-    savepoint = statetool.load(SAVEPOINT, spark=spark)
-    print(f"{SAVEPOINT}: checkpoint {savepoint.checkpoint_id}, metadata version {savepoint.metadata_version}")
-    for operator in savepoint.operators.values():
-        if not operator.tables:
-            continue
-        print(f"\n== {operator.name} (parallelism {operator.parallelism}, {operator.max_parallelism} key groups)")
-        for table in operator.tables:
-            print(f"-- {operator.name}.{table}")
-            operator.table(table).show(ROWS, truncate=60)
-    savepoint.register("demo")
-    print(f"-- SQL{QUERY}")
-    spark.sql(QUERY).show()
-    spark.stop()
+    timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    timers.keyed_state().createOrReplaceTempView("registered")
+    timers.timers().createOrReplaceTempView("alarms")
+    for title, query in (("Timers, asked by SQL on Spark", TIMERS), ("State and timers, joined", JOIN)):
+        print(f"\n{title}\n\n  " + query.replace("\n", "\n  ") + "\n")
+        out.rows([row.asDict() for row in spark.sql(query).collect()])
+
+
+def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
+    import pyarrow.compute as pc
+
+    operator = savepoint["timers"]
+    table = operator.to_arrow().sort_by("key")
+    print("\nAn edit: registered + 100 for every key, with the job's own serializers; all else stays byte for byte\n")
+    changed = table.set_column(1, "registered", pc.add(table["registered"], 100).cast("int32"))
+    with tempfile.TemporaryDirectory() as folder:
+        change = statetool.bootstrap_keyed_state(changed, like=operator)
+        writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("timers", change)
+        written = writer.write(str(Path(folder) / "corrected"))
+        found = written["timers"].to_arrow().sort_by("key")
+        differing = [o.name for o in savepoint.operators.values() if not _same(o, written[o.name])]
+        before, after = table["registered"].to_pylist(), found["registered"].to_pylist()
+        rows = zip(table["key"].to_pylist(), before, after, strict=True)
+        out.rows([dict(zip(("key", "before", "after"), row, strict=True)) for row in list(rows)[:3]])
+        print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}\n")
+
+
+def _shorter(path: str) -> str:
+    return min(path, os.path.relpath(path), key=len)
+
+
+def _same(one: statetool.Operator, other: statetool.Operator) -> bool:
+    wanted = [table for table in ("keyed_state", "timers") if table in one.tables]
+    return all(one.to_arrow(table).equals(other.to_arrow(table)) for table in wanted)

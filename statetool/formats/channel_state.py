@@ -26,6 +26,8 @@ _LENGTH_BYTES: Final = 4
 _BATCH_BYTES: Final = 8 << 20
 #: Bytes of a stream element behind its tag, ``None`` for records.
 _ELEMENT_BYTES: Final = {0: None, 1: None, 2: 8, 3: 28, 4: 4, 5: 1, 6: 12}
+#: The tag of attributes of records; a boolean follows: whether what comes is backlog.
+_ATTRIBUTES: Final = 5
 _TIMESTAMP_BYTES: Final = 8
 _PROBED: Final = 64
 _MOST_CUT: Final = 1 << 20
@@ -48,7 +50,15 @@ class Channel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightRow:
-    """The data in flight of one channel: buffers, their bytes, whole stream elements, and the bytes of cut ones around them."""
+    """The data in flight of one channel: buffers, their bytes, whole stream elements, and the bytes of cut ones around them.
+
+    Attributes
+    ----------
+    attributes, backlog_attributes
+        How many elements are attributes of the records behind them (``RecordAttributes``), and how many of those say that they are backlog.
+    backlog
+        What the last of them says; ``None`` where there is none.
+    """
 
     operator: str
     side: str
@@ -58,6 +68,9 @@ class InFlightRow:
     buffers: int
     size_bytes: int
     elements: int
+    attributes: int
+    backlog_attributes: int
+    backlog: bool | None
     cut_bytes: int
     path: str
 
@@ -78,11 +91,13 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
             yield buffer
 
     elements = cut = 0
+    said: list[int] = []
     try:
         with channel.stream.open() as f:
             buffers = counted(read_buffers(f, channel))
             for records in read_records(buffers, side=channel.side, batch_bytes=_BATCH_BYTES):
                 elements += len(records.places)
+                said += [records.data[start + 1] for start, _ in records.places if records.data[start] == _ATTRIBUTES]
                 cut += len(records.head) + len(records.tail)
     except FormatError as error:
         raise error.at(file=channel.stream.file, operator=operator, region=str(channel)) from None
@@ -95,6 +110,9 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
         buffers=len(sizes),
         size_bytes=sum(sizes),
         elements=elements,
+        attributes=len(said),
+        backlog_attributes=sum(map(bool, said)),
+        backlog=bool(said[-1]) if said else None,
         cut_bytes=cut,
         path=channel.stream.file,
     )

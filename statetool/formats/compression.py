@@ -14,6 +14,7 @@ from typing import Final
 import cramjam
 
 from statetool.errors import FormatError
+from statetool.formats.stream import OpenStream
 
 #: What a framed stream starts with.
 STREAM_START: Final = b"\xff\x06\x00\x00sNaPpY"
@@ -104,6 +105,27 @@ def stream_chunks(
         at, length = at + whole, block
     if size == 0:
         raise FormatError("an empty compressed region").at(offset=base)
+
+
+def packed_size(plain: memoryview) -> int:
+    """Return how many bytes Snappy makes of some, in blocks as Flink compresses them."""
+    blocks = (plain[at : at + _BLOCK] for at in range(0, len(plain), _BLOCK))
+    return sum(min(len(block), len(cramjam.snappy.compress_raw(block))) for block in blocks)
+
+
+def check_sums(f: OpenStream, offset: int, size: int) -> None:
+    """Uncompress a region of a stream and compare its checksums.
+
+    Raises
+    ------
+    FormatError
+        Damaged, or a checksum that does not fit.
+    """
+    if size == 0:
+        return
+    chunks = stream_chunks(lambda at, n: f.read_at(offset + at, n), size, base=f.stream.start + offset, checked=True)
+    for _ in chunks:
+        pass
 
 
 def _whole_chunks(raw: memoryview) -> int:

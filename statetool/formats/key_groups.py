@@ -46,6 +46,17 @@ def prefix_size(max_parallelism: int) -> int:
     return 1 if max_parallelism <= 128 else 2
 
 
+def default_max_parallelism(parallelism: int) -> int:
+    """Return the max parallelism that Flink gives an operator whose job sets none.
+
+    Examples
+    --------
+    >>> default_max_parallelism(1), default_max_parallelism(100)
+    (128, 256)
+    """
+    return min(max(1 << (parallelism + parallelism // 2 - 1).bit_length(), 128), MAX_PARALLELISM_LIMIT)
+
+
 def range_for(subtask: int, parallelism: int, max_parallelism: int) -> range:
     """Return the key groups of one subtask."""
     start = (subtask * max_parallelism + parallelism - 1) // parallelism

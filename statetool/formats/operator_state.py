@@ -6,15 +6,18 @@ the offsets of the handle are where elements start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from statetool.errors import UnsupportedError
+from statetool.formats.compression import STREAM_START
 from statetool.formats.metadata.handles import MODES
 from statetool.formats.state_meta import (
     BROADCAST,
     OPERATOR,
+    ReadSerializer,
     StateMeta,
+    newer,
     read_m5,
     read_m6,
     read_with_unknowns,
@@ -22,8 +25,13 @@ from statetool.formats.state_meta import (
 )
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import read_resilient_list
+from statetool.serializers.snapshot import SnapshotReader
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import TypeContext
+
+#: From this version on, the first element follows the header.
+_EXACT: Final = 3
+_CURRENT: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +44,32 @@ class OperatorHeader:
     size_bytes: int
 
 
-def read_operator_header(c: Cursor, *, end: int | None = None) -> OperatorHeader:
-    """Read the header; ``end`` as in :func:`statetool.formats.keyed.header.read_keyed_header`."""
-    return read_with_unknowns(c, _parse, end=end)
+def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
+    """Read the header from all that stands in front of the first element; ``base`` is where the stream starts.
+
+    Headers before Flink 1.5 are followed by a count, so that only the others say where they end; compressed elements by the start of
+    their stream.
+    """
+    end: int | None = len(first)
+    if bytes(first[4:5]) == b"\1" and bytes(first).endswith(STREAM_START):
+        end = len(first) - len(STREAM_START)
+    return read_operator_header(
+        Cursor(first, base=base), types, end=end if int.from_bytes(first[:4], "big") >= _EXACT else None
+    )
 
 
-def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> OperatorHeader:
+def read_operator_header(c: Cursor, types: TypeContext, *, end: int | None = None) -> OperatorHeader:
+    """Read the header; ``types`` and ``end`` as in :func:`statetool.formats.keyed.header.read_keyed_header`."""
+    return read_with_unknowns(c, snapshot_reader(types), _parse, end=end)
+
+
+def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorHeader:
     version = c.i4()
     if version == 1:
         raise UnsupportedError("operator state of proxy version 1 (Flink 1.2)").at(offset=c.offset - 4)
-    if not 2 <= version <= 6:
+    if version > _CURRENT:
+        raise newer(c, "operator state proxy", version, "2 to 6")
+    if version < 2:
         raise c.fail(f"operator state proxy version {version} is not 1 to 6", pos=c.pos - 4)
     compressed = c.bool() if version >= 6 else False
     states = []
@@ -53,23 +77,23 @@ def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> OperatorHeader:
         n = c.i2()
         if n < 0:
             raise c.fail(f"{n} operator states", pos=c.pos - 2)
-        for _ in range(n):
+        for left in reversed(range(n)):
             if version >= 5:
-                states.append(read_m6(c, read))
+                states.append(read_m6(c, reader.types, read, left))
             elif version == 4:
-                states.append(read_m5(c))
+                states.append(read_m5(c, reader))
             else:
-                states.append(_read_old(c, broadcast=broadcast))
+                states.append(_read_old(c, reader, broadcast=broadcast))
     return OperatorHeader(version=version, compressed=compressed, states=tuple(states), size_bytes=c.pos)
 
 
-def _read_old(c: Cursor, *, broadcast: bool) -> StateMeta:
+def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMeta:
     """Layout of Flink 1.3 to 1.5: name, mode, resilient list of one (list) or two (broadcast) serializers."""
     name = c.utf()
     mode = c.i1()
     if not 0 <= mode < len(MODES):
         raise c.fail(f"distribution mode {mode} of operator state {name!r}", pos=c.pos - 1)
-    found = read_resilient_list(c)
+    found = reader.resilient_list(c)
     if len(found) != 1 + broadcast:
         raise c.fail(f"{len(found)} serializers of operator state {name!r}, expected {1 + broadcast}")
     keys = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if broadcast else ("VALUE_SERIALIZER",)

@@ -6,19 +6,22 @@ Layouts M1 (Flink 1.2) to M6 (1.7 and later). Follows ``StateMetaInfoSnapshotRea
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
+from statetool.errors import FormatError, StatetoolError, UnknownSerializerError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import current_context
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pyflink import declared_in_python
 from statetool.serializers.runtime import TimerSerializer, unwrap
-from statetool.serializers.snapshot import read_proxied, read_resilient_list, write_proxied
+from statetool.serializers.snapshot import SnapshotReader, write_proxied
+from statetool.types.declared import TypeContext
 
 T = TypeVar("T")
 KEY_VALUE, OPERATOR, BROADCAST, PRIORITY_QUEUE, KEY_VALUE_V2 = range(5)
@@ -30,6 +33,11 @@ _SERIALIZER_KEYS: Final = {
     "KEY_SERIALIZER",
     "USER_KEY_SERIALIZER",
 }
+
+
+_NAME_OF_SERIALIZER: Final = re.compile(
+    b"|".join(re.escape(len(key).to_bytes(2, "big") + key.encode()) for key in sorted(_SERIALIZER_KEYS))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,43 +91,43 @@ class StateMeta:
         return parts if len(parts) == (1 if self.kind == "list" else 2) else ()
 
 
-def read_m6(c: Cursor, read: Callable[[Cursor], Serializer]) -> StateMeta:
-    """Read the layout of Flink 1.7 and later; ``read`` reads each proxied serializer."""
+def read_m6(c: Cursor, types: TypeContext, read: ReadSerializer, states_left: int = 0) -> StateMeta:
+    """Read the layout of Flink 1.7 and later; ``read`` reads each proxied serializer, and ``states_left`` states follow."""
     name, backend_type, options = _head(c)
     serializers = {}
-    for _ in range(c.count("serializers", at_least=8)):
+    for following in reversed(range(c.count("serializers", at_least=8))):
         start = c.pos
         key = c.utf()
         if key not in _SERIALIZER_KEYS:
             raise c.fail(f"unknown serializer {key!r} of state {name!r}", pos=start)
         try:
-            serializers[key] = read(c)
+            serializers[key] = read(c, following, states_left)
         except FormatError as error:
             raise error.at(state=name) from None
-    return _checked(c, name, backend_type, options, serializers)
+    return _checked(c, types, name, backend_type, options, serializers)
 
 
-def read_m5(c: Cursor) -> StateMeta:
+def read_m5(c: Cursor, reader: SnapshotReader) -> StateMeta:
     """Read the layout of Flink 1.6."""
     name, backend_type, options = _head(c)
     keys = [c.utf() for _ in range(c.count("serializer names", at_least=2))]
-    found = read_resilient_list(c)
+    found = reader.resilient_list(c)
     if len(found) != len(keys):
         raise c.fail(f"{len(found)} serializers for {len(keys)} names of state {name!r}")
-    return _checked(c, name, backend_type, options, dict(zip(keys, found, strict=True)))
+    return _checked(c, reader.types, name, backend_type, options, dict(zip(keys, found, strict=True)))
 
 
-def read_m3(c: Cursor) -> StateMeta:
+def read_m3(c: Cursor, reader: SnapshotReader) -> StateMeta:
     """Read the layout of Flink 1.3 to 1.5."""
     kind = c.i4()
     if not 0 <= kind < len(_KINDS_M3):
         raise c.fail(f"state type {kind}", pos=c.pos - 4)
     name = c.utf()
-    found = read_resilient_list(c)
+    found = reader.resilient_list(c)
     if len(found) != 2:
         raise c.fail(f"{len(found)} serializers of state {name!r}, expected namespace and value")
     serializers = {"NAMESPACE_SERIALIZER": found[0], "VALUE_SERIALIZER": found[1]}
-    return _checked(c, name, KEY_VALUE, {"KEYED_STATE_TYPE": _KINDS_M3[kind]}, serializers)
+    return _checked(c, reader.types, name, KEY_VALUE, {"KEYED_STATE_TYPE": _KINDS_M3[kind]}, serializers)
 
 
 def _head(c: Cursor) -> tuple[str, int, dict[str, str]]:
@@ -132,7 +140,12 @@ def _head(c: Cursor) -> tuple[str, int, dict[str, str]]:
 
 
 def _checked(
-    c: Cursor, name: str, backend_type: int, options: dict[str, str], serializers: dict[str, Serializer]
+    c: Cursor,
+    types: TypeContext,
+    name: str,
+    backend_type: int,
+    options: dict[str, str],
+    serializers: dict[str, Serializer],
 ) -> StateMeta:
     needed = {"VALUE_SERIALIZER"}
     if backend_type in (KEY_VALUE, KEY_VALUE_V2):
@@ -142,12 +155,35 @@ def _checked(
     if missing := needed - serializers.keys():
         raise c.fail(f"state {name!r} lacks its {', '.join(sorted(missing))}")
     value = serializers["VALUE_SERIALIZER"]
-    if backend_type == PRIORITY_QUEUE and not isinstance(value, TimerSerializer):
+    if backend_type == PRIORITY_QUEUE and not isinstance(value, (TimerSerializer, OpaqueSerializer)):
         raise c.fail(f"the elements of the queue {name!r} are {value.type_name}, not timers")
-    context = current_context()
-    if context.python:
-        serializers = declared_in_python(name, serializers, context)
+    if types.python:
+        serializers = declared_in_python(name, serializers, types)
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
+
+
+def newer(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
+    """Make (not raise) the error for a version of which nothing is known yet; the cursor stands right behind it.
+
+    A version word that damage made looks the same.
+    """
+    return UnsupportedError(
+        f"{what} version {version} is not known, only {known}",
+        hint="a newer Flink wrote it, or its bytes were changed",
+    ).at(offset=c.offset - 4)
+
+
+def check_timers(meta: StateMeta) -> TimerSerializer:
+    """Return the serializer of a queue of timers.
+
+    Raises
+    ------
+    UnknownSerializerError
+        That of their keys or namespaces is not known.
+    """
+    if not isinstance(meta.value, TimerSerializer):
+        raise UnknownSerializerError(f"timers whose parts are not known: {meta.value.type_name}").at(state=meta.name)
+    return meta.value
 
 
 def write_m6(out: Output, meta: StateMeta) -> None:
@@ -164,21 +200,29 @@ def write_m6(out: Output, meta: StateMeta) -> None:
         write_proxied(out, serializer)
 
 
-HeaderParser: TypeAlias = Callable[[Cursor, Callable[[Cursor], Serializer]], T]
-_MAX_UNKNOWN: Final = 4
-_MAX_UNKNOWN_BYTES: Final = 65536
+#: Reads a proxied serializer; the numbers say how many of the same state follow, and how many states.
+ReadSerializer: TypeAlias = Callable[[Cursor, int, int], Serializer]
+HeaderParser: TypeAlias = Callable[[Cursor, SnapshotReader, ReadSerializer], T]
+#: How often a header is read at most to find the ends of unknown snapshots in it.
+_MAX_ATTEMPTS: Final = 4096
+_LONGEST_NAME: Final = 1024
 
 
 class _UnplacedError(Exception):
-    """An unknown snapshot whose end has not been chosen; ``after`` is where its payload starts."""
+    """An unknown snapshot whose end has not been chosen.
 
-    def __init__(self, after: int, error: UnknownSerializerError) -> None:
+    ``after`` is where its payload starts; ``state`` says all that matters for what follows: where it starts, how many states are
+    complete, how many serializers of its own state and how many states are to come.
+    """
+
+    def __init__(self, after: int, state: tuple[int, int, int, int], error: UnknownSerializerError) -> None:
         super().__init__()
         self.after = after
+        self.state = state
         self.error = error
 
 
-def read_with_unknowns(c: Cursor, parse: HeaderParser[T], *, end: int | None) -> T:
+def read_with_unknowns(c: Cursor, reader: SnapshotReader, parse: HeaderParser[T], *, end: int | None) -> T:
     """Parse a header in which snapshot classes may be unknown.
 
     Nothing in a snapshot tells its length. Where the header's end is known, each position after an unknown snapshot
@@ -188,7 +232,7 @@ def read_with_unknowns(c: Cursor, parse: HeaderParser[T], *, end: int | None) ->
     Parameters
     ----------
     parse
-        Parses the header with a given reader of proxied serializers.
+        Parses the header; it is given the reader, and what it shall read proxied serializers by.
     end
         Position right after the header, ``None`` where it is not known.
 
@@ -197,65 +241,109 @@ def read_with_unknowns(c: Cursor, parse: HeaderParser[T], *, end: int | None) ->
     UnknownSerializerError
         The end is not known, or no position or more than one makes the rest fit.
     """
-    start = c.pos
-    found: list[tuple[int, ...]] = []
-    first: UnknownSerializerError | None = None
+    search = _UnknownsSearch(c, reader, parse, end)
+    search.run(())
+    if len(search.fitting) != 1:
+        raise search.first_unknown or c.fail("the header does not end where the first key group starts")
+    return search.attempt(search.fitting[0])
 
-    def attempt(ends: tuple[int, ...]) -> T:
-        c.pos = start
-        left = list(ends)
 
-        def read(cursor: Cursor) -> Serializer:
-            begin = cursor.pos
-            try:
-                return read_proxied(cursor)
-            except UnknownSerializerError as error:
-                if not left:
-                    raise _UnplacedError(cursor.pos, error) from None
-                cursor.pos = left.pop(0)
-                opaque = OpaqueSerializer(bytes(cursor.data[begin + 4 : cursor.pos]), error.message)
-                opaque.proxy_bytes = bytes(cursor.data[begin : cursor.pos])
-                return opaque
+class _UnknownsSearch(Generic[T]):
+    """Looks for the ends of unknown snapshots that make a header end where it does."""
 
-        return parse(c, read)
+    def __init__(self, c: Cursor, reader: SnapshotReader, parse: HeaderParser[T], end: int | None) -> None:
+        self._cursor = c
+        self._reader = reader
+        self._parse = parse
+        self._start = c.pos
+        self._end = end
+        self._attempts = 0
+        #: What has been looked for from, and whether the header's end was reached from there.
+        self._tried: dict[tuple[int, int, int, int], bool] = {}
+        #: Ends of all unknown snapshots, in order, with which the header is read to its end; no more than two such are looked for.
+        self.fitting: list[tuple[int, ...]] = []
+        self.first_unknown: UnknownSerializerError | None = None
 
-    def search(ends: tuple[int, ...]) -> None:
-        nonlocal first
+    @cached_property
+    def _states(self) -> list[int]:
+        """Where a state could start, ascending; none where the header's end is not known."""
+        if self._end is None:
+            return []
+        raw = bytes(self._cursor.data[: self._end])
+        return [at for at in range(self._start, self._end) if _could_be_state(raw, at)]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        """Where a header could go on behind a serializer: at a state (or its count), the name of a serializer, the end (or a count)."""
+        if self._end is None:
+            return []
+        raw = bytes(self._cursor.data[: self._end])
+        places = {at - before for at in self._states for before in (0, 2)} | {self._end}
+        places |= {self._end - 2} if raw.endswith(b"\0\0") else set()
+        places |= {found.start() for found in _NAME_OF_SERIALIZER.finditer(raw)}
+        return sorted(places)
+
+    def run(self, ends: tuple[int, ...]) -> None:
+        """Look for all that fits and begins with some ends."""
+        self._attempts += 1
         try:
-            attempt(ends)
+            self.attempt(ends)
         except _UnplacedError as gap:
-            first = first or gap.error
-            if end is not None and len(ends) < _MAX_UNKNOWN:
-                for position in range(gap.after, min(end, gap.after + _MAX_UNKNOWN_BYTES) + 1):
-                    if len(found) < 2 and _could_go_on(c, position, end):
-                        search((*ends, position))
+            self.first_unknown = self.first_unknown or gap.error
+            self._place(gap, ends)
         except StatetoolError:
             if not ends:
                 raise
         else:
-            if end is None or c.pos == end:
-                found.append(ends)
+            if self._end is None or self._cursor.pos == self._end:
+                self.fitting.append(ends)
 
-    search(())
-    if len(found) != 1:
-        if first is not None:
-            raise first
-        raise c.fail("the header does not end where the first key group starts")
-    return attempt(found[0])
+    def _place(self, gap: _UnplacedError, ends: tuple[int, ...]) -> None:
+        """Try each end of an unknown snapshot behind others whose ends are chosen."""
+        if gap.state in self._tried:
+            # The same from here on: another way to the end, if there was one.
+            self.fitting += [ends] if self._tried[gap.state] else []
+            return
+        before = len(self.fitting)
+        *_, states_left = gap.state
+        for position in self._places[bisect_left(self._places, gap.after) :]:
+            if len(self._states) - bisect_left(self._states, position) < states_left:
+                break
+            if len(self.fitting) > 1 or self._attempts >= _MAX_ATTEMPTS:
+                # Whether nothing else fits is not known.
+                self.fitting += [ends, ends]
+                return
+            self.run((*ends, position))
+        self._tried[gap.state] = len(self.fitting) > before
+
+    def attempt(self, ends: tuple[int, ...]) -> T:
+        """Read the header; an unknown snapshot for which there is no end is an :class:`_UnplacedError`."""
+        self._cursor.pos = self._start
+        left = iter(ends)
+        complete = 0
+
+        def read(cursor: Cursor, following: int, states_left: int) -> Serializer:
+            nonlocal complete
+            begin = cursor.pos
+            try:
+                return self._reader.proxied(cursor)
+            except UnknownSerializerError as error:
+                end = next(left, None)
+                if end is None:
+                    raise _UnplacedError(cursor.pos, (begin, complete, following, states_left), error) from None
+                cursor.pos = end
+                opaque = OpaqueSerializer(bytes(cursor.data[begin + 4 : end]), error.message)
+                opaque.proxy_bytes = bytes(cursor.data[begin:end])
+                return opaque
+            finally:
+                complete += following == 0
+
+        return self._parse(self._cursor, self._reader, read)
 
 
-def _could_go_on(c: Cursor, position: int, end: int) -> bool:
-    """Tell whether a header could go on here: its end, the name of a serializer, or a state (after a count)."""
-    if position == end:
-        return True
-    rest = bytes(c.data[position : min(end, position + 1024)])
-    if any(rest.startswith(len(key).to_bytes(2, "big") + key.encode()) for key in _SERIALIZER_KEYS):
-        return True
-    return _could_be_state(rest) or _could_be_state(rest[2:])
-
-
-def _could_be_state(rest: bytes) -> bool:
-    n = int.from_bytes(rest[:2], "big")
-    at = 2 + n
-    types = rest[at : at + 8]
+def _could_be_state(raw: bytes, at: int) -> bool:
+    size = int.from_bytes(raw[at : at + 2], "big")
+    if size > _LONGEST_NAME:
+        return False
+    types = raw[at + 2 + size : at + 10 + size]
     return len(types) == 8 and types[:3] == b"\0\0\0" and types[3] <= KEY_VALUE_V2 and types[4:7] == b"\0\0\0"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from statetool.errors import FormatError
-from statetool.io.files import BYTES_READ, InputFile
+from statetool.io import small_files
+from statetool.io.files import BYTES_READ, InputFile, is_local, read_range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +22,34 @@ class Stream:
     size_bytes: int
     inline: bytes | None = None
 
+    @property
+    def is_far(self) -> bool:
+        """Whether each read of it is a request to a server."""
+        return self.inline is None and not is_local(self.file)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its file is fetched whole, up to its end at least."""
+        return self.start + self.size_bytes <= small_files.WHOLE_BYTES
+
     def open(self) -> OpenStream:
         """Open it for reading at any offset."""
         return OpenStream(self)
 
 
+def prefetch(streams: Iterable[Stream]) -> None:
+    """Fetch small files of far away file systems at the same time, before they are read one after the other."""
+    far = [s.file for s in streams if s.is_far and s.is_small and s.size_bytes]
+    if len(far) > 1:
+        small_files.prefetch(far)
+
+
 class OpenStream:
-    """An open stream; offsets count from its first byte."""
+    """An open stream; offsets count from its first byte. Of a far away one nothing is asked before it is read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self._file = None if stream.inline is not None else InputFile(stream.file)
+        self._file = None if stream.inline is not None or stream.is_far else InputFile(stream.file)
 
     def __enter__(self) -> OpenStream:
         return self
@@ -46,14 +65,32 @@ class OpenStream:
         ------
         FormatError
             They are not there.
+        SnapshotNotFoundError
+            The file is not there.
         """
         s = self.stream
         if offset < 0 or length < 0 or offset + length > s.size_bytes:
             raise FormatError(f"expected {length} bytes in a stream of {s.size_bytes} bytes").at(
                 file=s.file, offset=s.start + offset
             )
+        if self._file is not None:
+            return self._file.read_at(s.start + offset, length)
+        BYTES_READ.total += length
         if s.inline is not None:
-            BYTES_READ.total += length
             return memoryview(s.inline)[offset : offset + length]
-        assert self._file is not None
-        return self._file.read_at(s.start + offset, length)
+        return self._far(s.start + offset, length)
+
+    def _far(self, at: int, length: int) -> memoryview:
+        s = self.stream
+        if not length:
+            return memoryview(b"")
+        if s.is_small:
+            found = memoryview(small_files.read_start(s.file))[at : at + length]
+        else:
+            found = memoryview(read_range(s.file, at, length))
+        if len(found) != length:
+            raise FormatError(
+                f"expected {length} bytes, found {len(found)}",
+                hint="the file is shorter than the metadata says: was it copied completely?",
+            ).at(file=s.file, offset=at)
+        return found

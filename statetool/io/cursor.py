@@ -102,6 +102,10 @@ class Cursor:
     def i8(self) -> int:
         return int(_I8.unpack_from(self.data, self.need(8))[0])
 
+    def i8s(self, n: int) -> tuple[int, ...]:
+        """Read ``n`` of them at once."""
+        return struct.unpack_from(f">{n}q", self.data, self.need(8 * n))
+
     def f4(self) -> float:
         return float(_F4.unpack_from(self.data, self.need(4))[0])
 

@@ -1,12 +1,16 @@
 """Files by URI: local paths without any library, everything else through fsspec.
 
-``BYTES_READ`` counts every byte that was asked for, so that pruning can be checked.
+``BYTES_READ`` counts every byte that was asked for, so that pruning can be checked; with ``BYTES_WRITTEN`` it tells how far long work is.
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +18,10 @@ from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFou
 
 #: Schemes of Flink's and Hadoop's file systems that fsspec knows by another name.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
+#: What local file systems say of names that no file can have there: a part is a file, a circle of links, too long.
+NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+#: Bytes of a far away file that are asked for before its size: most are no longer.
+_AT_FIRST: Final = 4 << 20
 
 
 @dataclass(slots=True)
@@ -24,6 +32,7 @@ class ByteCounter:
 
 
 BYTES_READ: Final = ByteCounter()
+BYTES_WRITTEN: Final = ByteCounter()
 
 
 def is_local(uri: str) -> bool:
@@ -42,7 +51,7 @@ def local_path(uri: str) -> str:
 def canonical(uri: str) -> str:
     """Return the one spelling of a URI that two of the same file share: local ones as plain absolute paths."""
     if is_local(uri):
-        return os.path.normpath(os.path.abspath(local_path(uri)))
+        return os.path.abspath(local_path(uri))
     return uri.rstrip("/")
 
 
@@ -112,6 +121,33 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
     )
 
 
+@contextmanager
+def reading(uri: str) -> Iterator[None]:
+    """Name the file where it cannot be read.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there, or may not be read.
+    """
+    try:
+        yield
+    except FileNotFoundError as e:
+        raise SnapshotNotFoundError(f"{uri} is not there", hint="was the snapshot moved or cleaned up?") from e
+    except IsADirectoryError as e:
+        raise SnapshotNotFoundError(f"{uri} is a directory, not a file") from e
+    except PermissionError as e:
+        raise SnapshotNotFoundError(f"{uri} may not be read: {e}") from e
+    except OSError as e:
+        if e.errno in NO_FILE:
+            raise SnapshotNotFoundError(f"{uri} is no file that can be there: {e.strerror}") from e
+        raise
+    except ValueError as e:
+        if "\0" in uri:
+            raise SnapshotNotFoundError(f"{uri!r} is no name of a file") from e
+        raise
+
+
 def read_whole(uri: str) -> bytes:
     """Read a small file.
 
@@ -120,8 +156,36 @@ def read_whole(uri: str) -> bytes:
     SnapshotNotFoundError
         It is not there.
     """
+    if not is_local(uri):
+        with reading(uri):
+            start = read_range(uri, 0, _AT_FIRST)
+            return start if len(start) < _AT_FIRST else start + read_range(uri, _AT_FIRST, size_of(uri) - _AT_FIRST)
     with InputFile(uri) as f:
         return bytes(f.read_at(0, f.size))
+
+
+def size_of(uri: str) -> int:
+    """Return the size of a file in bytes."""
+    with reading(uri):
+        if is_local(uri):
+            return os.stat(local_path(uri)).st_size
+        fs, path = file_system(uri)
+        return int(fs.size(path))
+
+
+def read_range(uri: str, offset: int, length: int) -> bytes:
+    """Read a range of a far away file, by one request; fewer bytes where the file ends before."""
+    if length <= 0:
+        return b""
+    fs, path = file_system(uri)
+    with reading(uri):
+        found: bytes = fs.cat_file(path, start=offset, end=offset + length)
+    return found
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a path; a pipe that nobody writes to does not hold us up."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class InputFile:
@@ -131,22 +195,20 @@ class InputFile:
         self.uri = uri
         self._file: Any = None
         self._map: mmap.mmap | None = None
-        try:
+        with reading(uri):
             if is_local(uri):
-                self._file = open(local_path(uri), "rb")  # noqa: SIM115 - closed by close()
-                self.size = os.fstat(self._file.fileno()).st_size
+                self._file = open(local_path(uri), "rb", opener=_without_waiting)  # noqa: SIM115 - closed by close()
+                found = os.fstat(self._file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    self._file.close()
+                    raise SnapshotNotFoundError(f"{uri} is no regular file")
+                self.size = found.st_size
                 if self.size:
                     self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
             else:
                 fs, path = file_system(uri)
                 self._file = fs.open(path, "rb", cache_type="none")
                 self.size = int(self._file.size)
-        except FileNotFoundError as e:
-            raise SnapshotNotFoundError(f"{uri} is not there", hint="was the snapshot moved or cleaned up?") from e
-        except IsADirectoryError as e:
-            raise SnapshotNotFoundError(f"{uri} is a directory, not a file") from e
-        except PermissionError as e:
-            raise SnapshotNotFoundError(f"{uri} may not be read: {e}") from e
 
     def __enter__(self) -> InputFile:
         return self

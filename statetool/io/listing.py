@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from statetool.errors import SnapshotNotFoundError
-from statetool.io.files import canonical, file_system, is_local, join
+from statetool.io.files import NO_FILE, canonical, file_system, is_local, join
 
 # What the file systems of fsspec call the time of the last change; an object is never changed, only created anew.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
@@ -46,7 +47,9 @@ def _local_files(root: str) -> Iterator[FoundFile]:
     with os.scandir(root) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_dir(follow_symlinks=False):
-                yield from _local_files(entry.path)
+                # A running job deletes what it no longer retains while this looks.
+                with contextlib.suppress(FileNotFoundError):
+                    yield from _local_files(entry.path)
             else:
                 found = _local_stat(entry.path)
                 if found is not None:
@@ -56,8 +59,16 @@ def _local_files(root: str) -> Iterator[FoundFile]:
 def _local_stat(path: str) -> FoundFile | None:
     try:
         found = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno in NO_FILE:
+            return None
+        raise
+    except ValueError:
+        if "\0" in path:
+            return None
+        raise
     return FoundFile(uri=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
 
 

@@ -1,23 +1,52 @@
 """Writing files by URI: new files, a last file that appears at once, removal.
 
-Local paths need no library; everything else goes through fsspec. Nothing here overwrites a file of another writer.
+Local paths need no library; everything else goes through fsspec. Nothing here overwrites a file of another writer. What the system
+refuses (a full disk, a missing permission) is a :class:`WriteFailedError` that names the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import uuid
+from collections.abc import Iterator
 from typing import Any, Final
 
-from statetool.errors import TargetExistsError
-from statetool.io.files import exists, file_system, is_local, join, local_path, parent
+from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
+from statetool.io.files import BYTES_WRITTEN, exists, file_system, is_local, join, local_path, parent
 
 # These show a file while it is written, so that it must be renamed into place; renaming is one step there. Object stores show an
 # object when its upload is complete, and cannot rename.
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
+
+
+_HINTS: Final = {
+    errno.ENOSPC: "free some space, or choose another place",
+    errno.EDQUOT: "free some space, or choose another place",
+    errno.EACCES: "choose a place that you may write to",
+    errno.EPERM: "choose a place that you may write to",
+    errno.EROFS: "choose a place that can be written to",
+}
+
+
+def write_failed(error: OSError, uri: str) -> WriteFailedError:
+    """Make the error for a file that the system does not let be written."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return WriteFailedError(f"cannot write: {reason}", hint=_HINTS.get(error.errno or 0, "")).at(file=uri)
+
+
+@contextlib.contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except StatetoolError:
+        raise
+    except OSError as error:
+        raise write_failed(error, uri) from error
 
 
 class NewFile:
@@ -30,23 +59,27 @@ class NewFile:
         self.uri = uri
         self.size_bytes = 0
         self._local = is_local(uri)
-        if self._local:
-            self._file: Any = open(local_path(uri), "xb")  # noqa: SIM115 - closed by close()
-        else:
-            fs, path = file_system(uri)
-            self._file = fs.open(path, "wb")
+        with _writing(uri):
+            if self._local:
+                self._file: Any = open(local_path(uri), "xb")  # noqa: SIM115 - closed by close()
+            else:
+                fs, path = file_system(uri)
+                self._file = fs.open(path, "wb")
 
     def write(self, data: Any) -> None:
         """Append bytes."""
-        self._file.write(data)
+        with _writing(self.uri):
+            self._file.write(data)
         self.size_bytes += len(data)
+        BYTES_WRITTEN.total += len(data)
 
     def close(self) -> None:
         """Complete the file."""
-        if self._local and not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._file.close()
+        with _writing(self.uri):
+            if self._local and not self._file.closed:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            self._file.close()
 
     def discard(self) -> None:
         """Give the file up, and remove it."""
@@ -62,11 +95,12 @@ class NewFile:
 def make_dir(uri: str) -> bool:
     """Make a directory with its parents; returns whether it was not there. Object stores have none to make."""
     there = exists(uri)
-    if is_local(uri):
-        os.makedirs(local_path(uri), exist_ok=True)
-    else:
-        fs, path = file_system(uri)
-        fs.makedirs(path, exist_ok=True)
+    with _writing(uri):
+        if is_local(uri):
+            os.makedirs(local_path(uri), exist_ok=True)
+        else:
+            fs, path = file_system(uri)
+            fs.makedirs(path, exist_ok=True)
     return not there
 
 
@@ -91,6 +125,16 @@ def remove_dir(uri: str) -> None:
                 fs.rmdir(path)
 
 
+def remove_tree(uri: str) -> None:
+    """Remove a directory with all that is in it, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        if is_local(uri):
+            shutil.rmtree(local_path(uri))
+        else:
+            fs, path = file_system(uri)
+            fs.rm(path, recursive=True)
+
+
 def size_of(uri: str) -> int | None:
     """Return the size of a file, ``None`` where there is none."""
     try:
@@ -109,7 +153,7 @@ def list_sizes(uri: str) -> dict[str, int | None]:
         try:
             with os.scandir(local_path(uri)) as entries:
                 return {e.name: None if e.is_dir() else e.stat().st_size for e in entries}
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
     fs, path = file_system(uri)
     fs.invalidate_cache()
@@ -132,8 +176,15 @@ def put_new(uri: str, data: bytes) -> None:
     ------
     TargetExistsError
         The file is there already.
+    WriteFailedError
+        The file system refuses it.
     """
     staged = join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
+    with _writing(uri):
+        _put_new(uri, staged, data)
+
+
+def _put_new(uri: str, staged: str, data: bytes) -> None:
     if is_local(uri):
         _write_whole(staged, data)
         try:

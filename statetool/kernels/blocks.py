@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from statetool.kernels.codes import OK, TRUNCATED
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
 
 DELETION: Final = 0
 VALUE: Final = 1
@@ -84,6 +84,7 @@ def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore
 
 @jit
 def _u4_at(data, p):  # type: ignore[no-untyped-def]
+    """Return a little-endian unsigned 32-bit number."""
     return np.int64(data[p]) | np.int64(data[p + 1]) << 8 | np.int64(data[p + 2]) << 16 | np.int64(data[p + 3]) << 24
 
 
@@ -187,6 +188,42 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
     return OK, 0
 
 
+@inlined
+def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
+    """Read what stands in front of a key of an index block.
+
+    Returns
+    -------
+    shared, fresh, p
+        Bytes that the key shares with the one before, and that follow at ``p``, which is -1 where they are cut off.
+    """
+    cut = np.int64(-1)
+    fresh = np.int64(0)
+    shared, p = read_varint(data, p, stop)
+    if p >= 0:
+        fresh, p = read_varint(data, p, stop)
+    if p >= 0 and delta == 0:
+        _, p = read_varint(data, p, stop)
+    return shared, fresh, cut if p < 0 or fresh < 0 or fresh > stop - p else p
+
+
+@inlined
+def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-untyped-def]
+    """Read where the block of entry ``n`` is; the position behind is -1 where that is cut off.
+
+    ``differs``: only the difference of its size from that of the block before is there, which it lies right behind of.
+    """
+    if differs:
+        z, p = read_varint(data, p, stop)
+        offset[n] = offset[n - 1] + size[n - 1] + TRAILER_BYTES
+        size[n] = size[n - 1] + ((z >> 1) ^ -(z & 1))
+        return p
+    offset[n], p = read_varint(data, p, stop)
+    if p >= 0:
+        size[n], p = read_varint(data, p, stop)
+    return p
+
+
 @jit
 def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, size):  # type: ignore[no-untyped-def]
     """Collect the entries of an index block: the last key (or one behind it) of each block, and where the block is.
@@ -206,27 +243,15 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
     -------
     code, entries
     """
+    n, o, before, before_size = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     stop = _entries_end(data, start, end)
     if stop < 0:
-        return BAD_RESTARTS, np.int64(0)
-    n = np.int64(0)
-    o = np.int64(0)
+        return BAD_RESTARTS, n
     p = start
-    before = np.int64(0)
-    before_size = np.int64(0)
     tail = 8 if tagged == 1 else 0
     while p < stop:
-        shared, p = read_varint(data, p, stop)
+        shared, fresh, p = _index_key(data, p, stop, delta)
         if p < 0:
-            return TRUNCATED, n
-        fresh, p = read_varint(data, p, stop)
-        if p < 0:
-            return TRUNCATED, n
-        if delta == 0:
-            _, p = read_varint(data, p, stop)
-            if p < 0:
-                return TRUNCATED, n
-        if fresh < 0 or fresh > stop - p:
             return TRUNCATED, n
         if shared < 0 or shared > before_size or o + shared + fresh > keys.shape[0]:
             return BAD_SHARED, n
@@ -236,26 +261,13 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
             keys[o + k] = keys[before + k]
         for k in range(fresh):
             keys[o + shared + k] = data[p + k]
-        p += fresh
-        before = o
-        before_size = shared + fresh
+        before, before_size = o, shared + fresh
         key[n] = o
         o += before_size
         key_end[n] = o - tail
-        if delta == 1 and shared > 0:
-            z, p = read_varint(data, p, stop)
-            if p < 0:
-                return TRUNCATED, n
-            change = (z >> 1) ^ -(z & 1)
-            offset[n] = offset[n - 1] + size[n - 1] + TRAILER_BYTES
-            size[n] = size[n - 1] + change
-        else:
-            offset[n], p = read_varint(data, p, stop)
-            if p < 0:
-                return TRUNCATED, n
-            size[n], p = read_varint(data, p, stop)
-            if p < 0:
-                return TRUNCATED, n
+        p = _index_place(data, p + fresh, stop, delta == 1 and shared > 0, n, offset, size)
+        if p < 0:
+            return TRUNCATED, n
         if size[n] < 0 or offset[n] < 0:
             return BAD_DELTA, n
         n += 1
@@ -290,6 +302,40 @@ def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-unt
 
 
 @jit
+def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # type: ignore[no-untyped-def]
+    """Mark the blocks that may have keys that start with one of some prefixes.
+
+    Parameters
+    ----------
+    block_keys, block, block_end
+        A key not before the last one of each block, ascending.
+    keys, key, key_end
+        The prefixes, in any order.
+    marked
+        uint8[blocks], out: 1 where a block is needed.
+    """
+    n = block.shape[0]
+    for i in range(key.shape[0]):
+        low = np.int64(0)
+        high = np.int64(n)
+        while low < high:
+            middle = (low + high) // 2
+            if compare(block_keys, block[middle], block_end[middle], keys, key[i], key_end[i]) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        size = key_end[i] - key[i]
+        while low < n:
+            marked[low] = 1
+            # The next block may have more of the same only if this one ends with a key of the same prefix.
+            end = min(block_end[low], block[low] + size)
+            if compare(block_keys, block[low], end, keys, key[i], key_end[i]) != 0:
+                break
+            low += 1
+    return OK, 0
+
+
+@jit
 def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-untyped-def]
     """Merge two ascending runs of entries (int64 indexes) into ``out``: by key, of one key the newest first."""
     i, j, o = 0, 0, 0
@@ -315,6 +361,7 @@ def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-un
 
 @jit
 def _copy(source, start, end, out, o):  # type: ignore[no-untyped-def]
+    """Copy bytes and return the position behind them."""
     for k in range(end - start):
         out[np.uint64(o + k)] = source[np.uint64(start + k)]
     return o + end - start
@@ -343,24 +390,24 @@ def resolve(keys, key, key_end, tag, data, value, value_end, order, out, out_key
         base = i
         while base < j and tag[order[base]] & np.uint64(0xFF) == np.uint64(MERGE):
             base += 1
-        found = False
+        there = False
         if base < j:
             kind = tag[order[base]] & np.uint64(0xFF)
             if kind == np.uint64(VALUE):
-                found = True
+                there = True
             elif kind != np.uint64(DELETION) and kind != np.uint64(SINGLE_DELETION):
                 return BAD_KIND, np.int64(base), o
-        if found or base > i:
+        if there or base > i:
             out_key[n] = o
             o = _copy(keys, key[e], key_end[e], out, o)
             out_key_end[n] = o
-            if found:
+            if there:
                 o = _copy(data, value[order[base]], value_end[order[base]], out, o)
             for k in range(base - 1, i - 1, -1):
-                if found:
+                if there:
                     out[o] = 0x2C
                     o += 1
-                found = True
+                there = True
                 o = _copy(data, value[order[k]], value_end[order[k]], out, o)
             out_value_end[n] = o
             n += 1

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from statetool.kernels.codes import OK, TRUNCATED
-from statetool.kernels.decode_fixed import read_i4
+from statetool.kernels.codes import OK, TRUNCATED, UNKNOWN_OPERATION
+from statetool.kernels.decode_fixed import read_i4, read_u2
 from statetool.kernels.delta_codes import (
     APPEND,
     CLEAR,
@@ -36,12 +36,16 @@ from statetool.kernels.heap import (
     SLOW,
     TIMERS,
     UNKNOWN,
+    VALUE,
     copy_bytes,
-    put_marker,
+    put_part,
 )
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
 from statetool.kernels.skip import skip_one
-from statetool.kernels.walk import BAD_LENGTH, FULL
+from statetool.kernels.walk import BAD_LENGTH, FULL, put_row
+
+#: Slots of the cursor of :func:`walk_changes`: the next change, and the bytes used of ``buf``.
+CHANGE, USED = range(2)
 
 CHANGE_MESSAGES: Final = {
     TRUNCATED: "the file ends inside a change set",
@@ -110,31 +114,108 @@ def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore
             return OK, n
 
 
+# What rewrites one change writes its key and returns: what the delta says, or the negative of a code; the end of the key in ``buf``; where in
+# ``data`` the value starts, which goes on to ``stop``.
+
+
+@inlined
+def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
+    """Rewrite a change of timers, whose data is ``a .. stop``: i4 1, timer where one is added, else the timer."""
+    if operation == OP_ADD_ELEMENT:
+        if a + 4 > stop or read_i4(data, np.uint64(a)) != 1:
+            return np.int64(-SLOW), a, a
+        a += 4
+    elif operation != OP_REMOVE_ELEMENT:
+        return np.int64(-SLOW), a, a
+    s = skip_one(data, programs.words, programs.states[state, FIRST], a, stop)
+    if s != stop:
+        return np.int64(-UNKNOWN_OPERATION if s == -UNKNOWN_OPERATION else -SLOW), a, a
+    o = copy_bytes(data, a, stop, buf, cursor[USED])
+    return np.int64(PUT if operation == OP_ADD_ELEMENT else REMOVE), o, stop
+
+
+@inlined
+def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
+    """Return what the delta of a change of a value, list or map says; the negative of a code where the operation is none of those."""
+    if kind == MAP:
+        if operation == OP_CLEAR:
+            return np.int64(CLEAR)
+        if operation == OP_REMOVE_ELEMENT:
+            return np.int64(REMOVE)
+        return np.int64(PUT if operation == OP_ADD_ELEMENT or operation == OP_ADD_OR_UPDATE else -SLOW)
+    if kind != LIST and kind != VALUE:
+        return np.int64(-UNKNOWN_OPERATION)
+    if operation == OP_CLEAR:
+        return np.int64(REMOVE)
+    if kind == LIST:
+        return np.int64(APPEND if operation == OP_ADD_ELEMENT else -SLOW)
+    return np.int64(PUT if operation == OP_SET or operation == OP_SET_INTERNAL else -SLOW)
+
+
+@inlined
+def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
+    """Rewrite a change of a value, list or map, whose data is ``a .. stop``: key, namespace, of a map its key, the value."""
+    kind = programs.states[state, KIND]
+    says = _delta_of(kind, operation)
+    r = skip_one(data, programs.words, programs.key, a, stop)
+    t = r if r < 0 else skip_one(data, programs.words, programs.states[state, NAMESPACE], r, stop)
+    rest = t
+    if kind == MAP and says == PUT and t >= 0:
+        rest = skip_one(data, programs.words, programs.states[state, FIRST], t, stop)
+    elif kind == MAP and says == REMOVE and t >= 0:
+        rest = stop
+    if rest == -UNKNOWN_OPERATION:
+        return rest, a, a
+    if says < 0 or rest < 0 or (operation == OP_CLEAR and t != stop):
+        return says if says < 0 else np.int64(-SLOW), a, a
+    ambiguous = programs.states[state, AMBIGUOUS] != 0
+    o = put_part(data, a, r, ambiguous, buf, cursor[USED])
+    o = put_part(data, r, t, ambiguous, buf, o)
+    return says, copy_bytes(data, t, rest, buf, o), rest
+
+
+@inlined
+def _put_delta(data, start, stop, says, of_map, buf, o):  # type: ignore[no-untyped-def]
+    """Write a delta and return the position behind it: what it says, of a map's value that it is not null, the value ``start .. stop``."""
+    buf[o] = says
+    o += 1
+    if of_map and says == PUT:
+        buf[o] = 0
+        o += 1
+    return copy_bytes(data, start, stop, buf, o)
+
+
+@inlined
+def _state_of(data, p, stop, ids):  # type: ignore[no-untyped-def]
+    """Return the number of the state of a change, -1 where it has none: u1 operation, u2 state id."""
+    if stop - p < 3:
+        return np.int64(-1)
+    state_id = read_u2(data, np.uint64(p + 1))
+    return ids[state_id] if state_id < ids.shape[0] else np.int64(-1)
+
+
 @jit
-def walk_changes(  # type: ignore[no-untyped-def]
-    data, pos, end, groups, ids, wanted, prog, key_pc, states, cursor, buf,
-    state, group, key, key_end, value, value_end,
-):  # fmt: skip
+def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):  # type: ignore[no-untyped-def]
     """Rewrite changes as deltas.
 
     Parameters
     ----------
     data
         uint8[:].
-    pos, end, groups
-        int64[n]: the bytes of each change and its key group.
+    changes
+        :class:`~statetool.kernels.walk.KeyGroups`: the bytes of each change, and its key group.
     ids
         int64[:]: number of a state by its id in the log, -1 for unknown ones.
     wanted
-        uint8[m]: 0 for states whose changes are passed over.
-    prog, key_pc, states
-        As for :func:`statetool.kernels.heap.walk_heap`.
+        uint8[states]: 0 for states whose changes are passed over.
+    programs
+        :class:`~statetool.kernels.heap.StatePrograms`.
     cursor
         int64[2], in and out: the next change, and the bytes used of ``buf``.
     buf
         uint8[:] out: keys and values of the deltas.
-    state, group, key, key_end, value, value_end
-        int64[k] out: number of the state, key group, and where key and value of each delta are in ``buf``.
+    rows
+        :class:`~statetool.kernels.walk.Rows` in ``buf``, out: the deltas.
 
     Returns
     -------
@@ -142,87 +223,29 @@ def walk_changes(  # type: ignore[no-untyped-def]
         ``OK`` when all changes are done, ``FULL`` and ``MORE_BYTES`` when the outputs are full, ``SLOW`` at a change that only the
         serializers can read, or that is damaged.
     """
-    n = 0
-    while cursor[0] < pos.shape[0]:
-        i = cursor[0]
-        p, stop = pos[i], end[i]
-        if stop - p < 3:
-            return SLOW, n
-        operation = data[p]
-        state_id = np.int64(data[p + 1]) << 8 | np.int64(data[p + 2])
-        if state_id >= ids.shape[0] or ids[state_id] < 0:
-            return SLOW, n
-        number = ids[state_id]
-        if wanted[number] == 0:
-            cursor[0] = i + 1
+    n = np.int64(0)
+    while cursor[CHANGE] < changes.starts.shape[0]:
+        i = cursor[CHANGE]
+        p, stop = changes.starts[i], changes.ends[i]
+        state = _state_of(data, p, stop, ids)
+        if state >= 0 and wanted[state] == 0:
+            cursor[CHANGE] = i + 1
             continue
-        kind = states[number, KIND]
+        kind = programs.states[state, KIND] if state >= 0 else np.int64(UNKNOWN)
         if kind == UNKNOWN:
-            return SLOW, n
-        if n == state.shape[0]:
-            return FULL, n
-        o = cursor[1]
-        if o + stop - p + 2 * MAX_MARKER + 2 > buf.shape[0]:
-            return MORE_BYTES, n
-        begin = o
-        a = p + 3
-        rest = stop
+            return np.int64(SLOW), n
+        if n == rows.state.shape[0]:
+            return np.int64(FULL), n
+        start = cursor[USED]
+        if start + stop - p + 2 * MAX_MARKER + 2 > buf.shape[0]:
+            return np.int64(MORE_BYTES), n
         if kind == TIMERS:
-            if operation == OP_ADD_ELEMENT:
-                if a + 4 > stop or read_i4(data, np.uint64(a)) != 1:
-                    return SLOW, n
-                a += 4
-            elif operation != OP_REMOVE_ELEMENT:
-                return SLOW, n
-            if skip_one(data, prog, states[number, FIRST], a, stop) != stop:
-                return SLOW, n
-            o = copy_bytes(data, a, stop, buf, o)
-            says = PUT if operation == OP_ADD_ELEMENT else REMOVE
+            says, o, rest = _timer(data, programs, state, data[p], p + 3, stop, cursor, buf)
         else:
-            r = skip_one(data, prog, key_pc, a, stop)
-            t = r if r < 0 else skip_one(data, prog, states[number, NAMESPACE], r, stop)
-            if t < 0:
-                return SLOW, n
-            rest = t
-            if operation == OP_CLEAR:
-                if t != stop:
-                    return SLOW, n
-                says = CLEAR if kind == MAP else REMOVE
-            elif kind == MAP:
-                if operation == OP_ADD_ELEMENT or operation == OP_ADD_OR_UPDATE:
-                    rest = skip_one(data, prog, states[number, FIRST], t, stop)
-                    if rest < 0:
-                        return SLOW, n
-                    says = PUT
-                elif operation == OP_REMOVE_ELEMENT:
-                    rest = stop
-                    says = REMOVE
-                else:
-                    return SLOW, n
-            elif kind == LIST:
-                if operation != OP_ADD_ELEMENT:
-                    return SLOW, n
-                says = APPEND
-            else:
-                if operation != OP_SET and operation != OP_SET_INTERNAL:
-                    return SLOW, n
-                says = PUT
-            o = copy_bytes(data, a, r, buf, o)
-            if states[number, AMBIGUOUS] != 0:
-                o = put_marker(buf, o, r - a)
-            o = copy_bytes(data, r, t, buf, o)
-            if states[number, AMBIGUOUS] != 0:
-                o = put_marker(buf, o, t - r)
-            o = copy_bytes(data, t, rest, buf, o) if kind == MAP else o
-        state[n], group[n], key[n], key_end[n], value[n] = number, groups[i], begin, o, o
-        buf[o] = says
-        o += 1
-        if kind == MAP and says == PUT:
-            buf[o] = 0
-            o += 1
-        o = copy_bytes(data, rest, stop, buf, o)
-        value_end[n] = o
-        n += 1
-        cursor[0] = i + 1
-        cursor[1] = o
-    return OK, n
+            says, o, rest = _entry(data, programs, state, data[p], p + 3, stop, cursor, buf)
+        if says < 0:
+            return -says, n
+        cursor[CHANGE] = i + 1
+        cursor[USED] = _put_delta(data, rest, stop, says, kind == MAP, buf, o)
+        n = put_row(rows, n, state, changes.numbers[i], start, o, o, cursor[USED])
+    return np.int64(OK), n

@@ -52,6 +52,7 @@ _P64_5: Final = np.uint64(0x27D4EB2F165667C5)
 _MX1: Final = np.uint64(0x165667919E3779F9)
 _MX2: Final = np.uint64(0x9FB21C651E98DF25)
 _LOW: Final = np.uint64(0xFFFFFFFF)
+_ACCUMULATORS: Final = np.array([_P32_3, _P64_1, _P64_2, _P64_3, _P64_4, _P32_2, _P64_5, _P32_1], dtype=np.uint64)
 
 
 @jit
@@ -191,14 +192,15 @@ def _accumulate(acc, data, p, secret, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def xxh3(data, start, end, secret):  # type: ignore[no-untyped-def]
-    """XXH3 (64 bits) of ``data[start:end]``."""
+def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
+    """XXH3 (64 bits) of ``data[start:end]``; ``acc`` uint64[8] is room to work in."""
     n = end - start
     if n <= 16:
         return _xxh3_short(data, start, n, secret)
     if n <= 240:
         return _xxh3_middle(data, start, n, secret)
-    acc = np.array([_P32_3, _P64_1, _P64_2, _P64_3, _P64_4, _P32_2, _P64_5, _P32_1], dtype=np.uint64)
+    for i in range(8):
+        acc[i] = _ACCUMULATORS[i]
     blocks = (n - 1) // 1024
     p = start
     for _ in range(blocks):
@@ -217,14 +219,14 @@ def xxh3(data, start, end, secret):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _first_bad(data, starts, ends, kind, tables, secret):  # type: ignore[no-untyped-def]
+def _first_bad(data, starts, ends, kind, tables, secret, acc):  # type: ignore[no-untyped-def]
     for i in range(starts.shape[0]):
         stored = _u4(data, ends[i] + 1)
         if kind == CRC32C:
-            found = crc32c(data, starts[i], ends[i] + 1, tables)
+            checksum = crc32c(data, starts[i], ends[i] + 1, tables)
         else:
-            found = xxh3(data, starts[i], ends[i], secret) ^ np.uint64(data[ends[i]]) * _LAST_BYTE_PRIME
-        if found & _LOW != stored:
+            checksum = xxh3(data, starts[i], ends[i], secret, acc) ^ np.uint64(data[ends[i]]) * _LAST_BYTE_PRIME
+        if checksum & _LOW != stored:
             return i
     return -1
 
@@ -237,7 +239,7 @@ def first_bad_block(
     Behind the bytes of each block (``starts`` to ``ends``) are the byte of its compression and the checksum of both, u32
     little-endian; ``kind`` is :data:`CRC32C` or :data:`XXH3`.
     """
-    return int(_first_bad(data, starts, ends, kind, _TABLES, _SECRET))
+    return int(_first_bad(data, starts, ends, kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64)))
 
 
 def masked_crc32c(data: bytes) -> int:

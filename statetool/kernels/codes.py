@@ -1,8 +1,13 @@
-"""What kernels return when a value cannot be decoded, with the words for it."""
+"""What kernels return when a value cannot be decoded, with the words for it. Needs no numpy."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from statetool.errors import DecodeError
+
+if TYPE_CHECKING:
+    from statetool.kernels.arrays import Mask, Positions
 
 OK: Final = 0
 TRUNCATED: Final = 1
@@ -36,6 +41,7 @@ BAD_BRANCH: Final = 28
 BAD_TAG: Final = 29
 NULL_INSIDE: Final = 30
 NULL_VALUE: Final = 31
+UNKNOWN_OPERATION: Final = 32
 
 MESSAGES: Final = {
     TRUNCATED: ("the value goes beyond the end of its frame", ""),
@@ -48,7 +54,7 @@ MESSAGES: Final = {
     BAD_UNIT: ("a character above U+FFFF in a string of UTF-16 units", ""),
     NANOS: (
         "a timestamp with digits below the microsecond",
-        "pass nanos='companion' to keep them in a column beside it, or nanos='truncate' to drop them",
+        "pass nanos='always' to keep them in a column beside it, or nanos='truncate' to drop them",
     ),
     RANGE: ("a timestamp beyond what microseconds in 64 bits can hold", ""),
     BAD_TEMPORAL: ("not a date or time", ""),
@@ -75,4 +81,46 @@ MESSAGES: Final = {
     BAD_TAG: ("not the tag of a stream element (0 to 6), or not a status (0, -1)", ""),
     BAD_SIZE: ("a value that does not fill the bytes that it was given", ""),
     BAD_BIG_NUMBER: ("the length of a big number does not fit the bytes left", ""),
+    UNKNOWN_OPERATION: (
+        "an operation that the kernel does not have",
+        "this is a mistake in statetool: please report it",
+    ),
 }
+
+
+def coded_error(code: int) -> DecodeError:
+    """Make the error for a kernel's code."""
+    message, hint = MESSAGES[code]
+    return DecodeError(message, hint=hint)
+
+
+def check(result: tuple[int, int], pos: Positions) -> None:
+    """Raise the error for what a kernel returned, unless that is ``OK``.
+
+    Parameters
+    ----------
+    result
+        Code, and index of the value that it is about.
+    pos
+        int64[n]: where each value is in the bytes, for the error's offset.
+
+    Raises
+    ------
+    DecodeError
+        The code is not ``OK``.
+    """
+    code, index = result
+    if code != OK:
+        raise coded_error(int(code)).at(offset=int(pos[index]))
+
+
+def refuse(bad: Mask, code: int, pos: Positions) -> None:
+    """Raise the error of ``code`` for the first value that is marked in ``bad`` bool[n], if there is one.
+
+    Raises
+    ------
+    DecodeError
+        A value is marked; its offset is that of ``pos`` int64[n].
+    """
+    if bad.any():
+        raise coded_error(code).at(offset=int(pos[int(bad.argmax())]))

@@ -1,134 +1,111 @@
-"""Kernels that deal entries out again: order entries, pack them as canonical key groups.
-
-The order within a key group is that of RocksDB: state by state, keys by their unsigned bytes.
-"""
+"""Kernels that pack entries as canonical key groups: as they come, or in an order that :mod:`statetool.kernels.order` found."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
 
 
 @jit
-def count_order(major, places, order):  # type: ignore[no-untyped-def]
-    """Sort by counting, stable: ``major`` int64[n] are small numbers, ``order`` int64[n] is out.
-
-    ``places`` int64[m + 1], all zero, is scratch; m is above every number.
-    """
-    for i in range(major.shape[0]):
-        places[major[i] + 1] += 1
-    for k in range(1, places.shape[0]):
-        places[k] += places[k - 1]
-    for i in range(major.shape[0]):
-        order[places[major[i]]] = i
-        places[major[i]] += 1
+def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untyped-def]
+    """Mark in ``out`` bool[n] the entries with the key group, state and key of the one before them."""
+    for i in range(1, group.shape[0]):
+        size = key_end[i] - key[i]
+        same = group[i] == group[i - 1] and state[i] == state[i - 1] and key_end[i - 1] - key[i - 1] == size
+        k = 0
+        while same and k < size:
+            same = data[key[i] + k] == data[key[i - 1] + k]
+            k += 1
+        out[i] = same
 
 
-@jit
-def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
-    """Load the first eight bytes of each range as a big-endian ``out`` uint64[n], zeros behind shorter ones."""
-    for i in range(start.shape[0]):
-        head = np.uint64(0)
-        for k in range(8):
-            head = head << np.uint64(8)
-            if start[i] + k < end[i]:
-                head |= np.uint64(data[start[i] + k])
-        out[i] = head
-
-
-@jit
-def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
-    """Compare two entries by their keys' bytes: negative, 0 or positive."""
-    if head[a] != head[b]:
-        return -1 if head[a] < head[b] else 1
-    n = key_end[a] - key[a]
-    m = key_end[b] - key[b]
-    for k in range(8, min(n, m)):
-        x = data[key[a] + k]
-        y = data[key[b] + k]
-        if x != y:
-            return -1 if x < y else 1
-    return 0 if n == m else (-1 if n < m else 1)
-
-
-@jit
-def sort_segments(data, major, head, key, key_end, order, other):  # type: ignore[no-untyped-def]
-    """Sort entries of one ``major`` (int64[n]) by their keys; stable, quick where much is sorted already.
-
-    Parameters
-    ----------
-    head
-        uint64[n], the keys' first bytes (:func:`key_heads`).
-    order
-        int64[n], in and out: sorted by ``major`` already.
-    other
-        int64[n], scratch.
-
-    Returns
-    -------
-    int64
-        An index in ``order`` whose entry has the ``major`` and key of the one before it, -1 where there is none.
-    """
-    n = order.shape[0]
-    first = 0
-    twin = np.int64(-1)
-    while first < n:
-        stop = first + 1
-        ordered = True
-        while stop < n and major[order[stop]] == major[order[first]]:
-            if ordered and compare_keys(data, head, key, key_end, order[stop - 1], order[stop]) > 0:
-                ordered = False
-            stop += 1
-        width = 1 if not ordered else stop - first
-        while width < stop - first:
-            low = first
-            while low < stop:
-                middle = min(low + width, stop)
-                high = min(low + 2 * width, stop)
-                if middle >= high or compare_keys(data, head, key, key_end, order[middle - 1], order[middle]) <= 0:
-                    for i in range(low, high):
-                        other[i] = order[i]
-                else:
-                    a = low
-                    b = middle
-                    for i in range(low, high):
-                        if b >= high or (
-                            a < middle and compare_keys(data, head, key, key_end, order[a], order[b]) <= 0
-                        ):
-                            other[i] = order[a]
-                            a += 1
-                        else:
-                            other[i] = order[b]
-                            b += 1
-                low = high
-            for i in range(first, stop):
-                order[i] = other[i]
-            width *= 2
-        for i in range(first + 1, stop):
-            if twin < 0 and compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
-                twin = np.int64(i)
-        first = stop
-    return twin
-
-
-@jit
+@inlined
 def _put(data, start, size, out, o):  # type: ignore[no-untyped-def]
     """Copy bytes and return the position behind them."""
     a = np.uint64(start)
     b = np.uint64(o)
     for k in range(np.uint64(size)):
-        out[b + k] = data[a + k]
+        out[b + np.uint64(k)] = data[a + np.uint64(k)]
     return o + size
 
 
-@jit
+@inlined
 def _put_size(size, out, o):  # type: ignore[no-untyped-def]
+    """Write an i32 and return the position behind it."""
     out[o] = size >> 24
     out[o + 1] = (size >> 16) & 0xFF
     out[o + 2] = (size >> 8) & 0xFF
     out[o + 3] = size & 0xFF
     return o + 4
+
+
+@inlined
+def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o):  # type: ignore[no-untyped-def]
+    """Write entry ``i``, as if another one of its state came behind it, and return the position behind it."""
+    size = key_end[i] - key[i]
+    o = _put_size(size + prefix, out, o)
+    if prefix == 2:
+        out[o] = group >> 8
+        out[o + 1] = group & 0xFF
+    else:
+        out[o] = group
+    o = _put(data, key[i], size, out, o + prefix)
+    size = value_end[i] - value[i]
+    o = _put_size(size, out, o)
+    return _put(data, value[i], size, out, o)
+
+
+@jit
+def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base, next_, last, out, numbers, starts):  # type: ignore[no-untyped-def]
+    """Write entries as canonical key groups, one after another; those of one state keep their order.
+
+    Parameters
+    ----------
+    group, state, key, prefix, out, numbers, starts
+        As :func:`pack_groups` has them, in any order.
+    base
+        The smallest key group.
+    next_, last
+        int64[m, s], all zero, are scratch; m and s are above every key group, counted from ``base``, and every state.
+
+    Returns
+    -------
+    size, count
+        Bytes written, and key groups.
+    """
+    n = group.shape[0]
+    for i in range(n):
+        next_[group[i] - base, state[i]] += key_end[i] - key[i] + value_end[i] - value[i] + 8 + prefix
+    o = np.int64(0)
+    count = 0
+    for g in range(next_.shape[0]):
+        before = o
+        for s in range(next_.shape[1]):
+            size = next_[g, s]
+            if size:
+                out[o] = s >> 8
+                out[o + 1] = s & 0xFF
+                next_[g, s] = o + 2
+                o += 2 + size
+        if o > before:
+            numbers[count] = g + base
+            starts[count] = before
+            count += 1
+            out[o] = 0xFF
+            out[o + 1] = 0xFF
+            o += 2
+    for i in range(n):
+        g = group[i] - base
+        s = state[i]
+        at = next_[g, s]
+        last[g, s] = at
+        next_[g, s] = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, at)
+    for g in range(last.shape[0]):
+        for s in range(last.shape[1]):
+            if last[g, s]:
+                out[last[g, s] + 4] |= 0x80
+    return o, count
 
 
 @jit
@@ -158,10 +135,16 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
     """
     o = np.int64(0)
     count = 0
-    n = order.shape[0]
-    for x in range(n):
+    last = np.int64(-1)
+    for x in range(order.shape[0]):
         i = order[x]
         opens = x == 0 or group[order[x - 1]] != group[i]
+        if x and (opens or state[order[x - 1]] != state[i]):
+            out[last + 4] |= 0x80
+        if opens and x:
+            out[o] = 0xFF
+            out[o + 1] = 0xFF
+            o += 2
         if opens:
             numbers[count] = group[i]
             starts[count] = o
@@ -170,18 +153,11 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
             out[o] = state[i] >> 8
             out[o + 1] = state[i] & 0xFF
             o += 2
-        closes = x == n - 1 or group[order[x + 1]] != group[i]
-        last = closes or state[order[x + 1]] != state[i]
-        o = _put_size(key_end[i] - key[i] + prefix, out, o)
-        first = group[i] >> (8 * (prefix - 1))
-        out[o] = first | 0x80 if last else first
-        if prefix == 2:
-            out[o + 1] = group[i] & 0xFF
-        o = _put(data, key[i], key_end[i] - key[i], out, o + prefix)
-        o = _put_size(value_end[i] - value[i], out, o)
-        o = _put(data, value[i], value_end[i] - value[i], out, o)
-        if closes:
-            out[o] = 0xFF
-            out[o + 1] = 0xFF
-            o += 2
+        last = o
+        o = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, o)
+    if last >= 0:
+        out[last + 4] |= 0x80
+        out[o] = 0xFF
+        out[o + 1] = 0xFF
+        o += 2
     return o, count

@@ -19,16 +19,23 @@ def read_u2(data, p):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _bits(data, p):  # type: ignore[no-untyped-def]
+    """Return 32 bits at ``p`` as uint32; LLVM makes one load of it."""
+    a, b = np.uint32(data[p]), np.uint32(data[p + np.uint64(1)])
+    c, d = np.uint32(data[p + np.uint64(2)]), np.uint32(data[p + np.uint64(3)])
+    return np.uint32(a << np.uint32(24) | b << np.uint32(16) | c << np.uint32(8) | d)
+
+
+@jit
 def read_u4(data, p):  # type: ignore[no-untyped-def]
     """Return the unsigned 32-bit number at ``p`` (uint64) as int64."""
-    return read_u2(data, p) << 16 | read_u2(data, p + np.uint64(2))
+    return np.int64(_bits(data, p))
 
 
 @jit
 def read_i4(data, p):  # type: ignore[no-untyped-def]
     """Return the signed 32-bit number at ``p`` (uint64) as int64."""
-    v = read_u4(data, p)
-    return v if v < 0x80000000 else v - 0x100000000
+    return np.int64(np.int32(_bits(data, p)))
 
 
 @jit

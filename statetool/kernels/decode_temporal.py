@@ -20,6 +20,7 @@ _I32_MIN: Final = -(1 << 31)
 
 @jit
 def _days(year, month, day):  # type: ignore[no-untyped-def]
+    """Return the days from 1970-01-01 to a date of the proleptic Gregorian calendar."""
     y = year - (1 if month <= 2 else 0)
     era = y // 400
     yoe = y - era * 400
@@ -29,6 +30,7 @@ def _days(year, month, day):  # type: ignore[no-untyped-def]
 
 @jit
 def _month_days(year, month):  # type: ignore[no-untyped-def]
+    """Return how many days a month has."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31

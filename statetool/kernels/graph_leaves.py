@@ -1,4 +1,4 @@
-"""Kernels for Kryo's values without parts: numbers, dates and times, UUIDs."""
+"""Kernels for Kryo's values without parts: numbers, dates and times, UUIDs. Arguments as in :mod:`statetool.kernels.graphs`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from statetool.kernels.graph_program import (
     TEXT,
     TIME,
     TIMESTAMP,
+    UNKNOWN,
     UNSERVED,
     UUID,
+    WRITTEN,
 )
 from statetool.kernels.graph_text import (
     put4,
@@ -51,17 +53,19 @@ _HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 @jit
 def _fixed(data, p, end, size, little, out, st):  # type: ignore[no-untyped-def]
+    """Write a number of ``size`` bytes big-endian; it is little-endian where ``little``."""
     if size > end - p:
         return np.int64(UNSERVED)
-    o = st[0]
+    o = st[WRITTEN]
     for k in range(size):
         out[o + k] = data[p + size - 1 - k] if little else data[p + k]
-    st[0] = o + size
+    st[WRITTEN] = o + size
     return np.int64(p + size)
 
 
 @jit
 def _date(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+    """Write a date as i32 year, u1 month, u1 day. Kryo 5: varint year, month, day; 2.24: i2 day, i2 month (big-endian), zigzag year."""
     bad = np.int64(UNSERVED)
     if little:
         year, p = read_number(data, p, end)
@@ -81,15 +85,16 @@ def _date(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
         year = unzigzag(year)
     if year == _I32_MIN or month < 1 or month > 12 or day < 1 or day > 31:
         return bad
-    o = put4(out, st[0], year)
+    o = put4(out, st[WRITTEN], year)
     out[o] = month
     out[o + 1] = day
-    st[0] = o + 2
+    st[WRITTEN] = o + 2
     return np.int64(p)
 
 
 @jit
 def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+    """Write a time as u1 hour, minute, second, i32 nano. Kryo 2.24 has the nano in front of the second."""
     bad = np.int64(UNSERVED)
     hour, minute, second, nano = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     if little:
@@ -127,16 +132,17 @@ def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
         p += 1
     if hour > 23 or minute > 59 or second > 59 or nano < 0 or nano > 999999999:
         return bad
-    o = st[0]
+    o = st[WRITTEN]
     out[o] = hour
     out[o + 1] = minute
     out[o + 2] = second
-    st[0] = put4(out, o + 3, nano)
+    st[WRITTEN] = put4(out, o + 3, nano)
     return np.int64(p)
 
 
 @jit
 def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
+    """Write a date and a time; in Kryo 2.24 each is an object of its own."""
     for k in range(2):
         if not little:
             if p >= end or data[p] != 1:
@@ -172,13 +178,14 @@ def _instant(data, kind, p, end, little, out, st):  # type: ignore[no-untyped-de
             seconds //= 1000
     if p < 0 or nanos < 0 or nanos > 999999999 or seconds == _I64_MIN:
         return bad
-    st[0] = put4(out, put8(out, st[0], seconds), nanos)
+    st[WRITTEN] = put4(out, put8(out, st[WRITTEN], seconds), nanos)
     return np.int64(p)
 
 
 @jit
 def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
-    o = put4(out, st[0], np.int64(36))
+    """Write a UUID as counted text; its two halves are i64, little-endian in Kryo 5 and zigzag in 2.24."""
+    o = put4(out, st[WRITTEN], np.int64(36))
     for half in range(2):
         if little:
             if end - p < 8:
@@ -198,13 +205,13 @@ def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
                 o += 1
             out[o] = _HEX[(bits >> (60 - 4 * k)) & 0xF]
             o += 1
-    st[0] = o
+    st[WRITTEN] = o
     return np.int64(p)
 
 
 @jit
 def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write a value without parts; return the position behind it or the negative of what is wrong."""
+    """Write a value without parts, of ``kind``; ``size`` is how many constants an enum has."""
     if kind == TEXT:
         return write_text(data, p, end, out, st)
     if kind == INT or kind == ENUM:
@@ -212,13 +219,13 @@ def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-un
         v = v - 1 if kind == ENUM else unzigzag(v)
         if p < 0 or (kind == ENUM and (v < 0 or v >= size)):
             return np.int64(UNSERVED)
-        st[0] = put4(out, st[0], v)
+        st[WRITTEN] = put4(out, st[WRITTEN], v)
         return p
     if kind == LONG or kind == MILLIS:
         v, p = read_long(data, p, end)
         if p < 0 or (kind == MILLIS and v == _I64_MIN):
             return np.int64(UNSERVED)
-        st[0] = put8(out, st[0], unzigzag(v) if kind == LONG else v)
+        st[WRITTEN] = put8(out, st[WRITTEN], unzigzag(v) if kind == LONG else v)
         return p
     if kind == BOOL:
         if p >= end or data[p] > 1:
@@ -235,17 +242,17 @@ def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-un
     if kind == BYTES:
         return write_counted(data, p, end, 0, out, st)
     if kind == BIG_INT or kind == BIG_DEC:
-        before = st[0]
+        before = st[WRITTEN]
         p = write_counted(data, p, end, 4, out, st)
-        if p < 0 or st[0] == before + 4:
+        if p < 0 or st[WRITTEN] == before + 4:
             return p if p < 0 else np.int64(UNSERVED)
         if kind == BIG_DEC:
             scale, p = read_number(data, p, end)
             if p < 0:
                 return np.int64(UNSERVED)
-            if st[0] + 4 > out.shape[0]:
+            if st[WRITTEN] + 4 > out.shape[0]:
                 return np.int64(FULL)
-            st[0] = put4(out, st[0], unzigzag(scale))
+            st[WRITTEN] = put4(out, st[WRITTEN], unzigzag(scale))
         return p
     if kind == DATE:
         return _date(data, p, end, little, out, st)
@@ -255,4 +262,6 @@ def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-un
         return _date_time(data, p, end, little, out, st)
     if kind == UUID:
         return _uuid(data, p, end, little, out, st)
-    return _instant(data, kind, p, end, little, out, st)
+    if kind == INSTANT or kind == TIMESTAMP:
+        return _instant(data, kind, p, end, little, out, st)
+    return np.int64(UNKNOWN)

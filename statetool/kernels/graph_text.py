@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from statetool.kernels.decode_text import is_ascii, read_varint
-from statetool.kernels.graph_program import FULL, UNSERVED
+from statetool.kernels.graph_program import FULL, UNSERVED, WRITTEN
 from statetool.kernels.jit import jit
 
 
@@ -36,11 +36,13 @@ def read_long(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def unzigzag(v):  # type: ignore[no-untyped-def]
+    """Return the signed number that a zigzag number stands for."""
     return np.int64(np.uint64(v) >> np.uint64(1)) ^ -(v & 1)
 
 
 @jit
 def put4(out, o, v):  # type: ignore[no-untyped-def]
+    """Write the low 32 bits of ``v`` big-endian and return the position behind them."""
     out[o] = (v >> 24) & 0xFF
     out[o + 1] = (v >> 16) & 0xFF
     out[o + 2] = (v >> 8) & 0xFF
@@ -50,11 +52,13 @@ def put4(out, o, v):  # type: ignore[no-untyped-def]
 
 @jit
 def put8(out, o, v):  # type: ignore[no-untyped-def]
+    """Write 64 bits big-endian and return the position behind them."""
     return put4(out, put4(out, o, v >> 32), v)
 
 
 @jit
 def _copy(data, p, n, out, o):  # type: ignore[no-untyped-def]
+    """Copy ``n`` bytes."""
     start, to = np.uint64(p), np.uint64(o)
     for k in range(np.uint64(n)):
         out[to + np.uint64(k)] = data[start + np.uint64(k)]
@@ -111,7 +115,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
     """Write a string that is not null as i32 size and UTF-8."""
     if p >= end:
         return np.int64(UNSERVED)
-    o = st[0]
+    o = st[WRITTEN]
     room = out.shape[0] - o - 4
     first = np.int64(data[p])
     if first < 0x80:
@@ -124,7 +128,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
         put4(out, o, n)
         _copy(data, p, n, out, o + 4)
         out[o + 3 + n] &= np.uint8(0x7F)
-        st[0] = o + 4 + n
+        st[WRITTEN] = o + 4 + n
         return np.int64(q + 1)
     n = first & 0x3F
     p += 1
@@ -141,13 +145,13 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
     if is_ascii(data, p, n):
         put4(out, o, n)
         _copy(data, p, n, out, o + 4)
-        st[0] = o + 4 + n
+        st[WRITTEN] = o + 4 + n
         return np.int64(p + n)
     p, after = _units(data, p, end, n, out, o + 4)
     if p < 0:
         return np.int64(UNSERVED)
     put4(out, o, after - o - 4)
-    st[0] = after
+    st[WRITTEN] = after
     return np.int64(p)
 
 
@@ -158,9 +162,9 @@ def write_counted(data, p, end, extra, out, st):  # type: ignore[no-untyped-def]
     n -= 1
     if p < 0 or n < 0 or n > end - p:
         return np.int64(UNSERVED)
-    o = st[0]
+    o = st[WRITTEN]
     if o + 4 + n > out.shape[0]:
         return np.int64(FULL)
     _copy(data, p, n, out, put4(out, o, n + extra))
-    st[0] = o + 4 + n
+    st[WRITTEN] = o + 4 + n
     return np.int64(p + n)

@@ -5,9 +5,15 @@ big-endian and in their full width, strings as counted UTF-8, a flag byte (1: th
 does not foresee (another class, an object met before as one of another type, damage) is no error here: such a value is marked, and
 decoded by the readable reference.
 Wire forms: :mod:`statetool.serializers.kryo.wire`; what is written: :class:`statetool.kernels.program.GraphPart`.
+
+Arguments of all kernels: ``data`` uint8[:] read-only; ``layout``, a :class:`~statetool.kernels.graph_program.Layout`; ``p``, ``end``, a
+position in ``data`` and the first byte beyond the value's frame; ``out`` uint8[:], what is written; ``st`` int64[STATE_WORDS], whose slots
+:mod:`~statetool.kernels.graph_program` names. In place of a position they return ``UNSERVED``, ``FULL`` or ``UNKNOWN``, which are negative.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 
@@ -22,71 +28,84 @@ from statetool.kernels.graph_program import (
     MAX_NAMES,
     MAX_OBJECTS,
     MOST_TIMES,
+    NAMES,
+    NAMES_MET,
     NULLABLE,
     OBJECTS,
     OBJECTS_MET,
     PRESENT,
     RECORD,
     STEP,
+    UNKNOWN,
     UNSERVED,
     VALUE,
-    Words,
+    WRITTEN,
 )
 from statetool.kernels.graph_text import put4, read_number
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
+
+_COMMA: Final = 0x2C
+#: In place of the number of an object: it has none; the value ends here.
+_NO_NUMBER: Final = -1
+_DONE: Final = -2
 
 
 @jit
-def _class(data, classes, names, first, n, p, end, st):  # type: ignore[no-untyped-def]
-    """Read a class: ``(row of classes, position after)``; row -1 for null, position -1 for a class that is none of them."""
-    other = np.int64(-1)
+def _name_here(data, layout, row, p, end):  # type: ignore[no-untyped-def]
+    """Tell whether the name of a class stands at ``p``."""
+    at, size = layout.classes[row, 1], layout.classes[row, 2]
+    same = size <= end - p
+    for i in range(size):
+        same = same and layout.names[at + i] == data[p + i]
+    return same
+
+
+@jit
+def _class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
+    """Read a class of the part at ``pc``.
+
+    Returns
+    -------
+    row, after
+        Row of ``layout.classes``, -1 for null; ``after`` is -1 where it is none of the part's classes.
+    """
+    none = np.int64(-1)
     k, p = read_number(data, p, end)
     if p < 0 or k == 0:
-        return other, p
+        return none, p
+    first = layout.words[pc + 2]
+    last = first + layout.words[pc + 3]
     if k >= 2:
-        for row in range(first, first + n):
-            if classes[row, 0] == k - 2:
+        for row in range(first, last):
+            if layout.classes[row, 0] == k - 2:
                 return np.int64(row), p
-        return other, other
+        return none, none
     number, p = read_number(data, p, end)
-    if p < 0 or number > st[1] or number >= MAX_NAMES:
-        return other, other
-    for row in range(first, first + n):
-        if number < st[1]:
-            if st[2 + number] == classes[row, 3]:
+    if p < 0 or number > st[NAMES_MET] or number >= MAX_NAMES:
+        return none, none
+    for row in range(first, last):
+        if number < st[NAMES_MET]:
+            if st[NAMES + number] == layout.classes[row, 3]:
                 return np.int64(row), p
-            continue
-        at, size = classes[row, 1], classes[row, 2]
-        if size > end - p:
-            continue
-        same = True
-        for i in range(size):
-            if names[at + i] != data[p + i]:
-                same = False
-                break
-        if same:
-            st[2 + number] = classes[row, 3]
-            st[1] += 1
-            return np.int64(row), p + size
-    return other, other
+        elif _name_here(data, layout, row, p, end):
+            st[NAMES + number] = layout.classes[row, 3]
+            st[NAMES_MET] += 1
+            return np.int64(row), p + layout.classes[row, 2]
+    return none, none
 
 
 @jit
-def _again(data, prog, pc, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write an object that was met before, which must be one of the same part, once more."""
+def _again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write an object that was met before, which must be one of the part at ``pc``, once more."""
     k, p = read_number(data, p, end)
     number = k - 2
-    if (
-        p < 0
-        or prog[pc + 1] != 1
-        or number >= st[OBJECTS_MET]
-        or number >= MAX_OBJECTS
-        or st[OBJECTS + 3 * number] != pc
-    ):
+    if p < 0 or layout.words[pc + 1] != 1 or number >= st[OBJECTS_MET] or number >= MAX_OBJECTS:
+        return np.int64(UNSERVED)
+    if st[OBJECTS + 3 * number] != pc:
         return np.int64(UNSERVED)
     start = st[OBJECTS + 3 * number + 1]
     n = st[OBJECTS + 3 * number + 2] - start
-    o = st[0]
+    o = st[WRITTEN]
     if o + n > st[LIMIT]:
         return np.int64(UNSERVED)
     if o + 1 + n > out.shape[0]:
@@ -94,163 +113,228 @@ def _again(data, prog, pc, p, end, out, st):  # type: ignore[no-untyped-def]
     out[o] = 1
     for i in range(n):
         out[o + 1 + i] = out[start + i]
-    st[0] = o + 1 + n
+    st[WRITTEN] = o + 1 + n
     return np.int64(p)
 
 
-@jit
-def _value(data, prog, classes, names, little, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write the value at ``p`` for the part at ``pc``; return the position behind it or the negative of what is wrong.
+@inlined
+def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Read what stands in front of a body, and write whether one is there.
 
-    ``mode``: only a body, an object that may be null, one that is there (of the class ``row``), a class and its object.
-    ``st`` int64: place in ``out``; how many names of classes there were so far, their numbers; how many objects, and of each its part
-    (-1 while it is not whole), its place in ``out`` and the one behind it; how far in ``out`` objects met before may reach.
+    Returns
+    -------
+    row, number, after
+        Row of the object's class; its number among the value's objects, ``_NO_NUMBER`` or ``_DONE``; where the body starts, or with
+        ``_DONE`` what the value returns.
     """
-    if st[0] + STEP > out.shape[0]:
-        return np.int64(FULL)
-    kind = prog[pc]
-    if mode != BODY:
-        if mode == VALUE:
-            row, p = _class(data, classes, names, prog[pc + 2], prog[pc + 3], p, end, st)
-            if p < 0:
-                return np.int64(UNSERVED)
-            if row < 0:
-                out[st[0]] = 0
-                st[0] += 1
-                return p
-        number = np.int64(-1)
-        if prog[pc + 1] == 1 or mode == NULLABLE:
-            # 0: null; 1: a new object, or a value without references that is there; above: an object met before.
-            if p >= end or (data[p] == 0 and mode != NULLABLE):
-                return np.int64(UNSERVED)
-            mark = data[p]
-            if mark > 1:
-                return _again(data, prog, pc, p, end, out, st)
-            p += 1
-            if mark == 0:
-                out[st[0]] = 0
-                st[0] += 1
-                return np.int64(p)
-            if prog[pc + 1] == 1:
-                number = st[OBJECTS_MET]
-                st[OBJECTS_MET] += 1
-        out[st[0]] = 1
-        st[0] += 1
-        if number < 0 or number >= MAX_OBJECTS:
-            return _value(data, prog, classes, names, little, pc, np.int64(BODY), row, p, end, out, st)
-        at = OBJECTS + 3 * number
-        st[at] = -1
-        st[at + 1] = st[0]
-        p = _value(data, prog, classes, names, little, pc, np.int64(BODY), row, p, end, out, st)
-        st[at] = pc
-        st[at + 2] = st[0]
-        return p
-    if kind < RECORD:
-        return write_leaf(data, kind, prog[pc + 4], little, p, end, out, st)
-    if kind == RECORD:
-        for k in range(prog[pc + 4]):
-            at = pc + 5 + 2 * k
-            p = _value(data, prog, classes, names, little, prog[at + 1], prog[at], np.int64(0), p, end, out, st)
-            if p < 0:
-                return p
-        return p
-    inner = prog[pc + 5]
-    first = np.int64(-1)
-    element = prog[pc + 6]
-    headed = kind != ARRAY and classes[row, 4] == 1
+    none, done = np.int64(_NO_NUMBER), np.int64(_DONE)
+    if mode == VALUE:
+        row, p = _class(data, layout, pc, p, end, st)
+        if p < 0:
+            return row, done, np.int64(UNSERVED)
+        if row < 0:
+            out[st[WRITTEN]] = 0
+            st[WRITTEN] += 1
+            return row, done, p
+    numbered = layout.words[pc + 1] == 1
+    if numbered or mode == NULLABLE:
+        # 0: null; 1: a new object, or a value without references that is there; above: an object met before.
+        if p >= end or (data[p] == 0 and mode != NULLABLE):
+            return row, done, np.int64(UNSERVED)
+        mark = data[p]
+        if mark > 1:
+            return row, done, _again(data, layout, pc, p, end, out, st)
+        p += 1
+        if mark == 0:
+            out[st[WRITTEN]] = 0
+            st[WRITTEN] += 1
+            return row, done, p
+    out[st[WRITTEN]] = 1
+    st[WRITTEN] += 1
+    if not numbered:
+        return row, none, p
+    st[OBJECTS_MET] += 1
+    return row, st[OBJECTS_MET] - 1, p
+
+
+@jit
+def _size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
+    """Read how many elements there are, and of lists of Kryo 5 a flag; ``headed`` where a comparator, always null, stands beside.
+
+    Returns
+    -------
+    n, flag, after
+        ``after`` is negative where the number does not fit.
+    """
+    bad = np.int64(UNSERVED)
+    n, flag = np.int64(0), False
     if headed and not little:
         if p >= end or data[p] != 0:
-            return np.int64(UNSERVED)
+            return n, flag, bad
         p += 1
-    flag = False
     if kind == LIST and little:
         if p >= end:
-            return np.int64(UNSERVED)
+            return n, flag, bad
         b = np.int64(data[p])
         p += 1
         n = b & 0x3F
         flag = bool(b >= 0x80)
         if b & 0x40:
             rest, p = read_number(data, p, end)
-            if p < 0:
-                return np.int64(UNSERVED)
             n |= rest << 6
     else:
         n, p = read_number(data, p, end)
-        if p < 0:
-            return np.int64(UNSERVED)
+    if p < 0:
+        return n, flag, bad
     if little or kind == ARRAY:
         n -= 1
     if headed and little:
         if p >= end or data[p] != 0:
-            return np.int64(UNSERVED)
+            return n, flag, bad
         p += 1
-    if n < 0 or n > end - p:
-        return np.int64(UNSERVED)
-    if kind == LIST and little and n > 0:
-        if inner == NULLABLE:
-            inner = NULLABLE if flag else PRESENT
+    return n, flag, np.int64(p if 0 <= n <= end - p else UNSERVED)
+
+
+@inlined
+def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Read what stands in front of the elements of a list, map or array, and write how many there are.
+
+    Returns
+    -------
+    n, mode, row, after
+        Number and mode of the elements, or of a map's keys, and the row of their class; where they start.
+    """
+    kind = layout.words[pc]
+    mode, element = layout.words[pc + 5], layout.words[pc + 6]
+    first = layout.words[element + 2]
+    headed = kind != ARRAY and layout.classes[row, 4] == 1
+    n, flag, p = _size(data, kind, layout.little, headed, p, end)
+    if p < 0:
+        return n, mode, first, p
+    if kind == LIST and layout.little and n > 0:
+        if mode == NULLABLE:
+            mode = np.int64(NULLABLE if flag else PRESENT)
         elif flag:
-            # One class for all, and whether some are null.
-            first, p = _class(data, classes, names, prog[element + 2], prog[element + 3], p, end, st)
+            # One class for all, and whether there are nulls.
+            first, p = _class(data, layout, element, p, end, st)
             if first < 0 or p < 0 or p >= end or data[p] > 1:
-                return np.int64(UNSERVED)
-            inner = NULLABLE if data[p] == 1 else PRESENT
+                return n, mode, first, np.int64(UNSERVED)
+            mode = np.int64(NULLABLE if data[p] == 1 else PRESENT)
             p += 1
-    if st[0] + STEP > out.shape[0]:
+    if st[WRITTEN] + STEP > out.shape[0]:
+        return n, mode, first, np.int64(FULL)
+    st[WRITTEN] = put4(out, st[WRITTEN], n)
+    return n, mode, first, p
+
+
+@jit
+def _value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write the value at ``p`` of the part at ``pc``; return the position behind it.
+
+    ``mode``: only a body, an object that may be null, one that is there (of the class ``row``), or a class and its object.
+    """
+    if st[WRITTEN] + STEP > out.shape[0]:
         return np.int64(FULL)
-    st[0] = put4(out, st[0], n)
-    for _ in range(n):
-        row = first if first >= 0 else prog[element + 2]
-        p = _value(data, prog, classes, names, little, element, inner, row, p, end, out, st)
-        if p >= 0 and kind == MAP:
-            other = prog[pc + 8]
-            p = _value(data, prog, classes, names, little, other, prog[pc + 7], prog[other + 2], p, end, out, st)
-        if p < 0:
+    words = layout.words
+    number = np.int64(_NO_NUMBER)
+    if mode != BODY:
+        row, number, p = _open_object(data, layout, pc, mode, row, p, end, out, st)
+        if number == _DONE:
             return p
+    known = OBJECTS + 3 * number if 0 <= number < MAX_OBJECTS else np.int64(-1)
+    if known >= 0:
+        st[known] = -1
+        st[known + 1] = st[WRITTEN]
+    kind = words[pc]
+    if kind < RECORD:
+        p = write_leaf(data, kind, words[pc + 4], layout.little, p, end, out, st)
+    elif kind == RECORD:
+        for k in range(words[pc + 4]):
+            at = pc + 5 + 2 * k
+            p = _value(data, layout, words[at + 1], words[at], np.int64(0), p, end, out, st)
+            if p < 0:
+                return p
+    elif kind == LIST or kind == MAP or kind == ARRAY:
+        n, inner, first, p = _open_list(data, layout, pc, row, p, end, out, st)
+        for _ in range(n):
+            if p >= 0:
+                p = _value(data, layout, words[pc + 6], inner, first, p, end, out, st)
+            if p >= 0 and kind == MAP:
+                p = _value(data, layout, words[pc + 8], words[pc + 7], words[words[pc + 8] + 2], p, end, out, st)
+            if p < 0:
+                return p
+    else:
+        return np.int64(UNKNOWN)
+    if known >= 0:
+        st[known] = pc
+        st[known + 2] = st[WRITTEN]
     return p
 
 
 @jit
-def rewrite(data, prog, classes, names, little, pos, end, first, out, st, starts, after, served):  # type: ignore[no-untyped-def]
-    """Write the values from number ``first`` on until ``out`` uint8[:] is full; return the number of the next one.
-
-    ``st`` as :func:`state` makes it: its first word is how much of ``out`` is written. ``starts``, ``after`` int64[n] out: where each
-    value stands in ``out``, and the position behind it in ``data``; ``served`` uint8[n] out: 0 for those that are left to the reference.
-    """
-    for i in range(first, pos.shape[0]):
-        before = st[0]
-        st[1] = 0
-        st[OBJECTS_MET] = 0
-        # An object that is met again and again takes a byte each time here, but its whole size in ``out``.
-        st[LIMIT] = before + MOST_TIMES * (end[i] - pos[i])
-        starts[i] = before
-        p = _value(
-            data, prog, classes, names, little, np.int64(0), np.int64(VALUE), np.int64(0), pos[i], end[i], out, st
-        )
-        if p == FULL:
-            st[0] = before
-            return i
-        served[i] = 1 if p >= 0 else 0
-        after[i] = p
-        if p < 0:
-            st[0] = before
-    return pos.shape[0]
-
-
-def state() -> Words:
-    """Return what :func:`rewrite` needs as ``st``."""
-    return np.zeros(LIMIT + 1, dtype=np.int64)
+def _whole_value(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write a value with its class, which knows of no names or objects of others."""
+    st[NAMES_MET] = 0
+    st[OBJECTS_MET] = 0
+    # An object that is met again and again takes a byte each time here, but its whole size in ``out``.
+    st[LIMIT] = st[WRITTEN] + MOST_TIMES * (end - p)
+    return _value(data, layout, np.int64(0), np.int64(VALUE), np.int64(0), p, end, out, st)
 
 
 @jit
-def split(data, prog, classes, names, little, pos, end, scratch, st, counts, starts, ends):  # type: ignore[no-untyped-def]
-    """Find the values of comma-joined lists; ``starts`` and ``ends`` int64[all] out, or empty to count them in ``counts`` int64[n].
+def rewrite(data, layout, pos, end, first, out, st, starts, after, served):  # type: ignore[no-untyped-def]
+    """Write values until ``out`` is full.
+
+    Parameters
+    ----------
+    pos, end
+        int64[n]: where each value starts, and the first byte beyond its frame.
+    first
+        Number of the first value to write.
+    starts, after
+        int64[n] out: where each value starts in ``out``, and the position behind it in ``data``.
+    served
+        uint8[n] out: 0 for values that are left to the reference.
+
+    Returns
+    -------
+    Number of the next value. ``st[WRITTEN]`` is ``UNKNOWN`` where the program is not known.
+    """
+    for i in range(first, pos.shape[0]):
+        before = st[WRITTEN]
+        starts[i] = before
+        p = _whole_value(data, layout, pos[i], end[i], out, st)
+        if p < 0:
+            st[WRITTEN] = before
+        if p == FULL:
+            return i
+        if p == UNKNOWN:
+            st[WRITTEN] = UNKNOWN
+            return i
+        served[i] = 1 if p >= 0 else 0
+        after[i] = p
+    return pos.shape[0]
+
+
+@jit
+def split(data, layout, pos, end, scratch, st, counts, starts, ends):  # type: ignore[no-untyped-def]
+    """Find the values of comma-joined lists.
+
+    Parameters
+    ----------
+    pos, end
+        int64[n]: where each list starts, and the byte behind it.
+    scratch
+        uint8[:], room for one value.
+    counts
+        int64[n] out: values of each list.
+    starts, ends
+        int64[m] out: where each value of all lists starts, and the position behind it; empty to only count.
 
     Returns
     -------
     code
-        0, or what is wrong: -1 for a value that is left to the reference, -2 where one does not fit ``scratch`` uint8[:].
+        0, or ``UNSERVED`` for a value that is left to the reference, ``FULL`` where one does not fit ``scratch``, ``UNKNOWN``.
     """
     o = 0
     for i in range(pos.shape[0]):
@@ -258,13 +342,8 @@ def split(data, prog, classes, names, little, pos, end, scratch, st, counts, sta
         n = 0
         while True:
             before = p
-            st[0] = 0
-            st[1] = 0
-            st[OBJECTS_MET] = 0
-            st[LIMIT] = MOST_TIMES * (end[i] - p)
-            p = _value(
-                data, prog, classes, names, little, np.int64(0), np.int64(VALUE), np.int64(0), p, end[i], scratch, st
-            )
+            st[WRITTEN] = 0
+            p = _whole_value(data, layout, p, end[i], scratch, st)
             if p < 0:
                 return p
             if starts.shape[0] > 0:
@@ -274,7 +353,7 @@ def split(data, prog, classes, names, little, pos, end, scratch, st, counts, sta
             n += 1
             if p == end[i]:
                 break
-            if data[p] != 0x2C:
+            if data[p] != _COMMA:
                 return np.int64(UNSERVED)
             p += 1
         counts[i] = n

@@ -1,20 +1,23 @@
 """Kernel over key groups in the layout of the heap backend: entries, with their keys put together as canonical ones.
 
-A key group is: i4 its number; sections of u2 state id, i4 number of entries, entries. An entry is namespace, key and state back to back; a
-timer is its element. Nothing frames an entry: its parts are found by skip programs.
+A key group is: i4 its number; sections of u2 state id, i4 number of entries, entries. An entry of a value, list or map is namespace, key and
+value back to back; a list is i4 count, elements; a map is i4 count, then key, u1 whether the value is null, value of each; a timer is its
+element alone. Nothing frames an entry: its parts are found by skip programs.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from statetool.kernels.codes import BAD_COUNT, OK, TRUNCATED
-from statetool.kernels.decode_fixed import read_i4
-from statetool.kernels.jit import jit
+from statetool.kernels.arrays import Positions
+from statetool.kernels.codes import BAD_COUNT, OK, TRUNCATED, UNKNOWN_OPERATION
+from statetool.kernels.decode_fixed import read_i4, read_u2
+from statetool.kernels.jit import inlined, jit
 from statetool.kernels.skip import skip_one
-from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL
+from statetool.kernels.skip_program import Program
+from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, put_row
 
 #: An entry that only its serializers can find the end of, or that is damaged.
 SLOW: Final = 200
@@ -22,19 +25,30 @@ MORE_ROWS: Final = 201
 MORE_BYTES: Final = 202
 
 VALUE, LIST, MAP, TIMERS, UNKNOWN = range(5)
-#: Columns of ``states``: kind, whether keys are ambiguous, programs of namespace, value or element or map key, map value.
+#: Columns of ``StatePrograms.states``.
 KIND, AMBIGUOUS, NAMESPACE, FIRST, SECOND = range(5)
 #: Slots of the cursor: key group, position (-1: its start), state (-1: between sections), entries left, bytes used of ``buf``.
 GROUP, POSITION, STATE, LEFT, USED = range(5)
 
-_CUT: Final = -TRUNCATED
-_COUNT: Final = -BAD_COUNT
-_COMMA: Final = 0x2C
 MAX_MARKER: Final = 8
+_COMMA: Final = 0x2C
 _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
-@jit
+class StatePrograms(NamedTuple):
+    """How the parts of a stream's entries are found.
+
+    ``words`` are skip programs one after another; ``key`` is where that of the key starts, -1 where kernels cannot skip keys.
+    ``states`` int64[states, 5]: kind; 1 where keys are ambiguous (the lengths of key and namespace stand behind them); where the programs of
+    the namespace, of the value (or a list's element, a map's key, a timer), and of a map's value start.
+    """
+
+    words: Program
+    key: int
+    states: Positions
+
+
+@inlined
 def copy_bytes(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
     """Copy ``data[start:stop]`` to ``buf[o:]`` and return where it ends there."""
     a, q = np.uint64(start), np.uint64(o)
@@ -43,8 +57,9 @@ def copy_bytes(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
     return o + stop - start
 
 
-@jit
-def put_marker(buf, o, size):  # type: ignore[no-untyped-def]
+@inlined
+def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
+    """Write the length behind an ambiguous key or namespace: little-endian base 256, at least one byte."""
     while True:
         buf[o] = size & 0xFF
         o += 1
@@ -53,47 +68,224 @@ def put_marker(buf, o, size):  # type: ignore[no-untyped-def]
             return o
 
 
-@jit
-def _composite(data, p, q, r, ambiguous, buf, o):  # type: ignore[no-untyped-def]
-    """Write key ``q .. r`` and namespace ``p .. q`` as they stand in a composite key."""
-    o = copy_bytes(data, q, r, buf, o)
-    if ambiguous:
-        o = put_marker(buf, o, r - q)
-    o = copy_bytes(data, p, q, buf, o)
-    if ambiguous:
-        o = put_marker(buf, o, q - p)
-    return o
+@inlined
+def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-def]
+    """Write a key or namespace as it stands in a composite key, and return the position behind it."""
+    o = copy_bytes(data, start, stop, buf, o)
+    return _put_marker(buf, o, stop - start) if ambiguous else o
+
+
+@inlined
+def _failed(negative, limit, end):  # type: ignore[no-untyped-def]
+    """Return the code for an entry that was not read: more room or data helps, or only the serializers."""
+    code = -negative
+    if code == MORE_ROWS or code == MORE_BYTES or code == UNKNOWN_OPERATION:
+        return code
+    return np.int64(FULL if limit < end and (code == TRUNCATED or code == BAD_COUNT) else SLOW)
+
+
+@inlined
+def _count(data, p, stop):  # type: ignore[no-untyped-def]
+    """Read the count of a list or map; the negative of a code where there is none."""
+    if p + 4 > stop:
+        return np.int64(-TRUNCATED)
+    n = read_i4(data, np.uint64(p))
+    return n if n >= 0 else np.int64(-SLOW)
+
+
+@inlined
+def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor, o, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Write the entry of a value or list: namespace ``p .. q``, key ``q .. r``, its value in ``buf``, of which ``o`` bytes are used."""
+    key = o if ambiguous else p
+    key_end = put_part(data, p, q, ambiguous, buf, put_part(data, q, r, ambiguous, buf, key))
+    cursor[USED] = key_end if ambiguous else o
+    return put_row(rows, n, state, group, key, key_end, value, value_end)
+
+
+# What reads one entry returns the position behind it, or the negative of a code, and the number of rows. Its namespace is p .. q, its key
+# q .. r; it lies in front of ``stop``.
+
+
+@inlined
+def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Read a value, which stays where it is."""
+    o = cursor[USED]
+    s = skip_one(data, programs.words, programs.states[state, FIRST], r, stop)
+    if s < 0:
+        return s, n
+    if o + r - p + 2 * MAX_MARKER > buf.shape[0]:
+        return np.int64(-MORE_BYTES), n
+    ambiguous = programs.states[state, AMBIGUOUS] != 0
+    return s, _put_entry(data, p, q, r, state, group, ambiguous, r, s, cursor, o, buf, rows, n)
+
+
+@inlined
+def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Read a list; one element lies in ``buf`` as it should, several are joined by commas behind what is used of it."""
+    count = _count(data, r, stop)
+    if count < 0:
+        return count, n
+    o = cursor[USED]
+    room = buf.shape[0] - (r - p) - 2 * MAX_MARKER
+    if o > room:
+        return np.int64(-MORE_BYTES), n
+    s = r + 4
+    first = s if count == 1 else o
+    for i in range(count):
+        u = skip_one(data, programs.words, programs.states[state, FIRST], s, stop)
+        if u < 0:
+            return u, n
+        if u == s and count > _MAX_EMPTY_ELEMENTS:
+            return np.int64(-SLOW), n
+        if count > 1:
+            if o + u - s + 1 > room:
+                return np.int64(-MORE_BYTES), n
+            if i > 0:
+                buf[o] = _COMMA
+                o += 1
+            o = copy_bytes(data, s, u, buf, o)
+        s = u
+    if count > 0:
+        ambiguous = programs.states[state, AMBIGUOUS] != 0
+        last = s if count == 1 else o
+        n = _put_entry(data, p, q, r, state, group, ambiguous, first, last, cursor, o, buf, rows, n)
+    return s, n
+
+
+@inlined
+def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Read a map, which becomes a row for each of its keys."""
+    count = _count(data, r, stop)
+    if count < 0:
+        return count, n
+    o = cursor[USED]
+    ambiguous = programs.states[state, AMBIGUOUS] != 0
+    s = r + 4
+    for _ in range(count):
+        u = skip_one(data, programs.words, programs.states[state, FIRST], s, stop)
+        if u < 0 or u >= stop:
+            return u if u < 0 else np.int64(-TRUNCATED), n
+        if data[u] > 1:
+            return np.int64(-SLOW), n
+        v = u + 1
+        if data[u] == 0:
+            v = skip_one(data, programs.words, programs.states[state, SECOND], v, stop)
+            if v < 0:
+                return v, n
+        if n == rows.state.shape[0]:
+            return np.int64(-MORE_ROWS), n
+        if o + r - p + 2 * MAX_MARKER + u - s > buf.shape[0]:
+            return np.int64(-MORE_BYTES), n
+        key = o
+        o = put_part(data, p, q, ambiguous, buf, put_part(data, q, r, ambiguous, buf, o))
+        o = copy_bytes(data, s, u, buf, o)
+        n = put_row(rows, n, state, group, key, o, u, v)
+        s = v
+    cursor[USED] = o
+    return s, n
+
+
+@inlined
+def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Read the entry at the cursor, of any state."""
+    p = cursor[POSITION]
+    kind = programs.states[state, KIND]
+    if kind == TIMERS:
+        s = skip_one(data, programs.words, programs.states[state, FIRST], p, stop)
+        return s, n if s < 0 else put_row(rows, n, state, group, p, s, s, s)
+    q = skip_one(data, programs.words, programs.states[state, NAMESPACE], p, stop)
+    r = q if q < 0 else skip_one(data, programs.words, programs.key, q, stop)
+    if r < 0:
+        return r, n
+    if kind == VALUE:
+        return _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
+    if kind == LIST:
+        return _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
+    if kind == MAP:
+        return _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
+    return np.int64(-UNKNOWN_OPERATION), n
+
+
+@inlined
+def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
+    """Read the entries of a state that are left; return code and number of rows."""
+    state, group, end = cursor[STATE], groups.numbers[cursor[GROUP]], groups.ends[cursor[GROUP]]
+    if programs.states[state, KIND] == UNKNOWN and cursor[LEFT] > 0:
+        return np.int64(SLOW), n
+    stop = min(end, limit)
+    while cursor[LEFT] > 0:
+        if n == rows.state.shape[0]:
+            return np.int64(MORE_ROWS), n
+        s, after = _read_entry(data, programs, state, group, stop, cursor, buf, rows, n)
+        if s < 0:
+            return _failed(s, limit, end), n
+        n = after
+        cursor[POSITION] = s
+        cursor[LEFT] -= 1
+    cursor[STATE] = -1
+    return np.int64(OK), n
+
+
+@inlined
+def _open_group(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
+    """Step over the number of a key group."""
+    k = cursor[GROUP]
+    p = groups.starts[k]
+    if p + 4 > groups.ends[k]:
+        return np.int64(BAD_LENGTH)
+    if p + 4 > limit:
+        return np.int64(FULL)
+    if read_i4(data, np.uint64(p)) != groups.numbers[k]:
+        return np.int64(BAD_PREFIX)
+    cursor[POSITION] = p + 4
+    cursor[STATE] = -1
+    seen[:] = 0
+    return np.int64(OK)
+
+
+@inlined
+def _open_section(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
+    """Step over the head of the next section, or from the end of a key group to the next one."""
+    p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
+    if p == end:
+        cursor[GROUP] += 1
+        cursor[POSITION] = -1
+        return np.int64(OK)
+    if p + 6 > end:
+        return np.int64(BAD_LENGTH)
+    if p + 6 > limit:
+        return np.int64(FULL)
+    state = read_u2(data, np.uint64(p))
+    count = read_i4(data, np.uint64(p + 2))
+    if state >= seen.shape[0] or seen[state] != 0:
+        return np.int64(BAD_STATE)
+    if count < 0 or count > end - p - 6:
+        return np.int64(BAD_LENGTH)
+    seen[state] = 1
+    cursor[STATE] = state
+    cursor[LEFT] = count
+    cursor[POSITION] = p + 6
+    return np.int64(OK)
 
 
 @jit
-def _failed(p, limit, end):  # type: ignore[no-untyped-def]
-    """Return the code for a part whose end was not found: more data may help, or only the serializer."""
-    return FULL if limit < end and (p == _CUT or p == _COUNT) else SLOW
-
-
-@jit
-def walk_heap(  # type: ignore[no-untyped-def]
-    data, limit, starts, ends, numbers, prog, key_pc, states, seen, cursor, buf,
-    state, group, key, key_end, value, value_end,
-):  # fmt: skip
+def walk_heap(data, limit, groups, programs, seen, cursor, buf, rows):  # type: ignore[no-untyped-def]
     """Collect entries of key groups that lie in ``data``.
 
     Parameters
     ----------
     data
         uint8[:], of which ``limit`` bytes are there.
-    starts, ends, numbers
-        int64[k]: bytes of each key group (``ends`` may lie beyond ``limit``), and its number.
-    prog
-        Skip programs one after another; ``key_pc`` and columns of ``states`` (int64[m, 5]) are where each starts.
+    groups, programs
+        :class:`~statetool.kernels.walk.KeyGroups`, :class:`StatePrograms`.
     seen
-        uint8[m], in and out: the states that the key group at hand has had.
+        uint8[states], in and out: the states that the key group at hand has had.
     cursor
         int64[5], in and out. It stands at an entry, or between sections, whatever the code.
     buf
-        uint8[:] out, whose first bytes are a copy of ``data``; keys and lists that do not lie there as they should are written behind.
-    state, group, key, key_end, value, value_end
-        int64[n] out: state id, key group, and where key and value are in ``buf``.
+        uint8[:], in and out: its first bytes are a copy of ``data``; keys and lists that do not lie there as they should are written behind.
+    rows
+        :class:`~statetool.kernels.walk.Rows` in ``buf``, out.
 
     Returns
     -------
@@ -101,146 +293,14 @@ def walk_heap(  # type: ignore[no-untyped-def]
         ``OK`` when all key groups are done, ``FULL`` when ``data`` ends inside of one that goes on, ``SLOW`` at an entry for the
         serializers, ``MORE_ROWS`` and ``MORE_BYTES`` when the outputs are full; else what is wrong at the cursor.
     """
-    n = 0
-    while cursor[GROUP] < starts.shape[0]:
-        k = cursor[GROUP]
-        end = ends[k]
-        p = cursor[POSITION]
-        if p < 0:
-            p = starts[k]
-            if p + 4 > end:
-                return BAD_LENGTH, n
-            if p + 4 > limit:
-                return FULL, n
-            if read_i4(data, np.uint64(p)) != numbers[k]:
-                return BAD_PREFIX, n
-            cursor[POSITION] = p + 4
-            cursor[STATE] = -1
-            seen[:] = 0
-            continue
-        if cursor[STATE] < 0:
-            if p == end:
-                cursor[GROUP] = k + 1
-                cursor[POSITION] = -1
-                continue
-            if p + 6 > end:
-                return BAD_LENGTH, n
-            if p + 6 > limit:
-                return FULL, n
-            number = np.int64(data[p]) << 8 | np.int64(data[p + 1])
-            count = read_i4(data, np.uint64(p + 2))
-            if number >= states.shape[0] or seen[number] != 0:
-                return BAD_STATE, n
-            if count < 0 or count > end - p - 6:
-                return BAD_LENGTH, n
-            seen[number] = 1
-            cursor[STATE] = number
-            cursor[LEFT] = count
-            cursor[POSITION] = p + 6
-            continue
-        if cursor[LEFT] == 0:
-            cursor[STATE] = -1
-            continue
-        number = cursor[STATE]
-        kind = states[number, KIND]
-        if kind == UNKNOWN:
-            return SLOW, n
-        stop = min(end, limit)
-        while cursor[LEFT] > 0:
-            p = cursor[POSITION]
-            if n == state.shape[0]:
-                return MORE_ROWS, n
-            if kind == TIMERS:
-                s = skip_one(data, prog, states[number, FIRST], p, stop)
-                if s < 0:
-                    return _failed(s, limit, end), n
-                state[n], group[n] = number, numbers[k]
-                key[n], key_end[n], value[n], value_end[n] = p, s, s, s
-                n += 1
-                cursor[POSITION] = s
-                cursor[LEFT] -= 1
-                continue
-            q = skip_one(data, prog, states[number, NAMESPACE], p, stop)
-            r = q if q < 0 else skip_one(data, prog, key_pc, q, stop)
-            if r < 0:
-                return _failed(r, limit, end), n
-            ambiguous = states[number, AMBIGUOUS] != 0
-            o = cursor[USED]
-            head = r - p + 2 * MAX_MARKER
-            if kind == MAP:
-                if r + 4 > stop:
-                    return _failed(np.int64(_CUT), limit, end), n
-                count = read_i4(data, np.uint64(r))
-                if count < 0:
-                    return SLOW, n
-                s = r + 4
-                m = n
-                for _ in range(count):
-                    u = skip_one(data, prog, states[number, FIRST], s, stop)
-                    if u < 0 or u >= stop:
-                        return _failed(u if u < 0 else np.int64(_CUT), limit, end), n
-                    if data[u] > 1:
-                        return SLOW, n
-                    v = u + 1
-                    if data[u] == 0:
-                        v = skip_one(data, prog, states[number, SECOND], v, stop)
-                        if v < 0:
-                            return _failed(v, limit, end), n
-                    if m == state.shape[0]:
-                        return MORE_ROWS, n
-                    if o + head + u - s > buf.shape[0]:
-                        return MORE_BYTES, n
-                    state[m], group[m] = number, numbers[k]
-                    key[m] = o
-                    o = _composite(data, p, q, r, ambiguous, buf, o)
-                    o = copy_bytes(data, s, u, buf, o)
-                    key_end[m], value[m], value_end[m] = o, u, v
-                    m += 1
-                    s = v
-                n = m
-            else:
-                count = np.int64(1)
-                a = r
-                if kind == LIST:
-                    if r + 4 > stop:
-                        return _failed(np.int64(_CUT), limit, end), n
-                    count = read_i4(data, np.uint64(r))
-                    if count < 0:
-                        return SLOW, n
-                    a = r + 4
-                if o + head > buf.shape[0]:
-                    return MORE_BYTES, n
-                s = a
-                b = o
-                if count > 1:
-                    for i in range(count):
-                        u = skip_one(data, prog, states[number, FIRST], s, stop)
-                        if u < 0 or (u == s and count > _MAX_EMPTY_ELEMENTS):
-                            return _failed(u, limit, end), n
-                        if o + head + u - s + 1 > buf.shape[0]:
-                            return MORE_BYTES, n
-                        if i > 0:
-                            buf[o] = _COMMA
-                            o += 1
-                        o = copy_bytes(data, s, u, buf, o)
-                        s = u
-                    value[n], value_end[n] = b, o
-                elif count == 1:
-                    s = skip_one(data, prog, states[number, FIRST], a, stop)
-                    if s < 0:
-                        return _failed(s, limit, end), n
-                    value[n], value_end[n] = a, s
-                if count > 0:
-                    state[n], group[n] = number, numbers[k]
-                    if ambiguous:
-                        key[n] = o
-                        o = _composite(data, p, q, r, ambiguous, buf, o)
-                        key_end[n] = o
-                    else:
-                        key[n], key_end[n] = p, r
-                        _composite(data, p, q, r, ambiguous, buf, p)
-                    n += 1
-            cursor[USED] = o
-            cursor[POSITION] = s
-            cursor[LEFT] -= 1
-    return OK, n
+    n = np.int64(0)
+    while cursor[GROUP] < groups.starts.shape[0]:
+        if cursor[POSITION] < 0:
+            code = _open_group(data, limit, groups, seen, cursor)
+        elif cursor[STATE] < 0:
+            code = _open_section(data, limit, groups, seen, cursor)
+        else:
+            code, n = _read_section(data, limit, groups, programs, cursor, buf, rows, n)
+        if code != OK:
+            return code, n
+    return np.int64(OK), n

@@ -1,11 +1,14 @@
-"""The one decorator of all kernels.
+"""The one decorator of all kernels, and what decides whether a call runs compiled.
 
-Kernels take and return numpy arrays and numbers, allocate outside their loops and raise nothing: they return
-``(code, index)`` with a code of :mod:`statetool.kernels.codes` and the index of the value that it is about.
-Compiled code is cached beside the package, or in the user's cache folder where that cannot be written, below a name made of the
-sources of all kernels: a kernel has others compiled into it, and numba only looks at the file that it stands in. For a package in a
-zip numba looks at the zip. Where there is no place at all, each process compiles for itself.
-Without numba, or with ``STATETOOL_JIT=0``, the same code runs uncompiled.
+Kernels take numpy arrays and numbers, return numbers, and raise nothing: they return ``(code, index)`` with a code of
+:mod:`statetool.kernels.codes` and the index of the value that it is about. They make no arrays, so that numba need not count who refers to
+which array: counting costs more than most of what kernels do (``_nrt=False``; a kernel that makes an array does not compile).
+
+Compiling a kernel takes 0.3 to 4 seconds, running it uncompiled at most about a microsecond for each element of its longest array. So a kernel runs
+uncompiled while its calls are small and have not yet taken as long as compiling would, sooner compiled where its code is kept already
+(:mod:`statetool.kernels.kept`). Both give the same: what runs uncompiled is the same code, with integers of 64 bits that wrap around.
+``STATETOOL_JIT=0`` compiles nothing, ``STATETOOL_JIT=1`` everything at its first call. Without numba nothing is compiled; with NumPy 1, where
+sums of integers of two kinds become floating, everything is.
 
 Positions that index bytes in a loop are ``np.uint64``: numba then has no negative indexes to wrap, and the loop becomes
 vector instructions.
@@ -13,35 +16,90 @@ vector instructions.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import threading
+import time
 from collections.abc import Callable
-from functools import cache, cached_property, update_wrapper
-from pathlib import Path
-from typing import Any, Final
+from functools import cached_property, update_wrapper
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from statetool.kernels import kept
 
 _ONE_AT_A_TIME: Final = threading.RLock()
 
 
-class Kernel:
-    """A kernel that numba compiles when it is first called: importing kernels does not import numba."""
+class Allowance(NamedTuple):
+    """What a kernel may do uncompiled: elements of the longest array of one call, seconds of the processor in all calls together."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    elements: float
+    seconds: float
+
+
+NOTHING: Final = Allowance(-1, 0)
+EVERYTHING: Final = Allowance(float("inf"), float("inf"))
+#: Where code would have to be compiled, and where it would only be loaded.
+BEFORE_COMPILING: Final = Allowance(1 << 21, 0.5)
+BEFORE_LOADING: Final = Allowance(1 << 16, 0.1)
+
+
+def allowance(name: str) -> Allowance:
+    """Return what a kernel may do uncompiled in this process."""
+    asked = os.environ.get("STATETOOL_JIT", "")
+    if asked == "0" or importlib.util.find_spec("numba") is None:
+        return EVERYTHING
+    if asked == "1" or np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        return NOTHING
+    return BEFORE_LOADING if name in kept.names() else BEFORE_COMPILING
+
+
+class Kernel:
+    """A kernel that numba compiles when that pays: importing kernels does not import numba, nor does a small read."""
+
+    def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
         update_wrapper(self, function)
         self.function = function
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
+        self.inline = inline
+        self._run: Callable[..., Any] | None = None
+        self._seconds = 0.0
+
+    @cached_property
+    def allowance(self) -> Allowance:
+        """What this kernel may do uncompiled."""
+        return allowance(self.name)
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """The dispatcher of numba, or the function itself where there is no numba."""
-        if os.environ.get("STATETOOL_JIT", "1") == "0" or importlib.util.find_spec("numba") is None:
-            return self.function
-        with _ONE_AT_A_TIME:  # numba is told its folder by a setting of the whole process
-            return _dispatcher(self.function)
+        """The dispatcher of numba."""
+        with _ONE_AT_A_TIME:
+            return _dispatcher(self)
+
+    @cached_property
+    def uncompiled(self) -> Callable[..., Any]:
+        """The function itself, which calls other kernels uncompiled too."""
+        with _ONE_AT_A_TIME:
+            own: Any = self.function
+            return FunctionType(own.__code__, _twins(own.__globals__), own.__name__, own.__defaults__, own.__closure__)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.compiled(*arguments)
+        if self._run is not None:
+            return self._run(*arguments)
+        elements, seconds = self.allowance
+        if self._seconds <= seconds and max(map(_size, arguments), default=0) <= elements:
+            return self._slowly(arguments)
+        self._run = self.compiled
+        return self._run(*arguments)
+
+    def _slowly(self, arguments: tuple[Any, ...]) -> Any:
+        start = time.thread_time()
+        with np.errstate(all="ignore"):  # integers wrap around, as they do in compiled code
+            result = self.uncompiled(*map(_as_compiled, arguments))
+        self._seconds += time.thread_time() - start
+        return tuple(map(_as_returned, result)) if isinstance(result, tuple) else _as_returned(result)
 
 
 def jit(function: Callable[..., Any]) -> Kernel:
@@ -49,50 +107,44 @@ def jit(function: Callable[..., Any]) -> Kernel:
     return Kernel(function)
 
 
-def _dispatcher(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: Callable[..., Any]) -> Kernel:
+    """Make a kernel that becomes part of each kernel that calls it: a call costs as much as copying all of its arguments."""
+    return Kernel(function, inline=True)
+
+
+def _size(argument: Any) -> int:
+    return argument.size if isinstance(argument, np.ndarray) else 0
+
+
+def _as_compiled(argument: Any) -> Any:
+    """Return an argument as compiled code gets it: the integers of Python have 64 bits there."""
+    return np.int64(argument) if type(argument) is int else argument
+
+
+def _as_returned(result: Any) -> Any:
+    """Return a result as compiled code gives it: a number of Python."""
+    return result.item() if isinstance(result, np.generic) else result
+
+
+_namespaces: Final[dict[int, dict[str, Any]]] = {}
+
+
+def _twins(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of a module, with each kernel's function in its place."""
+    found = _namespaces.get(id(names))
+    if found is None:
+        found = _namespaces[id(names)] = dict(names)
+        found.update({name: value.uncompiled for name, value in names.items() if isinstance(value, Kernel)})
+    return found
+
+
+def _dispatcher(kernel: Kernel) -> Callable[..., Any]:
     import numba
     from numba.extending import typeof_impl
 
     # To numba, a kernel that another one calls is its dispatcher.
-    typeof_impl.register(Kernel, lambda kernel, _: numba.types.Dispatcher(kernel.compiled))
-    given = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _place(given) or given  # looked at here only, where the dispatcher is made
-    fresh = numba.njit(nogil=True)
-    try:
-        dispatcher: Any = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba found no place for its cache: a wheel on sys.path, no home folder
-        dispatcher = fresh(function)
-    else:
-        # For a zip numba does not look whether its place can be written, and fails at the first call.
-        dispatcher = dispatcher if _writable(dispatcher.stats.cache_path) else fresh(function)
-    finally:
-        numba.config.CACHE_DIR = given
+    typeof_impl.register(Kernel, lambda other, _: numba.types.Dispatcher(other.compiled))
+    dispatcher: Any = numba.njit(nogil=True, forceinline=kernel.inline, _nrt=False)(kernel.function)
+    dispatcher._cache = kept.KeptCode(kernel.name)  # numba's own looks at where the source lies
     compiled: Callable[..., Any] = dispatcher
     return compiled
-
-
-@cache
-def _place(given: str) -> str | None:
-    """Return the folder for compiled code; ``None`` leaves it to numba."""
-    here = Path(__file__).parent
-    if not here.is_dir():
-        return None
-    digest = hashlib.sha256()
-    for source in sorted(here.glob("*.py")):
-        digest.update(source.read_bytes())
-    name = f"statetool-{digest.hexdigest()[:16]}"
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for base in (given,) if given else (str(here / "__pycache__"), user):
-        folder = os.path.join(base, name)
-        if _writable(folder):
-            return folder
-    return None
-
-
-@cache
-def _writable(folder: str) -> bool:
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)

@@ -1,11 +1,12 @@
-"""Programs: what the kernels need to know to decode, skip, encode or hash a value.
+"""Programs: what the kernels need to know to decode, skip or encode a value. Needs no numpy.
 
-A serializer describes its bytes as a tree of these operations (``Serializer.program()``). The Arrow
-layer runs a program over many values at once (:mod:`statetool.arrow.decode`): each operation takes a
-vector of byte positions, one for each value, and gives a column and the vector of positions after it.
-:mod:`statetool.kernels.skip` turns the same tree into a flat array for a kernel that only finds ends.
+A serializer describes its bytes as a tree of these operations (``Serializer.program()``). Columns are decoded by walking the tree
+once for many values (:mod:`statetool.columns.decode`): each operation takes the byte positions of all values, and gives a column and
+the positions behind the values. :mod:`statetool.kernels.skip_program` turns the same tree into numbers for a kernel that only finds
+ends.
 
-Layouts are those of the serializer reference; each operation names the Flink class that it follows.
+The set of operations is closed (:data:`Op`): what does one thing for each of them ends in ``assert_never``.
+
 All numbers are big-endian unless said otherwise.
 """
 
@@ -15,23 +16,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from typing_extensions import assert_never
+
 FixedKind = Literal["bool", "i8", "i16", "i32", "i64", "f32", "f64", "char"]
+TemporalKind = Literal["millis", "millis_nanos", "seconds_nanos", "date", "time", "date_time"]
+ClockUnit = Literal["millis", "micros"]
+EpochUnit = Literal["ms", "us", "ns"]
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
-    """Base of the operations."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed(Op):
+class Fixed:
     """A primitive: ``bool`` 1 byte (0/1), ``i8 .. f64``, ``char`` a UTF-16 unit shown as a string."""
 
     kind: FixedKind
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(Op):
+class Constant:
     """``size`` times ``byte``, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow, Tuple0)."""
 
     size: int
@@ -39,24 +40,24 @@ class Constant(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Op):
+class Text:
     """Flink's string: varint n (+1 where ``nullable``; 0 is null), then n UTF-16 units as varints."""
 
     nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class BigInt(Op):
+class BigInt:
     """``BigIntSerializer``: i32 code (0 null, 1..3 the constants 0, 1, 10, else byte count + 4), bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class BigDec(Op):
+class BigDec:
     """``BigDecSerializer``: unscaled as :class:`BigInt`, then i32 scale unless null."""
 
 
 @dataclass(frozen=True, slots=True)
-class Temporal(Op):
+class Temporal:
     """A temporal value of fixed size.
 
     ``millis`` i64 (null: i64 min), ``millis_nanos`` i64 millis and i32 nano of second (null: i64 min, 0),
@@ -64,18 +65,18 @@ class Temporal(Op):
     ``time`` hour, minute, second, i32 nano, ``date_time`` both.
     """
 
-    kind: Literal["millis", "millis_nanos", "seconds_nanos", "date", "time", "date_time"]
+    kind: TemporalKind
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Op):
+class Counted:
     """i32 byte count, bytes (``BytePrimitiveArraySerializer``), or UTF-8 where ``text``."""
 
     text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Struct(Op):
+class Struct:
     """Parts one after another (Tuple, case class, TimeWindow, ...).
 
     ``places``: the place of each part among the fields of the struct, where that is not its own.
@@ -87,7 +88,7 @@ class Struct(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged(Op):
+class Flagged:
     """One flag byte, then the value unless null.
 
     ``null_flag`` is the flag's value that means null (``Nullable``, map values: 1; ``Option``, arrays: 0).
@@ -100,7 +101,7 @@ class Flagged(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Present(Op):
+class Present:
     """A flag byte that always says that the value is there: the value has a null of its own that is no null of Java."""
 
     value: Op
@@ -108,14 +109,14 @@ class Present(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated(Op):
+class Repeated:
     """i32 n, n elements (List, Set, arrays; element flags are a :class:`Flagged` element)."""
 
     element: Op
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs(Op):
+class Pairs:
     """i32 n, n times key and value (Map; the value's null flag is a :class:`Flagged` value)."""
 
     key: Op
@@ -123,7 +124,7 @@ class Pairs(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Masked(Op):
+class Masked:
     """``RowSerializer``: a bit mask (first 2 bits the row kind where ``row_kind``), then the non-null parts.
 
     Decodes to a struct; with ``row_kind`` its last field is ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
@@ -135,7 +136,7 @@ class Masked(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Pojo(Op):
+class Pojo:
     """``PojoSerializer`` of a class without known subclasses: u8 flags 1 null, 2 exact; parts are nullable.
 
     Each part is preceded by one byte, 1 = null. Other flags (subclasses) are not for kernels.
@@ -146,14 +147,14 @@ class Pojo(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Op):
+class Choice:
     """i32 index into ``names`` (``EnumSerializer``), decoded as the name."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class EitherOf(Op):
+class EitherOf:
     """bool isLeft, then the one or the other; a struct of two nullable fields."""
 
     left: Op
@@ -161,12 +162,12 @@ class EitherOf(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped(Op):
+class Flipped:
     """i64 with its sign bit flipped (timers, SortedLong)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ttl(Op):
+class Ttl:
     """``TtlSerializer``: i64 last access in epoch millis, then the value; shown as the read's ``ttl`` option says."""
 
     value: Op
@@ -183,7 +184,7 @@ SlotKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Slot(Op):
+class Slot:
     """A field of a binary row, or an element of a binary array, of the table runtime (``BinaryFormat``).
 
     Numbers are little-endian; offsets count from the first byte of the row or array. In a row a slot has 8 bytes, in an array
@@ -202,7 +203,7 @@ class Slot(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryData(Op):
+class BinaryData:
     """i32 size and a binary row, array or map (``RowDataSerializer``, ``ArrayDataSerializer``, ``MapDataSerializer``).
 
     ``row_kind``: the kind of the row is its last field, ``_kind``; without, any kind but ``+I`` is refused.
@@ -213,56 +214,56 @@ class BinaryData(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Framed(Op):
+class Framed:
     """i32 size and a value of exactly that size (``RawValueDataSerializer``)."""
 
     value: Op
 
 
 @dataclass(frozen=True, slots=True)
-class SqlDecimal(Op):
+class SqlDecimal:
     """``DecimalDataSerializer``: i64 unscaled up to precision 18, else i32 size and two's complement."""
 
     precision: int
 
 
 @dataclass(frozen=True, slots=True)
-class SqlTimestamp(Op):
+class SqlTimestamp:
     """``TimestampDataSerializer``: i64 millis, above precision 3 also i32 nano of milli."""
 
     precision: int
 
 
 @dataclass(frozen=True, slots=True)
-class Clock(Op):
+class Clock:
     """A time of day: i32 ``millis`` or i64 ``micros``, shown in nanoseconds (``TIME``, Avro)."""
 
-    kind: Literal["millis", "micros"]
+    kind: ClockUnit
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch(Op):
+class Epoch:
     """i64 since 1970 in a unit (Avro's timestamps)."""
 
-    unit: Literal["ms", "us", "ns"]
+    unit: EpochUnit
 
 
 @dataclass(frozen=True, slots=True)
-class FixedBytes(Op):
+class FixedBytes:
     """Always ``size`` bytes (Avro's ``fixed``)."""
 
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class BytesDecimal(Op):
+class BytesDecimal:
     """Two's complement of ``size`` bytes, or of i32 size where that is ``None`` (Avro's ``decimal``)."""
 
     size: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Op):
+class Blocks:
     """Avro's arrays and maps: blocks of varint n and n items, the last of n 0; with ``key``, an item is key and value."""
 
     key: Op | None
@@ -270,7 +271,7 @@ class Blocks(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class Union(Op):
+class Union:
     """Avro's union: i32 index, value of that branch; branch ``null`` is null.
 
     One other branch is shown as itself, several as a struct of one nullable field each.
@@ -281,7 +282,7 @@ class Union(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamElement(Op):
+class StreamElement:
     """``StreamElementSerializer``: u8 tag, then a record or one of the markers; ``names`` by tag.
 
     Decodes to a struct of value, timestamp, name and what markers hold.
@@ -292,19 +293,19 @@ class StreamElement(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedList(Op):
+class MaskedList:
     """``LinkedListSerializer``: i32 n, a bit mask of nulls, then the elements that are not null."""
 
     element: Op
 
 
 @dataclass(frozen=True, slots=True)
-class Rest(Op):
+class Rest:
     """Everything up to the end of the frame, as bytes: a type whose own end cannot be found."""
 
 
 @dataclass(frozen=True, slots=True)
-class PerRecord(Op):
+class PerRecord:
     """A type that kernels cannot serve: ``decode(cursor)`` is called for each value."""
 
     decode: Callable[[Any], Any]
@@ -344,7 +345,7 @@ class GraphPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph(Op):
+class Graph:
     """A value that Kryo wrote; ``decode(cursor)`` is called for those that are not as ``root`` foresees.
 
     ``little``: Kryo 5, else 2.24.
@@ -355,16 +356,57 @@ class Graph(Op):
     decode: Callable[[Any], Any]
 
 
+#: Operations whose values all take the same number of bytes.
+Sized = Fixed | Constant | Temporal | Choice | Flipped | SqlTimestamp | Clock | Epoch | FixedBytes
+#: Operations without parts, or whose parts lie behind a size in bytes, so that their end is known without those.
+Leaf = (
+    Sized
+    | Text
+    | BigInt
+    | BigDec
+    | Counted
+    | BinaryData
+    | Framed
+    | SqlDecimal
+    | BytesDecimal
+    | Rest
+    | PerRecord
+    | Graph
+)
+#: Operations whose end is that of their last part.
+Composite = (
+    Struct
+    | Flagged
+    | Present
+    | Repeated
+    | Pairs
+    | Masked
+    | Pojo
+    | EitherOf
+    | Ttl
+    | Blocks
+    | Union
+    | StreamElement
+    | MaskedList
+)
+#: All operations.
+Op = Leaf | Composite
+
+
+#: Bytes of an element of a binary array, by the kind of its slot.
+_SLOT_SIZES: Final[dict[SlotKind, int]] = {
+    "bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "time": 4, "decimal": 8, "timestamp": 8, "text": 8,
+    "bytes": 8, "row": 8, "array": 8, "map": 8, "raw": 8, "variant": 8, "null": 8,
+}  # fmt: skip
+
+
 def slot_size(kind: SlotKind) -> int:
     """Return the bytes of an element of a binary array."""
-    return _SLOT_SIZES.get(kind, 8)
-
-
-_SLOT_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "f32": 4, "time": 4}
+    return _SLOT_SIZES[kind]
 
 
 def kernel_only(op: Op) -> bool:
-    """Tell whether no part of the program needs per-record Python."""
+    """Tell whether kernels find the end of all parts of a program."""
     if isinstance(op, PerRecord | Graph):
         return False
     return all(kernel_only(child) for child in children(op))
@@ -376,9 +418,11 @@ def whole(op: Op, decode: Callable[[Any], Any]) -> Op:
 
 
 def children(op: Op) -> tuple[Op, ...]:
-    """Return the parts of an operation, in wire order."""
+    """Return the parts of an operation, in wire order; not those behind a size in bytes, which is all that finding the end needs."""
+    if isinstance(op, Leaf):
+        return ()
     match op:
-        case Struct(parts=parts) | Masked(_, parts, _) | Pojo(_, parts):
+        case Struct(parts=parts) | Masked(parts=parts) | Pojo(parts=parts):
             return parts
         case Flagged(value=value) | Present(value=value) | Ttl(value) | StreamElement(value):
             return (value,)
@@ -388,11 +432,8 @@ def children(op: Op) -> tuple[Op, ...]:
             return (key, value)
         case EitherOf(left, right):
             return (left, right)
-        case Blocks(None, value):
-            return (value,)
-        case Blocks(key, value) if key is not None:
-            return (key, value)
+        case Blocks(key, value):
+            return (value,) if key is None else (key, value)
         case Union(branches):
             return branches
-        case _:
-            return ()
+    assert_never(op)

@@ -1,41 +1,34 @@
-"""What a program says of the size of its values, without looking at any (and without compiling kernels)."""
+"""What a program says of the size of its values, without looking at any. Needs no numpy."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
+
+from typing_extensions import assert_never
 
 from statetool.kernels import program as ir
 
-FIXED_SIZES: Final = {"bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "char": 2}
-TEMPORAL_KINDS: Final = ("millis", "millis_nanos", "seconds_nanos", "date", "time", "date_time")
-TEMPORAL_SIZES: Final = (8, 12, 12, 6, 7, 13)
+FIXED_SIZES: Final[dict[ir.FixedKind, int]] = {
+    "bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "char": 2,
+}  # fmt: skip
+TEMPORAL_KINDS: Final[tuple[ir.TemporalKind, ...]] = get_args(ir.TemporalKind)
+TEMPORAL_SIZES: Final[dict[ir.TemporalKind, int]] = {
+    "millis": 8, "millis_nanos": 12, "seconds_nanos": 12, "date": 6, "time": 7, "date_time": 13,
+}  # fmt: skip
+CLOCK_SIZES: Final[dict[ir.ClockUnit, int]] = {"millis": 4, "micros": 8}
 #: Elements of no bytes are limited by number: no bytes that are left say how many there can be.
 MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 def fixed_size(op: ir.Op) -> int | None:
     """Return the bytes that every value takes, ``None`` where they differ."""
+    if isinstance(op, ir.Sized):
+        return _size(op)
     match op:
-        case ir.Fixed(kind):
-            return FIXED_SIZES[kind]
-        case ir.Constant(size, _):
-            return size
-        case ir.Temporal(kind):
-            return TEMPORAL_SIZES[TEMPORAL_KINDS.index(kind)]
-        case ir.Choice():
-            return 4
-        case ir.Flipped() | ir.Epoch():
-            return 8
-        case ir.FixedBytes(size):
-            return size
+        case ir.SqlDecimal(precision):
+            return 8 if precision <= ir.COMPACT_DIGITS else None
         case ir.BytesDecimal(size):
             return size
-        case ir.Clock(kind):
-            return 4 if kind == "millis" else 8
-        case ir.SqlDecimal(precision) if precision <= ir.COMPACT_DIGITS:
-            return 8
-        case ir.SqlTimestamp(precision):
-            return 8 if precision <= ir.COMPACT_FRACTION else 12
         case ir.Struct(_, parts):
             sizes = [fixed_size(p) for p in parts]
             return None if None in sizes else sum(s for s in sizes if s is not None)
@@ -45,14 +38,43 @@ def fixed_size(op: ir.Op) -> int | None:
         case ir.Flagged(value, _, padding):
             inner = fixed_size(value)
             return 1 + padding if inner == padding else None
-    return None
+        case ir.Text() | ir.BigInt() | ir.BigDec() | ir.Counted() | ir.BinaryData() | ir.Framed():
+            return None
+        case ir.Present() | ir.Repeated() | ir.Pairs() | ir.Masked() | ir.Pojo() | ir.EitherOf() | ir.Blocks():
+            return None
+        case ir.Union() | ir.StreamElement() | ir.MaskedList() | ir.Rest() | ir.PerRecord() | ir.Graph():
+            return None
+    assert_never(op)
+
+
+def _size(op: ir.Sized) -> int:
+    match op:
+        case ir.Fixed(kind):
+            return FIXED_SIZES[kind]
+        case ir.Constant(size, _) | ir.FixedBytes(size):
+            return size
+        case ir.Temporal(kind):
+            return TEMPORAL_SIZES[kind]
+        case ir.Choice():
+            return 4
+        case ir.Flipped() | ir.Epoch():
+            return 8
+        case ir.Clock(kind):
+            return CLOCK_SIZES[kind]
+        case ir.SqlTimestamp(precision):
+            return 8 if precision <= ir.COMPACT_FRACTION else 12
+    assert_never(op)
 
 
 def least_size(op: ir.Op) -> int:
-    """Return the fewest bytes that a value takes: how many fit into what is left is known before they are looked for."""
+    """Return the fewest bytes that a value takes: how many fit into what is left is known before they are looked for.
+
+    It is 0 only where every value takes no bytes, and 1 of what kernels do not find the end of.
+    """
     size = fixed_size(op)
     if size is not None:
         return size
+    assert not isinstance(op, ir.Sized)
     match op:
         case ir.BigInt() | ir.BigDec() | ir.Counted() | ir.Repeated() | ir.Pairs():
             return 4
@@ -66,8 +88,12 @@ def least_size(op: ir.Op) -> int:
             return 8 + least_size(value)
         case ir.Flagged(value, _, padding):
             return 1 + min(padding, least_size(value))
+        case ir.Present(value):
+            return 1 + least_size(value)
         case ir.EitherOf(left, right):
             return 1 + min(least_size(left), least_size(right))
         case ir.Masked(_, parts, row_kind):
-            return max(1, (len(parts) + 2 * row_kind + 7) // 8)
-    return 1
+            return (len(parts) + 2 * row_kind + 7) // 8
+        case ir.Text() | ir.Pojo() | ir.Blocks() | ir.StreamElement() | ir.Rest() | ir.PerRecord() | ir.Graph():
+            return 1
+    assert_never(op)

@@ -1,7 +1,6 @@
-"""Skip programs: what :mod:`statetool.kernels.skip` walks.
+"""Skip programs: a program (:mod:`statetool.kernels.program`) as numbers, for the kernels of :mod:`statetool.kernels.skip`.
 
-A program (:mod:`statetool.kernels.program`) becomes a flat int64 array: an opcode, its arguments, and for parts the index
-of their own opcode.
+A skip program is int64[:]. Each operation is an opcode, its arguments, and for each of its parts the index of the part's own opcode.
 """
 
 from __future__ import annotations
@@ -11,40 +10,46 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import assert_never
 
 from statetool.kernels import program as ir
 from statetool.kernels.sizes import fixed_size, least_size
 
+# Arguments of each opcode, in brackets. The order matters: kernels compare opcodes to know of which sort an operation is.
 (
-    FIXED,
-    TEXT,
-    BIG_INT,
-    BIG_DEC,
-    COUNTED,
-    STRUCT,
-    FLAGGED,
-    REPEATED,
-    PAIRS,
-    MASKED,
-    POJO,
-    EITHER,
-    BLOCKS,
-    UNION,
-    STREAM,
-    MASKED_LIST,
-    FIXED_UNION,
-    FIXED_BLOCKS,
-    FLAT_STRUCT,
-) = range(19)
+    # Leaves.
+    FIXED,  # [bytes]
+    COUNTED,  # []: i32 byte count, bytes
+    FIXED_UNION,  # [branches, bytes of each branch]: i32 index of the branch, value of that many bytes
+    # Other operations that need no part: with the leaves, the simple ones.
+    FLAT_STRUCT,  # [parts, part ...]: parts that are leaves
+    FIXED_BLOCKS,  # [bytes of an item]: Avro's blocks
+    TEXT,  # [1 where 0 units mean null]
+    BIG_INT,  # []
+    BIG_DEC,  # []
+    # At most one part, which ends the value.
+    FLAGGED,  # [flag that means null, bytes behind that flag or -1 where there must be no null, part]
+    EITHER,  # [part of flag 1, part of flag 0]
+    UNION,  # [branches, part ...]: i32 index of the branch
+    STREAM,  # [part]: u8 tag, of which 0 and 1 are values
+    # Any number of parts.
+    STRUCT,  # [parts, part ...]
+    REPEATED,  # [parts of an element, least bytes of an element, part ...]: i32 number of elements
+    BLOCKS,  # [parts of an item, least bytes of an item, part ...]: Avro's blocks
+    MASKED,  # [bits in front of the parts', parts, part ...]: a bit mask, 1 for parts that are null
+    MASKED_LIST,  # [part]: i32 number of elements, a bit mask, 1 for elements that are null
+    POJO,  # [parts, part ...]: u8 flags, then in front of each part a byte that is 1 for null
+) = range(18)
 
-#: What is skipped without a loop.
-LEAVES: Final = (FIXED, COUNTED, FIXED_UNION)
+LAST_LEAF: Final = FIXED_UNION
+LAST_SIMPLE: Final = BIG_DEC
+LAST_CHOICE: Final = STREAM
 
 Program = npt.NDArray[np.int64]
 
 
 def compile_skip(op: ir.Op) -> Program | None:
-    """Return the flat program, ``None`` where a part's end cannot be found by kernels."""
+    """Return the skip program, ``None`` where a part's end cannot be found by kernels."""
     words: list[int] = []
     try:
         _emit(op, words)
@@ -72,12 +77,20 @@ class _NotSkippableError(Exception):
 
 
 def _emit(op: ir.Op, words: list[int]) -> int:
-    """Append one operation after its parts' slots and return its index."""
+    """Append an operation and all of its parts to ``words``, and return its index."""
     at = len(words)
     size = fixed_size(op)
     if size is not None:
         words += [FIXED, size]
-        return at
+    elif isinstance(op, ir.Leaf):
+        _emit_leaf(op, words)
+    else:
+        _emit_composite(op, words)
+    return at
+
+
+def _emit_leaf(op: ir.Leaf, words: list[int]) -> None:
+    assert not isinstance(op, ir.Sized)  # they have a fixed size
     match op:
         case ir.Text(nullable):
             words += [TEXT, int(nullable)]
@@ -87,10 +100,19 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             words += [BIG_DEC]
         case ir.Counted() | ir.BinaryData() | ir.Framed() | ir.SqlDecimal() | ir.BytesDecimal():
             words += [COUNTED]
+        case ir.Rest() | ir.PerRecord() | ir.Graph():
+            raise _NotSkippableError
+        case _:
+            assert_never(op)
+
+
+def _emit_composite(op: ir.Composite, words: list[int]) -> None:
+    at = len(words)
+    match op:
         case ir.Struct(parts=parts):
             parts = _joined(parts)
             at_parts = _emit_parts(STRUCT, [len(parts)], parts, words)
-            if all(words[words[k]] in LEAVES for k in at_parts):
+            if all(words[words[k]] <= LAST_LEAF for k in at_parts):
                 words[at] = FLAT_STRUCT
         case ir.Ttl(value):
             _emit_parts(STRUCT, [2], (ir.Fixed("i64"), value), words)
@@ -98,23 +120,20 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             _emit_parts(FLAGGED, [1 - flag, -1], (value,), words)
         case ir.Flagged(value, null_flag, padding):
             _emit_parts(FLAGGED, [null_flag, padding], (value,), words)
-        case ir.Repeated(element):
-            _emit_parts(REPEATED, [], (element,), words)
-        case ir.Pairs(key, value):
-            _emit_parts(PAIRS, [], (key, value), words)
+        case ir.Repeated() | ir.Pairs():
+            _emit_repeated(REPEATED, ir.children(op), words)
         case ir.Masked(_, parts, row_kind):
             _emit_parts(MASKED, [2 * row_kind, len(parts)], parts, words)
         case ir.Pojo(_, parts):
             _emit_parts(POJO, [len(parts)], parts, words)
         case ir.EitherOf(left, right):
             _emit_parts(EITHER, [], (left, right), words)
-        case ir.Blocks():
-            parts = ir.children(op)
-            step = fixed_size(parts[0])
-            if len(parts) == 1 and step:
+        case ir.Blocks(key, value):
+            step = fixed_size(value)
+            if key is None and step:
                 words += [FIXED_BLOCKS, step]
             else:
-                _emit_parts(BLOCKS, [len(parts), sum(map(least_size, parts))], parts, words)
+                _emit_repeated(BLOCKS, ir.children(op), words)
         case ir.StreamElement(value):
             _emit_parts(STREAM, [], (value,), words)
         case ir.MaskedList(element):
@@ -126,20 +145,19 @@ def _emit(op: ir.Op, words: list[int]) -> int:
             else:
                 _emit_parts(UNION, [len(branches)], branches, words)
         case _:
-            raise _NotSkippableError
-    return at
+            assert_never(op)
 
 
 def _joined(parts: tuple[ir.Op, ...]) -> tuple[ir.Op, ...]:
     """Return the parts with neighbours of fixed size as one, structs inside of structs as their parts."""
-    found: list[ir.Op] = []
+    joined: list[ir.Op] = []
     for part in _flat(parts):
         size = fixed_size(part)
-        if size is not None and found and isinstance(found[-1], ir.FixedBytes):
-            found[-1] = ir.FixedBytes(found[-1].size + size)
+        if size is not None and joined and isinstance(joined[-1], ir.FixedBytes):
+            joined[-1] = ir.FixedBytes(joined[-1].size + size)
         else:
-            found.append(part if size is None else ir.FixedBytes(size))
-    return tuple(found)
+            joined.append(part if size is None else ir.FixedBytes(size))
+    return tuple(joined)
 
 
 def _flat(parts: tuple[ir.Op, ...]) -> Iterator[ir.Op]:
@@ -148,6 +166,10 @@ def _flat(parts: tuple[ir.Op, ...]) -> Iterator[ir.Op]:
             yield from _flat(part.parts)
         else:
             yield part
+
+
+def _emit_repeated(opcode: int, parts: tuple[ir.Op, ...], words: list[int]) -> None:
+    _emit_parts(opcode, [len(parts), sum(map(least_size, parts))], parts, words)
 
 
 def _emit_parts(opcode: int, arguments: list[int], parts: tuple[ir.Op, ...], words: list[int]) -> range:

@@ -6,18 +6,21 @@ bit 0x80 of its first key byte set and is followed by the u2 id of the next stat
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from statetool.kernels.arrays import Positions
 from statetool.kernels.codes import BAD_FLAG, OK, TRUNCATED
-from statetool.kernels.jit import jit
+from statetool.kernels.decode_fixed import read_i4, read_u2
+from statetool.kernels.jit import inlined, jit
 
 FULL: Final = 100
 BAD_PREFIX: Final = 101
 BAD_STATE: Final = 102
 BAD_LENGTH: Final = 103
 TRAILING: Final = 104
+_NO_STATE: Final = 0xFFFF
 
 WALK_MESSAGES: Final = {
     TRUNCATED: "the key group ends inside an entry",
@@ -28,34 +31,128 @@ WALK_MESSAGES: Final = {
 }
 
 
-@jit
-def _i4(data, p):  # type: ignore[no-untyped-def]
-    q = np.uint64(p)
-    a, b = np.uint32(data[q]), np.uint32(data[q + np.uint64(1)])
-    c, d = np.uint32(data[q + np.uint64(2)]), np.uint32(data[q + np.uint64(3)])
-    return np.int64(np.int32(a << np.uint32(24) | b << np.uint32(16) | c << np.uint32(8) | d))
+#: Slots of the cursor of :func:`walk`: key group, position of the next entry (-1: the key group's start), state id.
+GROUP, POSITION, STATE = range(3)
+
+
+class KeyGroups(NamedTuple):
+    """Key groups: int64[k] each, first byte, first byte beyond (which may lie beyond the bytes that are there), number."""
+
+    starts: Positions
+    ends: Positions
+    numbers: Positions
+
+
+class Rows(NamedTuple):
+    """Entries: int64[n] each, state id, key group, and where key and value are."""
+
+    state: Positions
+    group: Positions
+    key: Positions
+    key_end: Positions
+    value: Positions
+    value_end: Positions
+
+
+@inlined
+def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
+    """Write row ``n`` of ``rows`` and return the number of the next."""
+    rows.state[n] = state
+    rows.group[n] = group
+    rows.key[n] = key
+    rows.key_end[n] = key_end
+    rows.value[n] = value
+    rows.value_end[n] = value_end
+    return n + 1
+
+
+@inlined
+def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped-def]
+    """Step over the first state id of a key group; return code and position."""
+    p, end = groups.starts[cursor[GROUP]], groups.ends[cursor[GROUP]]
+    if p + 2 > limit:
+        return np.int64(FULL if end > limit else TRUNCATED), p
+    cursor[STATE] = read_u2(data, np.uint64(p))
+    if cursor[STATE] >= states:
+        return np.int64(BAD_STATE), p
+    cursor[POSITION] = p + 2
+    return np.int64(OK), p
+
+
+@inlined
+def _read_entry(data, p, limit, end, wanted, prefix, state, rows, n):  # type: ignore[no-untyped-def]
+    """Read the entry at ``p``, of a key group that ends at ``end`` and whose number is ``wanted``.
+
+    Returns
+    -------
+    code, position, last
+        Position behind the entry, or of what is wrong; whether the entry is the last one of its state.
+    """
+    if p + 4 > end:
+        return np.int64(TRUNCATED), p, False
+    if p + 4 > limit:
+        return np.int64(FULL), p, False
+    key_size = read_i4(data, np.uint64(p))
+    if key_size < prefix or p + 8 + key_size > end:
+        return np.int64(BAD_LENGTH), p, False
+    if p + 8 + key_size > limit:
+        return np.int64(FULL), p, False
+    q = p + 4 + key_size
+    value_size = read_i4(data, np.uint64(q))
+    if value_size < 0 or q + 4 + value_size > end:
+        return np.int64(BAD_LENGTH), q, False
+    stop = q + 4 + value_size
+    first = data[p + 4]
+    last = first >= 0x80
+    if stop + (2 if last else 0) > limit:
+        return np.int64(FULL if end > limit else TRUNCATED), p, last
+    number = np.int64(first & 0x7F)
+    if prefix == 2:
+        number = number << 8 | np.int64(data[p + 5])
+    if number != wanted:
+        return np.int64(BAD_PREFIX), p + 4, last
+    put_row(rows, n, state, number, p + 4 + prefix, q, q + 4, stop)
+    return np.int64(OK), stop, last
+
+
+@inlined
+def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
+    """Step over what is behind the last entry of a state; return code and position."""
+    p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
+    if p + 2 > end:
+        return np.int64(TRUNCATED), p
+    following = read_u2(data, np.uint64(p))
+    if following == _NO_STATE:
+        if p + 2 != end:
+            return np.int64(TRAILING), p + 2
+        cursor[GROUP] += 1
+        cursor[POSITION] = -1
+    elif following >= states:
+        return np.int64(BAD_STATE), p
+    else:
+        cursor[STATE] = following
+        cursor[POSITION] = p + 2
+    return np.int64(OK), p
 
 
 @jit
-def walk(data, starts, ends, numbers, prefix, states, cursor, limit, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
+def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-untyped-def]
     """Collect entries of key groups that lie in ``data``.
 
     Parameters
     ----------
     data
-        uint8[:].
-    starts, ends, numbers
-        int64[k]: bytes of each key group (``ends`` may lie beyond ``limit``), and its number.
+        uint8[:], of which ``limit`` bytes are there.
+    groups
+        :class:`KeyGroups`.
     prefix
         Bytes of the key-group prefix, 1 or 2.
     states
         Number of states in the header.
     cursor
-        int64[3], in and out: index of the key group, position of the next entry (-1: its start), state id.
-    limit
-        Bytes of ``data`` that are there.
-    state, group, key, key_end, value, value_end
-        int64[n] out: state id, key group, and where key (behind its prefix) and value of each entry are.
+        int64[3], in and out.
+    rows
+        :class:`Rows`, out; keys are behind their prefix.
 
     Returns
     -------
@@ -64,71 +161,25 @@ def walk(data, starts, ends, numbers, prefix, states, cursor, limit, state, grou
         group that goes on; else what is wrong at ``position``.
     """
     n = 0
-    while cursor[0] < starts.shape[0]:
-        k = cursor[0]
-        end = ends[k]
-        p = cursor[1]
-        if p < 0:
-            p = starts[k]
-            if p + 2 > limit:
-                return (FULL if end > limit else TRUNCATED), n, p
-            cursor[2] = np.int64(data[p]) << 8 | np.int64(data[p + 1])
-            if cursor[2] >= states:
-                return BAD_STATE, n, p
-            p += 2
-            cursor[1] = p
-        while True:
-            if n == state.shape[0]:
-                return FULL, n, p
-            if p + 4 > end:
-                return TRUNCATED, n, p
-            if p + 4 > limit:
-                return FULL, n, p
-            key_size = _i4(data, p)
-            if key_size < prefix or p + 8 + key_size > end:
-                return BAD_LENGTH, n, p
-            if p + 8 + key_size > limit:
-                return FULL, n, p
-            q = p + 4 + key_size
-            value_size = _i4(data, q)
-            if value_size < 0 or q + 4 + value_size > end:
-                return BAD_LENGTH, n, q
-            stop = q + 4 + value_size
-            first = data[p + 4]
-            last = first >= 0x80
-            if stop + (2 if last else 0) > limit:
-                if end > limit:
-                    return FULL, n, p
-                return TRUNCATED, n, p
-            number = np.int64(first & 0x7F)
-            if prefix == 2:
-                number = number << 8 | np.int64(data[p + 5])
-            if number != numbers[k]:
-                return BAD_PREFIX, n, p + 4
-            state[n] = cursor[2]
-            group[n] = number
-            key[n] = p + 4 + prefix
-            key_end[n] = q
-            value[n] = q + 4
-            value_end[n] = stop
+    while cursor[GROUP] < groups.starts.shape[0]:
+        if cursor[POSITION] < 0:
+            code, p = _open_group(data, limit, groups, states, cursor)
+            if code != OK:
+                return code, n, p
+        end, number, state = groups.ends[cursor[GROUP]], groups.numbers[cursor[GROUP]], cursor[STATE]
+        p, last = cursor[POSITION], False
+        while not last:
+            if n == rows.state.shape[0]:
+                return np.int64(FULL), n, p
+            code, p, last = _read_entry(data, p, limit, end, number, prefix, state, rows, n)
+            if code != OK:
+                return code, n, p
             n += 1
-            p = stop
-            if last:
-                if p + 2 > end:
-                    return TRUNCATED, n, p
-                following = np.int64(data[p]) << 8 | np.int64(data[p + 1])
-                p += 2
-                if following == 0xFFFF:
-                    if p != end:
-                        return TRAILING, n, p
-                    break
-                if following >= states:
-                    return BAD_STATE, n, p - 2
-                cursor[2] = following
-            cursor[1] = p
-        cursor[0] = k + 1
-        cursor[1] = -1
-    return OK, n, np.int64(0)
+            cursor[POSITION] = p
+        code, p = _close_state(data, groups, states, cursor)
+        if code != OK:
+            return code, n, p
+    return np.int64(OK), n, np.int64(0)
 
 
 @jit

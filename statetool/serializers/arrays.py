@@ -21,7 +21,7 @@ from statetool.serializers.composite import (
     sequence,
 )
 from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import Reader, read_nested, read_resilient_list, write_nested
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, write_nested
 from statetool.types import ListType, LogicalType, Scalar
 
 _ELEMENTS: Final = {t.name: t for t in BASIC}
@@ -119,14 +119,12 @@ class _ConfigNamedArraySerializer(GenericArraySerializer):
         write_nested(out, self.nested)
 
 
-def _read_config_named(c: Cursor, name: str, version: int) -> _ConfigNamedArraySerializer:
+def _read_config_named(reader: SnapshotReader, c: Cursor, name: str, version: int) -> _ConfigNamedArraySerializer:
     start = c.pos
     component = c.utf()
     if version == 2:
-        return _ConfigNamedArraySerializer(name, version, 2, component, read_nested(c))
-    if version != 1:
-        raise c.fail(f"version {version} of {name} is not 1 or 2", pos=start - 4)
-    nested = read_resilient_list(c)
+        return _ConfigNamedArraySerializer(name, version, 2, component, reader.nested(c))
+    nested = reader.resilient_list(c)
     serializer = _ConfigNamedArraySerializer(name, version, 1, component, nested)
     head = Output()
     head.utf(name)
@@ -151,5 +149,5 @@ TYPES: Final = (
 SNAPSHOTS: Final = {
     **simple_readers(TYPES),
     "GenericArraySerializerSnapshot": composite(GenericArraySerializer),
-    "GenericArraySerializerConfigSnapshot": Reader(_read_config_named),
+    "GenericArraySerializerConfigSnapshot": SnapshotClass(_read_config_named, (1, 2)),
 }

@@ -16,7 +16,7 @@ from statetool.kernels.program import Op
 from statetool.serializers import avro_values as av
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
-from statetool.serializers.snapshot import Reader
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType
 
 
@@ -151,17 +151,15 @@ class _Parser:
         return self.named[full]
 
 
-def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
+def _read_avro(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
     runtime_class: str | None = None
     if version == 3:
         runtime_class, schema = read_string(c), read_string(c)
     elif version == 2:
         runtime_class, schema = c.utf(), c.utf()
-    elif version == 1:
-        schema = c.utf()
     else:
-        raise c.fail(f"version {version} of {name} is not 1, 2 or 3", pos=start - 4)
+        schema = c.utf()
     try:
         return AvroSerializer(name, version, runtime_class, schema or "")
     except RecursionError as e:
@@ -171,6 +169,6 @@ def _read_avro(c: Cursor, name: str, version: int) -> Serializer:
 
 
 SNAPSHOTS: Final = {
-    "AvroSerializerSnapshot": Reader(_read_avro),
-    "AvroSerializer$AvroSchemaSerializerConfigSnapshot": Reader(_read_avro),
+    "AvroSerializerSnapshot": SnapshotClass(_read_avro, (1, 2, 3)),
+    "AvroSerializer$AvroSchemaSerializerConfigSnapshot": SnapshotClass(_read_avro, (1, 2, 3)),
 }

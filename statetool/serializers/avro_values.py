@@ -12,13 +12,15 @@ record                  its fields
 ======================  ==========================================================================================
 
 Logical types are those of the Avro specification; one that its base type cannot have is ignored, as the specification
-says. A record inside of itself has no column type: there the value is its exact bytes. Follows ``DataOutputEncoder``.
+says. A record inside of itself has no column type: there the value is its exact bytes. Follows ``DataOutputEncoder``. Cursors'
+methods are called by name: :mod:`statetool.serializers.avro_binary` has others.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, Final
 
 from statetool.errors import EncodeError, StatetoolError
@@ -117,22 +119,21 @@ def _write_null(out: Output, value: None) -> None:
 
 
 def _leaf(kind: str) -> Leaf:
-    number = (int,)
     match kind:
         case "null":
             return Leaf(kind, Scalar("null"), ir.Constant(0), lambda c: None, _write_null, type(None))
         case "boolean":
             return Leaf(kind, Scalar("bool"), ir.Fixed("bool"), Cursor.bool, Output.bool, bool)
         case "int":
-            return Leaf(kind, Scalar("int32"), ir.Fixed("i32"), Cursor.i4, Output.i4, number)
+            return Leaf(kind, Scalar("int32"), ir.Fixed("i32"), methodcaller("i4"), Output.i4, int)
         case "long":
-            return Leaf(kind, Scalar("int64"), ir.Fixed("i64"), Cursor.i8, Output.i8, number)
+            return Leaf(kind, Scalar("int64"), ir.Fixed("i64"), methodcaller("i8"), Output.i8, int)
         case "float":
-            return Leaf(kind, Scalar("float32"), ir.Fixed("f32"), Cursor.f4, Output.f4, (float, int))
+            return Leaf(kind, Scalar("float32"), ir.Fixed("f32"), methodcaller("f4"), Output.f4, (float, int))
         case "double":
-            return Leaf(kind, Scalar("float64"), ir.Fixed("f64"), Cursor.f8, Output.f8, (float, int))
+            return Leaf(kind, Scalar("float64"), ir.Fixed("f64"), methodcaller("f8"), Output.f8, (float, int))
         case "bytes":
-            return Leaf(kind, Scalar("binary"), ir.Counted(), Cursor.bytes4, Output.bytes4, (bytes, bytearray))
+            return Leaf(kind, Scalar("binary"), ir.Counted(), methodcaller("bytes4"), Output.bytes4, (bytes, bytearray))
         case _:
             return Leaf(kind, Scalar("string"), ir.Counted(text=True), _read_text, _write_text, str)
 
@@ -143,7 +144,7 @@ PRIMITIVES: Final[Mapping[str, Leaf]] = {
 
 
 def _date() -> Leaf:
-    return Leaf("date", DateType(), ir.Fixed("i32"), Cursor.i4, Output.i4, int)
+    return Leaf("date", DateType(), ir.Fixed("i32"), methodcaller("i4"), Output.i4, int)
 
 
 def _time_millis() -> Leaf:
@@ -164,7 +165,7 @@ def _timestamp(name: str) -> Leaf:
     words = name.removeprefix("local-")
     unit: Any = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}[words]
     logical = TimestampType(unit, zoned=words == name)
-    return Leaf(name, logical, ir.Epoch(unit), Cursor.i8, Output.i8, int)
+    return Leaf(name, logical, ir.Epoch(unit), methodcaller("i8"), Output.i8, int)
 
 
 def _whole(value: int, unit: int) -> int:
@@ -274,11 +275,11 @@ class EnumType(AvroType):
 
 
 def _blocks(c: Cursor, at_least: int) -> Iterator[int]:
-    """Count through the items of all blocks; those of no bytes are limited by number."""
+    """Count through the items of all blocks; those of no bytes are limited by number, others take one at least in any encoding."""
     total = 0
     while (n := c.varint()) > 0:
         total += n
-        if n * at_least > c.left or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
+        if (at_least and n > c.left) or (at_least == 0 and total > MAX_EMPTY_ELEMENTS):
             raise c.fail(f"a block of {n} items in {c.left} bytes")
         yield from range(n)
 

@@ -9,14 +9,18 @@ its snapshot back exactly as it was read. :mod:`statetool.serializers.table` map
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from html import escape
+from typing import Any, Final
 
-from statetool.errors import UnsupportedError
+from statetool.errors import FormatError, StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
-from statetool.types import LogicalType
+from statetool.types import LogicalType, Scalar
+from statetool.types.declared import ClassDeclaration
 from statetool.types.java import JavaType
+
+_SHOWN_DECLARATIONS: Final = 3
 
 
 class Serializer(ABC):
@@ -75,6 +79,11 @@ class Serializer(ABC):
             The value cannot be written by this serializer.
         """
 
+    def _repr_html_(self) -> str:
+        """Return the type as notebooks show it: a list of what is in it."""
+        inner = "".join(f"<li>{escape(str(step))}: {child._repr_html_()}</li>" for step, child in self.children())
+        return escape(self.type_name) + (f"<ul>{inner}</ul>" if inner else "")
+
     def skip(self, c: Cursor) -> None:
         """Step over one value (``length`` does not tell its size: a ``VoidNamespace`` claims 0 and takes 1 byte)."""
         self.decode(c)
@@ -91,6 +100,14 @@ class Serializer(ABC):
             f"hashCode() of {self.type_name} is not known",
             hint="keys of this type keep the key groups that they were read from",
         )
+
+    def null_form(self) -> bytes | None:
+        """Return how Java's null is written where it stands alone, ``None`` where it cannot be, or ``None`` is an object."""
+        if not self.nullable or self.none_is_value or self.logical == Scalar("null"):
+            return None
+        out = Output()
+        self.encode(out, None)
+        return bytes(out)
 
     def as_key(self) -> Serializer:
         """Return the serializer in its role as that of an operator's keys."""
@@ -127,6 +144,10 @@ class Serializer(ABC):
         out.i4(self.snapshot_version)
         self.write_payload(out)
 
+    def declarations(self) -> tuple[ClassDeclaration, ...]:
+        """Return the classes of the user's own by whose declarations values are read."""
+        return tuple(dict.fromkeys(d for _, s in self.children() for d in s.declarations()))
+
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         """Return nested serializers with the step that leads to each (field name, ``element``, ``key``, ...)."""
         return ()
@@ -160,3 +181,13 @@ class Serializer(ABC):
         name = type(self).__name__.removesuffix("Serializer")
         nested = ", ".join(child.type_name for _, child in self.children())
         return f"{name}<{nested}>" if nested else name
+
+
+def blame(error: StatetoolError, *serializers: Serializer) -> None:
+    """Add to an error of bytes that did not fit the declarations by which they were read: one of them may be wrong."""
+    declared = tuple(dict.fromkeys(d for s in serializers for d in s.declarations()))
+    if not declared or not isinstance(error, FormatError) or "declare" in error.hint:
+        return
+    said = ", ".join(map(str, declared[:_SHOWN_DECLARATIONS]))
+    more = f" and {len(declared) - _SHOWN_DECLARATIONS} more" if len(declared) > _SHOWN_DECLARATIONS else ""
+    error.hint = f"read as declared: {said}{more}; a declaration is wrong, or the bytes are damaged"

@@ -136,7 +136,8 @@ class TimestampFormat(SlotFormat):
 
     def __init__(self, precision: int, *, zoned: bool) -> None:
         compact = precision <= COMPACT_FRACTION
-        super().__init__(Slot("timestamp", precision=precision), TimestampType("ms" if compact else "ns", zoned=zoned))
+        logical = TimestampType("ms" if compact else "ns", zoned=zoned, digits=precision)
+        super().__init__(Slot("timestamp", precision=precision), logical)
         self.compact = compact
 
     def read(self, r: Region, at: int) -> int:

@@ -1,18 +1,22 @@
 """What complex event processing keeps: the shared buffer of events and the state of the NFA.
 
-Layouts: section 6 of the serializer reference. ``NodeId``: u8 0 null; 1 event id, string page. ``SharedBufferEdge``: node id, Dewey
+Layouts: section 6 of ``flink-serializers.md``. ``NodeId``: u8 0 null; 1 event id, string page. ``SharedBufferEdge``: node id, Dewey
 number. ``SharedBufferNode``: i32 n, n times i32 reference count, edge. ``Lockable``: i32 reference count, element. ``NFAState``: partial,
-then completed matches. Follows ``org.apache.flink.cep.nfa``, Flink 1.8 to 2.3.
+then completed matches. Follows ``org.apache.flink.cep.nfa``, Flink 1.6 to 2.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Flagged, Op, Repeated, Struct, Text, whole
+from statetool.kernels.program import Constant, Fixed, Flagged, Op, PerRecord, Repeated, Struct, Text, whole
+from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
+from statetool.serializers.collections import ListSerializer
 from statetool.serializers.composite import CompositeSerializer, composite, sequence
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
@@ -188,6 +192,29 @@ class NfaStateSerializer(PartsSerializer):
         return whole(Struct(("partial", "completed"), (Repeated(match), Repeated(match))), self.decode)
 
 
+class NfaSerializer(PartsSerializer):
+    """The whole NFA and its buffer as Flink 1.5 kept them; operators since register a state of it and never write one."""
+
+    arity = None
+
+    @property
+    def logical(self) -> LogicalType:
+        return Scalar("null")
+
+    @property
+    def framed_only(self) -> bool:
+        return False
+
+    def decode(self, c: Cursor) -> Any:
+        raise c.fail("a whole NFA, which no release since Flink 1.6 has written")
+
+    def encode(self, out: Output, value: Any) -> None:
+        raise EncodeError("no release since Flink 1.6 writes a whole NFA")
+
+    def program(self) -> Op:
+        return PerRecord(self.decode)
+
+
 def _decode_event_id(c: Cursor) -> tuple[int, int]:
     return c.i4(), c.i8()
 
@@ -218,6 +245,46 @@ DEWEY: Final = SimpleType(
 )  # fmt: skip
 TYPES: Final = (EVENT_ID, DEWEY)
 
+
+def _node_id(name: str, version: int) -> Serializer:
+    return NodeIdSerializer(name, version, 1, None, (EVENT_ID.serializer(),))
+
+
+def _edge(name: str, version: int) -> Serializer:
+    return EdgeSerializer(name, version, 1, None, (_node_id(name, version), DEWEY.serializer()))
+
+
+def _node(name: str, version: int) -> Serializer:
+    return NodeSerializer(name, version, 1, None, (ListSerializer(name, version, 1, None, (_edge(name, version),)),))
+
+
+def _nfa_state(name: str, version: int) -> Serializer:
+    parts = (DEWEY.serializer(), _node_id(name, version), EVENT_ID.serializer())
+    return NfaStateSerializer(name, version, 1, False, parts)
+
+
+#: The types that the parts above always make; another one in their place is damage.
+NODE_ID: Final = _node_id("", 1).logical
+_EDGE: Final = _edge("", 1).logical
+NODES: Final = tuple(StructType.of(edges=ListType(e)) for e in (_EDGE, StructType.of(ref_count=_I32, element=_EDGE)))
+NFA_STATE: Final = _nfa_state("", 1).logical
+
+#: Up to Flink 1.7 the snapshots of these said nothing but the class of the serializer: their parts were always the same.
+FIXED: Final[Mapping[str, Callable[[str, int], Serializer]]] = {
+    "NodeIdSerializer": _node_id,
+    "SharedBufferEdgeSerializer": _edge,
+    "SharedBufferNodeSerializer": _node,
+    "NFAStateSerializer": _nfa_state,
+}
+
+
+def lockable(element: Serializer) -> Serializer:
+    """Return the serializer of lockable elements, whose snapshot up to Flink 1.6 was that of its elements."""
+    found = LockableSerializer(element.snapshot_class, element.snapshot_version, 1, None, (element,))
+    found.legacy_bytes, found.proxy_bytes = element.legacy_bytes, element.proxy_bytes
+    return found
+
+
 SNAPSHOTS: Final = {
     **{f"{t.name}${name}": reader for t in TYPES for name, reader in simple_readers((t,)).items()},
     "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": composite(NodeIdSerializer),
@@ -227,4 +294,8 @@ SNAPSHOTS: Final = {
     "SharedBufferNodeSerializerSnapshotV2": composite(NodeSerializer),
     "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": composite(NodeSerializer),
     "NFAStateSerializerSnapshot": composite(NfaStateSerializer, outer_versions=(1, 2)),
+    "NFA$MigratedNFASerializerSnapshot": composite(NfaSerializer, outer_versions=(1, 2)),
+    "NFA$NFASerializerConfigSnapshot": composite(NfaSerializer, outer_versions=(1, 2)),
+    "SharedBuffer$SharedBufferSerializerSnapshot": composite(NfaSerializer, outer_versions=(1, 2)),
+    "SharedBuffer$SharedBufferSerializerConfigSnapshot": composite(NfaSerializer, outer_versions=(1, 2)),
 }

@@ -18,9 +18,9 @@ from statetool.kernels.program import Flagged, Op, Present
 from statetool.serializers.base import Serializer
 from statetool.serializers.snapshot import (
     COMPOSITE_MAGIC,
-    Reader,
-    read_nested,
-    read_resilient_list,
+    SnapshotClass,
+    SnapshotReader,
+    check_version,
     write_nested,
 )
 
@@ -148,8 +148,8 @@ def sum_of_lengths(parts: tuple[Serializer, ...]) -> int:
     return -1 if any(n < 0 for n in lengths) else sum(lengths)
 
 
-def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,), legacy: bool = True) -> Reader:
-    """Return the reader of a composite snapshot; ``legacy`` ones were a plain resilient list up to Flink 1.6."""
+def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,)) -> SnapshotClass:
+    """Return how a composite snapshot is read; up to Flink 1.6 it was a plain resilient list."""
 
     def build(
         c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]
@@ -161,24 +161,19 @@ def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...]
         except StatetoolError as error:
             raise error.at(offset=c.offset) from error.__cause__
 
-    def read(c: Cursor, name: str, version: int) -> Serializer:
-        at = c.pos - 4
+    def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+        outer_version = version  # as Flink 1.7 wrote it
         if version == 3:
             if c.i4() != COMPOSITE_MAGIC:
                 raise c.fail(f"expected the magic number of a composite snapshot in {name}", pos=c.pos - 4)
-            at = c.pos
             outer_version = c.i4()
-            allowed = outer_versions
-        else:
-            outer_version = version
-            allowed = (1, 2)
-        if outer_version not in allowed:
-            raise c.fail(f"version {outer_version} of {name} is not known", pos=at)
+            check_version(c, f"{name} outer", outer_version, outer_versions)
         outer = cls.read_outer(c, outer_version)
-        return build(c, name, version, outer_version, outer, read_nested(c))
+        return build(c, name, version, outer_version, outer, reader.nested(c))
 
-    def read_list(c: Cursor, name: str, version: int) -> Serializer:
-        parts = read_resilient_list(c)
+    def read_list(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+        parts = reader.resilient_list(c)
         return build(c, name, version, min(outer_versions), cls.legacy_outer(c, name), parts)
 
-    return Reader(read, read_list if legacy else None)
+    # TTL's list said 0, all others 1.
+    return SnapshotClass(read, (1, 2, 3), read_list, (0, 1), outer_versions)

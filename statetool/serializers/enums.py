@@ -15,7 +15,7 @@ from statetool.io.java_stream import JavaArray, JavaEnum, read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Choice, Op, PerRecord
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import Reader
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
 
 
@@ -78,21 +78,19 @@ class ScalaEnumSerializer(EnumSerializer):
             out.i4(number)
 
 
-def _read_enum(c: Cursor, name: str, version: int) -> Serializer:
+def _read_enum(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     enum_class = c.utf()
     if version == 1:
         constants = read_java_stream(c)
         if not isinstance(constants, JavaArray) or not all(isinstance(i, JavaEnum) for i in constants.items):
             raise c.fail(f"{name} does not end with the constants of {enum_class}")
         names = tuple(i.name for i in constants.items if isinstance(i, JavaEnum))
-    elif version in (2, 3):
-        names = tuple(c.utf() for _ in range(c.count("constants", at_least=2)))
     else:
-        raise c.fail(f"version {version} of {name} is not 1, 2 or 3")
+        names = tuple(c.utf() for _ in range(c.count("constants", at_least=2)))
     return EnumSerializer(name, version, enum_class, names, tuple(range(len(names))))
 
 
-def _read_scala_enum(c: Cursor, name: str, version: int) -> Serializer:
+def _read_scala_enum(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     if version == 1:
         raise UnsupportedError(
             f"version 1 of {name} (Flink 1.2), which holds a Java object of the user's class",
@@ -104,8 +102,8 @@ def _read_scala_enum(c: Cursor, name: str, version: int) -> Serializer:
 
 
 SNAPSHOTS: Final = {
-    "EnumSerializer$EnumSerializerSnapshot": Reader(_read_enum),
-    "EnumSerializer$EnumSerializerConfigSnapshot": Reader(_read_enum),
-    "ScalaEnumSerializerSnapshot": Reader(_read_scala_enum),
-    "EnumValueSerializer$ScalaEnumSerializerConfigSnapshot": Reader(_read_scala_enum),
+    "EnumSerializer$EnumSerializerSnapshot": SnapshotClass(_read_enum, (1, 2, 3)),
+    "EnumSerializer$EnumSerializerConfigSnapshot": SnapshotClass(_read_enum, (1, 2)),
+    "ScalaEnumSerializerSnapshot": SnapshotClass(_read_scala_enum, (1, 2, 3)),
+    "EnumValueSerializer$ScalaEnumSerializerConfigSnapshot": SnapshotClass(_read_scala_enum, (1, 2)),
 }

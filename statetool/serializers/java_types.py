@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.optional_map import OptionalEntry, write_optional_map
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, read_snapshot
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC
 from statetool.types.declared import ClassDeclaration, TypeContext
 from statetool.types.java import BOXES, OBJECT, PRIMITIVES, JavaType
 
@@ -48,26 +45,11 @@ def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool =
     return bytes(out)
 
 
-def declared_serializer(declared: ClassDeclaration, context: TypeContext) -> Serializer:
-    """Return the serializer that Flink gives to values of a declared class."""
+def class_snapshot(declared: ClassDeclaration, context: TypeContext) -> bytes:
+    """Return the snapshot of the serializer that Flink gives to values of a declared class."""
     out = Output()
     _class(out, declared, context, ())
-    with reading_with(context):
-        return read_snapshot(Cursor(bytes(out)))
-
-
-def serializer_of_type(kind: JavaType, context: TypeContext) -> Serializer:
-    """Return the serializer that Flink gives to values of a Java type, by the type's name alone.
-
-    Raises
-    ------
-    StatetoolError
-        There is none that can be read.
-    """
-    out = Output()
-    _type(out, kind, context, ())
-    with reading_with(context):
-        return read_snapshot(Cursor(bytes(out)))
+    return bytes(out)
 
 
 def _simple(out: Output, name: str, package: str = _BASE) -> None:

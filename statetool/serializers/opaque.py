@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, Rest
@@ -13,12 +13,20 @@ from statetool.types import LogicalType, Scalar
 
 
 class OpaqueSerializer(Serializer):
-    """Keeps the exact bytes of a value that fills its frame; ``snapshot`` are the exact bytes of its own snapshot."""
+    """Keeps the exact bytes of a value that fills its frame.
 
-    def __init__(self, snapshot: bytes, reason: str) -> None:
+    ``snapshot`` are the exact bytes of its own snapshot, empty where there is none; ``missing`` is what the user can do.
+    """
+
+    def __init__(self, snapshot: bytes, reason: str, missing: str = "") -> None:
         super().__init__("", 0)
         self.snapshot = snapshot
         self.reason = reason
+        self.missing = missing
+
+    @property
+    def what_is_missing(self) -> str:
+        return self.missing
 
     @property
     def type_name(self) -> str:
@@ -45,4 +53,6 @@ class OpaqueSerializer(Serializer):
         out += value
 
     def write_snapshot(self, out: Output) -> None:
+        if not self.snapshot:
+            raise UnknownSerializerError(self.reason, hint=self.missing)
         out += self.snapshot

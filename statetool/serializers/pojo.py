@@ -17,13 +17,12 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Pojo
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import check_last, inside, sequence
-from statetool.serializers.context import current_context
-from statetool.serializers.java_types import declared_serializer
+from statetool.serializers.java_types import class_snapshot
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
-from statetool.serializers.snapshot import Reader, read_proxied, read_snapshot, skip_old_serializer
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, old_serializer
 from statetool.types import Field, LogicalType, Scalar, StructType
-from statetool.types.declared import skeleton
+from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
 
 _CLASS_FIELD: Final = "_class"
 _NULL, _EXACT, _SUBCLASS, _TAGGED = 1, 2, 4, 8
@@ -33,6 +32,8 @@ class PojoSerializer(Serializer):
     """Struct of the fields in wire order; a class with subclasses adds their fields (nullable) and ``_class``."""
 
     nullable = True
+    #: Where the user declared the class, as a subclass that the snapshot leaves out.
+    declared: ClassDeclaration | None = None
 
     def __init__(
         self,
@@ -80,23 +81,37 @@ class PojoSerializer(Serializer):
             self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in names)))
         return bool(new)
 
-    def settle(self, *, changed: bool) -> None:
-        """Bring subclasses into an order that does not depend on who described them, and columns up to date.
+    def settle(self, *, changed: bool) -> bool:
+        """Bring subclasses into an order that does not depend on who met them first, and columns up to date.
 
         Parameters
         ----------
         changed
-            This class or one inside of it got new subclasses, so its snapshot is written anew.
+            This class got new subclasses, or the snapshot of one inside of it was written anew.
+
+        Returns
+        -------
+        bool
+            Whether its snapshot was written anew.
         """
         self.others = tuple(sorted(self.others, key=lambda part: part[0]))
         self._settle_columns()
-        if changed and self._maps:
+        if not self._maps:
+            return False
+        names = [entry.name for entry in self._maps[2]]
+        anew = changed or names != sorted(names)
+        if anew:
             parts = (self.fields, self.registered, self.others)
             self._maps = tuple(_described(m, dict(p)) for m, p in zip(self._maps, parts, strict=True))
+        return anew
 
     @property
     def type_name(self) -> str:
         return f"POJO {self.pojo_class}"
+
+    def declarations(self) -> tuple[ClassDeclaration, ...]:
+        own = () if self.declared is None else (self.declared,)
+        return (*own, *super().declarations())
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
         return (*self.fields, *self.registered, *self.others)
@@ -255,7 +270,7 @@ def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:
     return {"value": serializer.logical}
 
 
-def _parts(entries: tuple[OptionalEntry, ...], c: Cursor) -> tuple[tuple[str, Serializer], ...]:
+def _parts(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) -> tuple[tuple[str, Serializer], ...]:
     parts: list[tuple[str, Serializer]] = []
     for entry in entries:
         if entry.value is None:
@@ -264,7 +279,7 @@ def _parts(entries: tuple[OptionalEntry, ...], c: Cursor) -> tuple[tuple[str, Se
             continue
         inner = Cursor(entry.value, base=entry.value_at)
         try:
-            serializer = read_snapshot(inner)
+            serializer = reader.snapshot(inner)
             inner.expect_end(f"the serializer of {entry.name!r}")
         except UnknownSerializerError as error:
             serializer = OpaqueSerializer(entry.value, str(error.message))
@@ -272,57 +287,65 @@ def _parts(entries: tuple[OptionalEntry, ...], c: Cursor) -> tuple[tuple[str, Se
     return tuple(parts)
 
 
-def _read_pojo(c: Cursor, name: str, version: int) -> Serializer:
-    if version != 2:
-        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
+def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
-    fields, registered, others = (_parts(m, c) for m in maps)
-    others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
-    fields = _with_declared_types(pojo_class, fields)
+    fields, registered, others = (_parts(reader, m) for m in maps)
+    others += _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
+    fields = _with_declared_types(reader.types, pojo_class, fields)
     return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
 
 
-def _declared_subclasses(pojo_class: str, known: set[str]) -> tuple[tuple[str, Serializer], ...]:
+def _declared_subclasses(
+    reader: SnapshotReader, pojo_class: str, known: set[str]
+) -> tuple[tuple[str, Serializer], ...]:
     """Return the subclasses that the user declared and the snapshot does not describe."""
-    context = current_context()
-    below = [d for d in context.subclasses(pojo_class) if d.name not in known]
-    return tuple((d.name, declared_serializer(d, context)) for d in below)
+    below = [d for d in reader.types.subclasses(pojo_class) if d.name not in known]
+    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in below)
+    for d, serializer in parts:
+        if isinstance(serializer, PojoSerializer):
+            serializer.declared = d
+    return tuple((d.name, serializer) for d, serializer in parts)
 
 
 def _with_declared_types(
-    pojo_class: str, fields: tuple[tuple[str, Serializer], ...]
+    types: TypeContext, pojo_class: str, fields: tuple[tuple[str, Serializer], ...]
 ) -> tuple[tuple[str, Serializer], ...]:
     """Give fields that Kryo wrote the types that the user declared: a snapshot says ``List``, not what is in it."""
-    declared = current_context().find(pojo_class)
+    declared = types.find(pojo_class)
     kinds = dict(declared.fields) if declared is not None else {}
     return tuple((n, s.shown_as(kinds[n]) if n in kinds else s) for n, s in fields)
 
 
-def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
+def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    """Read the form of Flink 1.7 and older: tables of offsets for fields and subclasses, then one buffer into which all point."""
     pojo_class = c.utf()
-    fields, registered, others = (_read_legacy_map(c) for _ in range(3))
-    others += _declared_subclasses(pojo_class, {n for n, _ in (*registered, *others)})
-    fields = _with_declared_types(pojo_class, fields)
+    tables = [[(c.i4(), c.i4()) for _ in range(c.count("entries", at_least=8))] for _ in range(3)]
+    body = c.slice(c.i4(), "serializers")
+    size = body.left
+    entry = Cursor(body.data, body.pos, body.end, base=body.base)
+    maps: list[tuple[tuple[str, Serializer], ...]] = []
+    for offsets in tables:
+        parts = []
+        for at_serializer, at_snapshot in offsets:
+            if not entry.pos - body.pos <= at_serializer <= at_snapshot <= size:
+                raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes, or overlap")
+            part_name = entry.utf()
+            if entry.pos - body.pos != at_serializer:
+                raise entry.fail(f"the serializer of {part_name!r} is not where its offset {at_serializer} says")
+            old_serializer(entry)
+            if entry.pos - body.pos != at_snapshot:
+                raise entry.fail(f"the snapshot of {part_name!r} is not where its offset {at_snapshot} says")
+            parts.append((part_name, reader.proxied(entry)))
+        maps.append(tuple(parts))
+    entry.expect_end("the last serializer")
+    fields, registered, others = maps
+    others += _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
+    fields = _with_declared_types(reader.types, pojo_class, fields)
     return PojoSerializer(name, version, pojo_class, (), fields, registered, others)
 
 
-def _read_legacy_map(c: Cursor) -> tuple[tuple[str, Serializer], ...]:
-    offsets = [(c.i4(), c.i4()) for _ in range(c.count("entries", at_least=8))]
-    body = c.slice(c.i4(), "serializers")
-    parts = []
-    for at_serializer, at_snapshot in offsets:
-        if not 0 <= at_serializer <= at_snapshot <= body.end - body.pos:
-            raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {body.end - body.pos} bytes")
-    entry = Cursor(body.data, body.pos, body.end, base=body.base)
-    for _ in offsets:
-        name = entry.utf()
-        skip_old_serializer(entry)
-        parts.append((name, read_proxied(entry)))
-    return tuple(parts)
-
-
 SNAPSHOTS: Final = {
-    "PojoSerializerSnapshot": Reader(_read_pojo),
-    "PojoSerializer$PojoSerializerConfigSnapshot": Reader(_read_pojo, _read_legacy),
+    "PojoSerializerSnapshot": SnapshotClass(_read_pojo, (2,)),
+    "PojoSerializer$PojoSerializerConfigSnapshot": SnapshotClass(_read_pojo, (2,), _read_legacy, (1,)),
 }

@@ -32,7 +32,8 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.binary_region import Region
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.serializers.java_hash import hash_binary
-from statetool.serializers.snapshot import Reader, read_nested, serializer_of_class
+from statetool.serializers.simple_types import serializer_of_class
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.sql_types import SqlType, parse_logical_type
 from statetool.types import Field, LogicalType, Scalar, StructType
 
@@ -384,25 +385,30 @@ class RawValueSerializer(CompositeSerializer):
         return Framed(self.nested[0].program())
 
 
-def _read_row_data(c: Cursor, name: str, version: int) -> Serializer:
+def _read_row_data(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
     trees = [read_java_stream(c) for _ in range(c.count("logical types", at_least=5))]
-    nested = read_nested(c)
+    nested = reader.nested(c)
+    # From version 4 on (after Flink 2.3), and only where the job knew them.
+    names = tuple(c.utf() for _ in trees) if version >= 4 and c.bool() else ()
     payload = bytes(c.data[start : c.pos])
     try:
         if len(nested) != len(trees):
             raise c.fail(f"{len(nested)} serializers for {len(trees)} fields of a row")
-        return RowDataSerializer(name, version, payload, tuple(map(parse_logical_type, trees)), nested)
+        row = RowDataSerializer(name, version, payload, tuple(map(parse_logical_type, trees)), nested)
+        folded = {n.lower() for n in names}
+        # Names that no table can have side by side are left out, as those that are not there.
+        return row.with_names(names) if names and len(folded) == len(names) and KIND_FIELD not in folded else row
     except UnsupportedError as error:
         return BinaryDataSerializer(name, version, payload, reason=error.message)
 
 
-def _read_binary_row(c: Cursor, name: str, version: int) -> Serializer:
+def _read_binary_row(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     return BinaryRowSerializer(name, version, c.take(4))
 
 
-def _java_payload(cls: type[ArrayDataSerializer] | type[MapDataSerializer], types: int) -> Reader:
-    def read(c: Cursor, name: str, version: int) -> Serializer:
+def _java_payload(cls: type[ArrayDataSerializer] | type[MapDataSerializer], types: int) -> SnapshotClass:
+    def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         start = c.pos
         trees = [read_java_stream(c) for _ in range(2 * types)][:types]
         payload = bytes(c.data[start : c.pos])
@@ -411,13 +417,13 @@ def _java_payload(cls: type[ArrayDataSerializer] | type[MapDataSerializer], type
         except UnsupportedError as error:
             return BinaryDataSerializer(name, version, payload, reason=error.message)
 
-    return Reader(read)
+    return SnapshotClass(read, (3,))
 
 
 SNAPSHOTS: Final = {
-    "RowDataSerializer$RowDataSerializerSnapshot": Reader(_read_row_data),
-    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Reader(_read_binary_row),
+    "RowDataSerializer$RowDataSerializerSnapshot": SnapshotClass(_read_row_data, (3, 4)),
+    "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": SnapshotClass(_read_binary_row, (3,)),
     "ArrayDataSerializer$ArrayDataSerializerSnapshot": _java_payload(ArrayDataSerializer, 1),
     "MapDataSerializer$MapDataSerializerSnapshot": _java_payload(MapDataSerializer, 2),
-    "RawValueDataSerializer$RawValueDataSerializerSnapshot": composite(RawValueSerializer, outer_versions=(0, 1)),
+    "RawValueDataSerializer$RawValueDataSerializerSnapshot": composite(RawValueSerializer, outer_versions=(0,)),
 }

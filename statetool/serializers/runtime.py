@@ -17,7 +17,7 @@ from statetool.kernels.program import Constant, Fixed, Flipped, Op, PerRecord, S
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
 from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import Reader, read_snapshot
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar, StructType, TtlType
 
 _SIGN: Final = -(1 << 63)
@@ -202,13 +202,11 @@ def unwrap(serializer: Serializer) -> Serializer:
     return serializer
 
 
-def _read_ttl_aware(c: Cursor, name: str, version: int) -> Serializer:
-    if version != 1:
-        raise c.fail(f"version {version} of {name} is not 1", pos=c.pos - 4)
-    return TtlAwareSerializer(name, version, c.bool(), read_snapshot(c))
+def _read_ttl_aware(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    return TtlAwareSerializer(name, version, c.bool(), reader.snapshot(c))
 
 
-def _window_names(spec: SimpleType) -> dict[str, Reader]:
+def _window_names(spec: SimpleType) -> dict[str, SnapshotClass]:
     (reader,) = simple_readers((spec,)).values()
     return {f"{spec.name}$Serializer${spec.name}SerializerSnapshot": reader}
 
@@ -223,5 +221,5 @@ SNAPSHOTS: Final = {
     "TtlStateFactory$TtlSerializerSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
     # Up to Flink 1.7 this general class stands for TTL values, the only ones that used it.
     "CompositeSerializer$ConfigSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
-    "TtlAwareSerializerSnapshot": Reader(_read_ttl_aware),
+    "TtlAwareSerializerSnapshot": SnapshotClass(_read_ttl_aware, (1,)),
 }

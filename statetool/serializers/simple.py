@@ -16,7 +16,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import Reader
+from statetool.serializers.snapshot import ReadPayload, SnapshotClass, SnapshotReader
 from statetool.types import LogicalType, Scalar
 
 
@@ -92,15 +92,16 @@ class SimpleSerializer(Serializer):
             out.utf(self._class_in_payload)
 
 
-def simple_readers(specs: Iterable[SimpleType]) -> dict[str, Reader]:
+def simple_readers(specs: Iterable[SimpleType]) -> dict[str, SnapshotClass]:
     """Return snapshot readers by the simple class name of the snapshot (``XSerializer$XSerializerSnapshot``)."""
-    return {f"{spec.name}Serializer${spec.name}SerializerSnapshot": Reader(_read_simple(spec)) for spec in specs}
+    return {
+        f"{spec.name}Serializer${spec.name}SerializerSnapshot": SnapshotClass(_read_simple(spec), (2, 3))
+        for spec in specs
+    }
 
 
-def _read_simple(spec: SimpleType) -> Callable[[Cursor, str, int], Serializer]:
-    def read(c: Cursor, name: str, version: int) -> Serializer:
-        if version not in (2, 3):
-            raise c.fail(f"version {version} of {name} is not 2 or 3", pos=c.pos - 4)
+def _read_simple(spec: SimpleType) -> ReadPayload:
+    def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         return SimpleSerializer(name, version, spec, c.utf() if version == 2 else None)
 
     return read

@@ -15,7 +15,8 @@ Nothing is framed by a length, so a snapshot class that is not known hides where
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from statetool.errors import UnknownSerializerError
@@ -23,6 +24,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.types.declared import TypeContext
 
 #: Version word of a snapshot that Flink 1.7 wrote for a class with a snapshot of the old kind.
 ADAPTER_VERSION: Final = 0x7A53C4F0
@@ -31,63 +33,175 @@ COMPOSITE_MAGIC: Final = 911108
 MAX_DEPTH: Final = 64
 OPTIONAL_MAP_MAGIC: Final = 0x000004F2C69A3D70
 
-SnapshotReader: TypeAlias = Callable[[Cursor, str, int], Serializer]
+
+class SnapshotClass(NamedTuple):
+    """One snapshot class: how its payload is read, and in which versions.
+
+    Attributes
+    ----------
+    read, versions
+        The form of Flink 1.7 and later.
+    legacy, legacy_versions
+        The form of Flink 1.6 and older, which other classes do not have or have alike.
+    outer_versions
+        Of composite snapshots: the versions of what stands before the nested serializers.
+    of_stream
+        Of snapshots that Flink wraps in an adapter and that say nothing themselves: how the Java stream of the serializer, which stands in
+        front of them, is read.
+    """
+
+    read: ReadPayload
+    versions: tuple[int, ...]
+    legacy: ReadPayload | None = None
+    legacy_versions: tuple[int, ...] = ()
+    outer_versions: tuple[int, ...] = ()
+    of_stream: ReadPayload | None = None
 
 
-class Reader(NamedTuple):
-    """How one snapshot class is read: now, and in the form of Flink 1.6 and older (if it had one)."""
+@dataclass(frozen=True, slots=True)
+class SnapshotReader:
+    """Reads serializer snapshots, and those nested in them.
 
-    read: SnapshotReader
-    legacy: SnapshotReader | None = None
+    Attributes
+    ----------
+    classes
+        Every snapshot class that is known, by what follows the last ``.`` of its name: packages moved between releases.
+    types
+        What is known of the types from outside of their snapshots: the version of Kryo, declared classes.
+    hidden
+        Serializer classes whose snapshot up to Flink 1.6 was that of their only part, and how they are made of it.
+    """
+
+    classes: Mapping[str, SnapshotClass]
+    types: TypeContext
+    hidden: Mapping[str, Callable[[Serializer], Serializer]]
+
+    def snapshot(self, c: Cursor) -> Serializer:
+        """Read one versioned snapshot.
+
+        Raises
+        ------
+        UnknownSerializerError
+            The snapshot class, or its version, is not known; the cursor is left where its payload begins.
+        FormatError
+            Damaged.
+        """
+        start = c.pos
+        name = c.utf()
+        version = c.i4()
+        if version != ADAPTER_VERSION:
+            known = self._class(c, name, start)
+            return self._payload(c, known.read, known.versions, name, version)
+        stream = old_serializer(c)
+        if name.rpartition(".")[2] not in self.classes:
+            c.i4()
+        known = self._class(c, name, start)
+        if known.of_stream is not None:
+            check_version(c, name, c.i4(), known.versions)
+            serializer = known.of_stream(self, stream, name, version)
+        else:
+            serializer = self._old_payload(c, known, name)
+        serializer.legacy_bytes = bytes(c.data[start : c.pos])
+        return serializer
+
+    def proxied(self, c: Cursor) -> Serializer:
+        """Read a snapshot behind its proxy (both proxy versions)."""
+        start = c.pos
+        proxy = c.i4()
+        if proxy == 2:
+            return self.snapshot(c)
+        check_version(c, "serializer snapshot proxy", proxy, (1, 2))
+        name_at = c.pos
+        name = c.utf()
+        known = self._class(c, name, name_at)
+        serializer = self._old_payload(c, known, name)
+        serializer.proxy_bytes = bytes(c.data[start : c.pos])
+        return serializer
+
+    def resilient_list(self, c: Cursor) -> tuple[Serializer, ...]:
+        """Read the list of (old serializer, proxied snapshot) that Flink 1.6 and older framed by offsets."""
+        n = c.count("serializers", at_least=8)
+        offsets = [(c.i4(), c.i4()) for _ in range(n)]
+        body = c.slice(c.i4(), "serializers")
+        size = body.end - body.pos
+        ends = [at_serializer for at_serializer, _ in offsets[1:]] + [size]
+        found = []
+        for (at_serializer, at_snapshot), end in zip(offsets, ends, strict=True):
+            if not 0 <= at_serializer <= at_snapshot <= end <= size:
+                raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
+            listed = self._listed(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base))
+            old = old_serializer(Cursor(body.data, body.pos + at_serializer, body.pos + at_snapshot, base=body.base))
+            around = self.hidden.get(class_of_stream(old))
+            found.append(listed if around is None else around(listed))
+        return tuple(found)
+
+    def nested(self, c: Cursor) -> tuple[Serializer, ...]:
+        """Read a nested block (``NestedSerializersSnapshotDelegate``)."""
+        if c.i4() != NESTED_MAGIC:
+            raise c.fail("expected the magic number of nested serializers (00 14 57 FD)", pos=c.pos - 4)
+        check_version(c, "nested serializers", c.i4(), (1,))
+        return tuple(self.snapshot(c) for _ in range(c.count("nested serializers", at_least=6)))
+
+    def _listed(self, entry: Cursor) -> Serializer:
+        # Entries are framed by their offsets, so an unknown class hides nothing here.
+        start = entry.pos
+        try:
+            return self.proxied(entry)
+        except UnknownSerializerError as error:
+            opaque = OpaqueSerializer(b"", error.message)
+            opaque.proxy_bytes = bytes(entry.data[start : entry.end])
+            return opaque
+
+    def _class(self, c: Cursor, name: str, at: int) -> SnapshotClass:
+        known = self.classes.get(name.rpartition(".")[2])
+        if known is None:
+            raise UnknownSerializerError(
+                f"serializer snapshot class {name!r} is not known",
+                hint="its values stay bytes where their frame is known",
+            ).at(offset=c.base + at)
+        return known
+
+    def _old_payload(self, c: Cursor, known: SnapshotClass, name: str) -> Serializer:
+        if known.legacy is None:
+            return self._payload(c, known.read, known.versions, name, c.i4())
+        return self._payload(c, known.legacy, known.legacy_versions, name, c.i4())
+
+    def _payload(self, c: Cursor, read: ReadPayload, versions: tuple[int, ...], name: str, version: int) -> Serializer:
+        """Read what follows the version; types nested beyond all measure (only damage makes them) are refused."""
+        check_version(c, name, version, versions)
+        try:
+            serializer = read(self, c, name, version)
+        except RecursionError as e:
+            raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}") from e
+        serializer.depth = 1 + max((child.depth for _, child in serializer.children()), default=0)
+        if serializer.depth > MAX_DEPTH:
+            raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}")
+        return serializer
 
 
-def read_snapshot(c: Cursor) -> Serializer:
-    """Read one versioned snapshot.
+#: Reads what follows class name and version of a snapshot.
+ReadPayload: TypeAlias = Callable[[SnapshotReader, Cursor, str, int], Serializer]
+
+
+def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) -> None:
+    """Refuse a version that is not known; the cursor stands right behind it.
 
     Raises
     ------
     UnknownSerializerError
-        The snapshot class, or its version, is not known; the cursor is left behind the version word.
+        A newer one than all that are known: what follows is not read by the layout of another version.
     FormatError
-        Damaged.
+        One that never was.
     """
-    start = c.pos
-    name = c.utf()
-    version = c.i4()
-    reader = _reader(c, name, start)
-    if version != ADAPTER_VERSION:
-        return _bounded(c, reader.read, name, version)
-    skip_old_serializer(c)
-    serializer = _bounded(c, reader.legacy or reader.read, name, c.i4())
-    return _keep(serializer, c, start)
-
-
-def read_proxied(c: Cursor) -> Serializer:
-    """Read a snapshot behind its proxy (both proxy versions)."""
-    start = c.pos
-    proxy = c.i4()
-    if proxy == 2:
-        return read_snapshot(c)
-    if proxy != 1:
-        raise c.fail(f"serializer snapshot proxy version {proxy} is neither 1 nor 2", pos=start)
-    name_at = c.pos
-    name = c.utf()
-    reader = _reader(c, name, name_at)
-    serializer = _bounded(c, reader.legacy or reader.read, name, c.i4())
-    serializer.proxy_bytes = bytes(c.data[start : c.pos])
-    return serializer
-
-
-def _bounded(c: Cursor, read: SnapshotReader, name: str, version: int) -> Serializer:
-    """Call a reader; types nested beyond all measure (only damage makes them) are refused."""
-    try:
-        serializer = read(c, name, version)
-    except RecursionError as e:
-        raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}") from e
-    serializer.depth = 1 + max((child.depth for _, child in serializer.children()), default=0)
-    if serializer.depth > MAX_DEPTH:
-        raise c.fail(f"serializers are nested deeper than {MAX_DEPTH}")
-    return serializer
+    if version in known:
+        return
+    are = ", ".join(map(str, known))
+    if version > max(known):
+        raise UnknownSerializerError(
+            f"{what} version {version} is not known, only {are}",
+            hint="its values stay bytes where their frame is known",
+        ).at(offset=c.offset - 4)
+    raise c.fail(f"{what} version {version}, expected {are}", pos=c.pos - 4)
 
 
 def write_proxied(out: Output, serializer: Serializer) -> None:
@@ -99,46 +213,20 @@ def write_proxied(out: Output, serializer: Serializer) -> None:
     serializer.write_snapshot(out)
 
 
-def skip_old_serializer(c: Cursor) -> None:
-    """Step over a Java-serialized serializer object (``TypeSerializerSerializationUtil``)."""
+def old_serializer(c: Cursor) -> Cursor:
+    """Step over a Java-serialized serializer object (``TypeSerializerSerializationUtil``), and return its stream."""
     if (version := c.i4()) != 1:
         raise c.fail(f"serializer proxy version {version}, expected 1", pos=c.pos - 4)
-    c.skip(c.i4())
+    return c.slice(c.i4(), "a Java-serialized serializer")
 
 
-def read_resilient_list(c: Cursor) -> tuple[Serializer, ...]:
-    """Read the list of (old serializer, proxied snapshot) that Flink 1.6 and older framed by offsets."""
-    n = c.count("serializers", at_least=8)
-    offsets = [(c.i4(), c.i4()) for _ in range(n)]
-    body = c.slice(c.i4(), "serializers")
-    size = body.end - body.pos
-    ends = [at_serializer for at_serializer, _ in offsets[1:]] + [size]
-    found = []
-    for (at_serializer, at_snapshot), end in zip(offsets, ends, strict=True):
-        if not 0 <= at_serializer <= at_snapshot <= end <= size:
-            raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
-        found.append(_resilient_entry(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base)))
-    return tuple(found)
-
-
-def _resilient_entry(entry: Cursor) -> Serializer:
-    # Entries are framed by their offsets, so an unknown class hides nothing here.
-    start = entry.pos
-    try:
-        return read_proxied(entry)
-    except UnknownSerializerError as error:
-        opaque = OpaqueSerializer(b"", error.message)
-        opaque.proxy_bytes = bytes(entry.data[start : entry.end])
-        return opaque
-
-
-def read_nested(c: Cursor) -> tuple[Serializer, ...]:
-    """Read a nested block (``NestedSerializersSnapshotDelegate``)."""
-    if c.i4() != NESTED_MAGIC:
-        raise c.fail("expected the magic number of nested serializers (00 14 57 FD)", pos=c.pos - 4)
-    if (version := c.i4()) != 1:
-        raise c.fail(f"nested serializers of version {version}, expected 1", pos=c.pos - 4)
-    return tuple(read_snapshot(c) for _ in range(c.count("nested serializers", at_least=6)))
+def class_of_stream(c: Cursor) -> str:
+    """Return what follows the last ``.`` of the class of a serializer in its Java stream, empty where that does not begin with one."""
+    raw = bytes(c.data[c.pos : c.end])
+    if not raw.startswith(b"\xac\xed\0\5sr"):
+        return ""
+    size = int.from_bytes(raw[6:8], "big")
+    return raw[8 : 8 + size].decode("utf-8", "replace").rpartition(".")[2]
 
 
 def write_nested(out: Output, nested: tuple[Serializer, ...]) -> None:
@@ -148,29 +236,3 @@ def write_nested(out: Output, nested: tuple[Serializer, ...]) -> None:
     out.i4(len(nested))
     for serializer in nested:
         serializer.write_snapshot(out)
-
-
-def _reader(c: Cursor, name: str, at: int) -> Reader:
-    # The table imports every family and each family imports this module.
-    from statetool.serializers.table import find_reader
-
-    reader = find_reader(name)
-    if reader is None:
-        raise UnknownSerializerError(
-            f"serializer snapshot class {name!r} is not known",
-            hint="its values stay bytes where their frame is known",
-        ).at(offset=c.base + at)
-    return reader
-
-
-def serializer_of_class(java_class: str) -> Serializer | None:
-    """Return the serializer for a serializer class without parts, as Java streams name it; ``None`` if it is another one."""
-    from statetool.serializers.table import SIMPLE_TYPES
-
-    spec = SIMPLE_TYPES.get(java_class.rpartition(".")[2])
-    return None if spec is None else spec.serializer()
-
-
-def _keep(serializer: Serializer, c: Cursor, start: int) -> Serializer:
-    serializer.legacy_bytes = bytes(c.data[start : c.pos])
-    return serializer

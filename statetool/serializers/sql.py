@@ -37,7 +37,7 @@ from statetool.serializers.composite import CompositeSerializer, composite, insi
 from statetool.serializers.java_hash import hash_big_decimal, hash_binary, to_int32
 from statetool.serializers.masks import read_mask, write_mask
 from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import Reader, read_nested, read_snapshot, write_nested
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, write_nested
 from statetool.types import (
     VARIANT,
     BitmapType,
@@ -110,7 +110,7 @@ class TimestampDataSerializer(Serializer):
 
     @property
     def logical(self) -> LogicalType:
-        return TimestampType("ms" if self.precision <= COMPACT_FRACTION else "ns", zoned=False)
+        return TimestampType("ms" if self.precision <= COMPACT_FRACTION else "ns", zoned=False, digits=self.precision)
 
     def decode(self, c: Cursor) -> int:
         millis = c.i8()
@@ -141,14 +141,14 @@ class TimestampDataSerializer(Serializer):
         out.i4(self.precision)
 
 
-def _read_decimal(c: Cursor, name: str, version: int) -> Serializer:
+def _read_decimal(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     precision, scale = c.i4(), c.i4()
     if not (1 <= precision <= _MAX_PRECISION and 0 <= scale <= precision):
         raise c.fail(f"a decimal of precision {precision} and scale {scale}", pos=c.pos - 8)
     return DecimalDataSerializer(name, version, precision, scale)
 
 
-def _read_timestamp(c: Cursor, name: str, version: int) -> Serializer:
+def _read_timestamp(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     precision = c.i4()
     if not 0 <= precision <= _MAX_FRACTION:
         raise c.fail(f"a timestamp of precision {precision}", pos=c.pos - 4)
@@ -223,11 +223,11 @@ class SortedMapSerializer(MapSerializer):
         write_nested(out, self.nested)
 
 
-def _read_sorted_map(c: Cursor, name: str, version: int) -> Serializer:
+def _read_sorted_map(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
     read_java_stream(c)
     comparator = bytes(c.data[start : c.pos])
-    nested = read_nested(c)
+    nested = reader.nested(c)
     if len(nested) != 2:
         raise c.fail(f"{name} has {len(nested)} nested serializers, expected 2")
     return SortedMapSerializer(name, version, 0, comparator, nested)
@@ -283,12 +283,12 @@ class RowDataKeySerializer(WrapperSerializer):
         self.nested[0].write_snapshot(out)
 
 
-def _read_row_data_key(c: Cursor, name: str, version: int) -> Serializer:
+def _read_row_data_key(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
     c.bytes4("generated equaliser")
     c.bytes4("generated hash function")
     functions = bytes(c.data[start : c.pos])
-    return RowDataKeySerializer(name, version, 0, functions, (read_snapshot(c),))
+    return RowDataKeySerializer(name, version, 0, functions, (reader.snapshot(c),))
 
 
 def _decode_text(c: Cursor) -> str:
@@ -345,13 +345,13 @@ TYPES: Final = (
 
 SNAPSHOTS: Final = {
     **simple_readers(TYPES),
-    "DecimalDataSerializer$DecimalSerializerSnapshot": Reader(_read_decimal),
-    "TimestampDataSerializer$TimestampDataSerializerSnapshot": Reader(_read_timestamp),
+    "DecimalDataSerializer$DecimalSerializerSnapshot": SnapshotClass(_read_decimal, (3,)),
+    "TimestampDataSerializer$TimestampDataSerializerSnapshot": SnapshotClass(_read_timestamp, (1,)),
     "WindowKeySerializer$WindowKeySerializerSnapshot": composite(WindowKeySerializer),
     "LinkedListSerializer$LinkedListSerializerSnapshot": composite(LinkedListSerializer, outer_versions=(1, 2, 3)),
-    "SortedMapSerializerSnapshot": Reader(_read_sorted_map),
+    "SortedMapSerializerSnapshot": SnapshotClass(_read_sorted_map, (3,)),
     "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": composite(MetaSqnInfoSerializer, outer_versions=(0,)),
     "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": composite(RowSqnInfoSerializer, outer_versions=(0,)),
     "NodeSerializer$NodeSerializerSnapshot": composite(SqnNodeSerializer, outer_versions=(0,)),
-    "RowDataKeySerializerSnapshot": Reader(_read_row_data_key),
+    "RowDataKeySerializerSnapshot": SnapshotClass(_read_row_data_key, (0,)),
 }

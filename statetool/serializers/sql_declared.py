@@ -14,10 +14,11 @@ from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_classes import NEWEST, RUNTIME, SINGLETONS, StreamForm
 from statetool.serializers.rowdata import BinaryDataSerializer
-from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC, read_snapshot
+from statetool.serializers.snapshot import COMPOSITE_MAGIC, NESTED_MAGIC
 from statetool.serializers.sql_streams import SINGLETONS as SINGLETON_OF_ROOT
 from statetool.serializers.sql_streams import check_release, serializer_object, type_object
 from statetool.serializers.sql_types import SqlType
+from statetool.serializers.table import snapshot_reader
 
 _VERSION: Final = 3
 _OLDEST: Final = StreamForm((1, 13))
@@ -39,7 +40,7 @@ def sql_serializer(sql: SqlType, form: StreamForm = NEWEST) -> Serializer:
     UnsupportedError
         The release does not have such a type, or state cannot hold it.
     """
-    return read_snapshot(Cursor(sql_snapshot(sql, form)))
+    return snapshot_reader().snapshot(Cursor(sql_snapshot(sql, form)))
 
 
 def sql_snapshot(sql: SqlType, form: StreamForm) -> bytes:
@@ -72,7 +73,9 @@ def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serialize
         serializer.write_snapshot(snapshot)
         if sql_snapshot(sql, NEWEST) != bytes(snapshot):
             return serializer
-        return read_snapshot(Cursor(_for_all(sql) if release is None else sql_snapshot(sql, StreamForm(release))))
+        return snapshot_reader().snapshot(
+            Cursor(_for_all(sql) if release is None else sql_snapshot(sql, StreamForm(release)))
+        )
     if not serializer.replaceable:
         return serializer
     for step, part in serializer.children():

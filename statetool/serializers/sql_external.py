@@ -123,7 +123,7 @@ def typed(part: Serializer, sql: SqlType) -> Serializer:
         return part.with_names([name for name, _ in sql.parts])
     if isinstance(part, TimestampDataSerializer) and sql.root == "TIMESTAMP_LTZ":
         assert isinstance(plain, TimestampType)
-        return TypedSerializer(part, TimestampType(plain.unit, zoned=True))
+        return TypedSerializer(part, TimestampType(plain.unit, zoned=True, digits=plain.digits))
     if plain == Scalar("int32") and sql.root == "DATE":
         return TypedSerializer(part, DateType())
     if plain == Scalar("int32") and sql.root == "TIME":

@@ -1,6 +1,6 @@
 """What operators of the DataStream runtime keep beside user values: stream elements, join buffers, transactions.
 
-Layouts: section 6 of the serializer reference. Follows ``StreamElementSerializer``, ``IntervalJoinOperator``'s
+Layouts: section 6 of ``flink-serializers.md``. Follows ``StreamElementSerializer``, ``IntervalJoinOperator``'s
 ``BufferEntrySerializer`` and ``TwoPhaseCommitSinkFunction.StateSerializer``; CEP's ``SharedBuffer`` and ``NFAState``
 types; the Kafka producer's transaction state; Gelly's value arrays; Scala's collections.
 """
@@ -365,15 +365,21 @@ _NOTHING: Final = SimpleType(
     name="Nothing", logical=Scalar("null"), length=-1, decode=_decode_nothing, encode=_encode_nothing
 )
 _SIMPLE: Final = simple_readers(TYPES)
+#: Classes around those of the serializers; the producer's for Kafka 0.11 had its own until Flink 1.11.
+_PRODUCERS: Final = ("FlinkKafkaProducer$", "FlinkKafkaProducer011$")
 _OUTER: Final = {
-    "TransactionState": "FlinkKafkaProducer$",
-    "ContextState": "FlinkKafkaProducer$",
-    "NextTransactionalIdHint": "FlinkKafkaProducer$",
-    "LongValueWithProperHashCode": "LongValueWithProperHashCode$",
+    "TransactionState": _PRODUCERS,
+    "ContextState": _PRODUCERS,
+    "NextTransactionalIdHint": _PRODUCERS,
+    "LongValueWithProperHashCode": ("LongValueWithProperHashCode$",),
 }
 
 SNAPSHOTS: Final = {
-    **{_OUTER.get(name.partition("Serializer$")[0], "") + name: reader for name, reader in _SIMPLE.items()},
+    **{
+        outer + name: reader
+        for name, reader in _SIMPLE.items()
+        for outer in _OUTER.get(name.partition("Serializer$")[0], ("",))
+    },
     "StreamElementSerializer$StreamElementSerializerSnapshot": composite(
         StreamElementSerializer, outer_versions=(1, 2)
     ),

@@ -1,4 +1,4 @@
-"""The one table from Flink's snapshot classes to readers.
+"""The one table of Flink's snapshot classes, and the reader that knows them all.
 
 Classes are found by what follows the last ``.`` of their name, because packages moved between releases. A name
 that two families claim is an error at import.
@@ -16,13 +16,12 @@ from statetool.serializers import (
     cep,
     collections,
     enums,
-    kryo,
-    legacy,
     options,
     pojo,
     row,
     rowdata,
     runtime,
+    simple_types,
     sql,
     sql_external,
     streaming,
@@ -30,19 +29,10 @@ from statetool.serializers import (
     tuples,
     user,
 )
-from statetool.serializers.snapshot import Reader
-
-#: Types without parts by the simple name of their serializer class.
-SIMPLE_TYPES: Final = legacy.by_serializer_class(
-    basic.TYPES,
-    temporal.TYPES,
-    arrays.TYPES,
-    streaming.TYPES,
-    cep.TYPES,
-    sql.TYPES,
-    (tuples.TUPLE0, user.JAVA, runtime.VOID_NAMESPACE),
-    (runtime.TIME_WINDOW, runtime.GLOBAL_WINDOW, runtime.COUNT_WINDOW),
-)
+from statetool.serializers.beam import serializer as beam
+from statetool.serializers.kryo import serializer as kryo
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
 FAMILIES: Final = {
     "basic": basic.SNAPSHOTS,
@@ -63,12 +53,13 @@ FAMILIES: Final = {
     "avro": avro.SNAPSHOTS,
     "user": user.SNAPSHOTS,
     "kryo": kryo.SNAPSHOTS,
-    "legacy": {"ParameterlessTypeSerializerConfig": legacy.parameterless(SIMPLE_TYPES)},
+    "beam": beam.SNAPSHOTS,
+    "legacy": simple_types.SNAPSHOTS,
 }
 
 
-def _merge() -> dict[str, Reader]:
-    table: dict[str, Reader] = {}
+def _merge() -> dict[str, SnapshotClass]:
+    table: dict[str, SnapshotClass] = {}
     for family, readers in FAMILIES.items():
         for name, reader in readers.items():
             if name in table:
@@ -77,9 +68,12 @@ def _merge() -> dict[str, Reader]:
     return table
 
 
-READERS: Final = MappingProxyType(_merge())
+SNAPSHOT_CLASSES: Final = MappingProxyType(_merge())
+
+#: By what follows the last ``.`` of the class's name.
+HIDDEN: Final = MappingProxyType({"Lockable$LockableTypeSerializer": cep.lockable})
 
 
-def find_reader(snapshot_class: str) -> Reader | None:
-    """Return the reader of a snapshot class by its Java name, in whatever package it lay."""
-    return READERS.get(snapshot_class.rpartition(".")[2])
+def snapshot_reader(types: TypeContext = NOTHING_DECLARED) -> SnapshotReader:
+    """Return the reader of serializer snapshots whose types are declared so."""
+    return SnapshotReader(SNAPSHOT_CLASSES, types, HIDDEN)

@@ -16,9 +16,8 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES
-from statetool.serializers.context import current_context
 from statetool.serializers.simple import SimpleType, simple_readers
-from statetool.serializers.snapshot import Reader
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.written import WrittenSerializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import skeleton
@@ -103,20 +102,17 @@ class KnownValueSerializer(UserTypeSerializer):
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
 
 
-def _generic(how: str, versions: tuple[int, ...]) -> Reader:
-    def read(c: Cursor, name: str, version: int) -> Serializer:
-        if version not in versions:
-            raise c.fail(f"version {version} of {name} is not known", pos=c.pos - 4)
+def _generic(how: str) -> SnapshotClass:
+    def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         type_class = c.utf()
         if type_class in _VALUES:
             return KnownValueSerializer(name, version, type_class, _VALUES[type_class])
-        context = current_context()
-        declared = context.find(type_class)
+        declared = reader.types.find(type_class)
         if declared is not None and declared.kind == "record":
-            return WrittenSerializer(name, version, declared, context, how)
+            return WrittenSerializer(name, version, declared, reader.types, how)
         return UserTypeSerializer(name, version, type_class, how)
 
-    return Reader(read, read)
+    return SnapshotClass(read, (1, 2))
 
 
 def _decode_java(c: Cursor) -> bytes:
@@ -134,11 +130,11 @@ def _encode_java(out: Output, value: Any) -> None:
 JAVA: Final = SimpleType(name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java)
 
 SNAPSHOTS: Final = {
-    "ValueSerializer$ValueSerializerSnapshot": _generic("Value", (1, 2)),
-    "ValueSerializer$ValueSerializerConfigSnapshot": _generic("Value", (1, 2)),
-    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _generic("Value", (1, 2)),
-    "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _generic("Value", (1, 2)),
-    "WritableSerializer$WritableSerializerSnapshot": _generic("Writable", (1, 2)),
-    "WritableSerializer$WritableSerializerConfigSnapshot": _generic("Writable", (1, 2)),
+    "ValueSerializer$ValueSerializerSnapshot": _generic("Value"),
+    "ValueSerializer$ValueSerializerConfigSnapshot": _generic("Value"),
+    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _generic("Value"),
+    "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _generic("Value"),
+    "WritableSerializer$WritableSerializerSnapshot": _generic("Writable"),
+    "WritableSerializer$WritableSerializerConfigSnapshot": _generic("Writable"),
     **simple_readers((JAVA,)),
 }

@@ -93,6 +93,10 @@ class WrittenSerializer(Serializer):
         self.type_class = declared.name
         self.how = how
         self._fields = _Fields(declared, context)
+        self._declared = context.within(declared.name)
+
+    def declarations(self) -> tuple[ClassDeclaration, ...]:
+        return self._declared
 
     @property
     def type_name(self) -> str:

@@ -1,32 +1,40 @@
 """Avro files from Spark tasks: PySpark does not carry Spark's own Avro package.
 
-Each task writes one file below ``<target>/_temporary``; the driver moves those of the attempts that won to the target, removes the
+Each task writes its files below ``<target>/_temporary``; the driver moves those of the attempts that won to the target, removes the
 rest and adds ``_SUCCESS`` last, so that a failure leaves no half export that looks whole.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 import pyarrow as pa
 
-from statetool.arrow.text_schemas import avro_schema
+from statetool.columns.python_values import as_python, number_of
+from statetool.columns.text_schemas import avro_schema
 from statetool.spark.tables import map_in_arrow
 
 
-def export_avro(frame: Any, target: str, *, name: str) -> None:
-    """Write a DataFrame as Avro files to a directory that does not exist yet."""
+def export_avro(frame: Any, target: str, *, name: str, by: str | None = None) -> None:
+    """Write a DataFrame as Avro files to a directory that does not exist yet.
+
+    Parameters
+    ----------
+    by
+        A column whose values are folders (``key_group=7``) and are not in the files.
+    """
     import fsspec
 
     fs, root = fsspec.core.url_to_fs(target)
     staging = f"{root}/_temporary"
     fs.makedirs(staging, exist_ok=False)
     try:
-        written = map_in_arrow(frame, _writer(target, name), "name STRING").collect()
+        written = map_in_arrow(frame, _writer(target, name, by), "name STRING").collect()
+        for folder in sorted({row["name"].rpartition("/")[0] for row in written}):
+            fs.makedirs(f"{root}/{folder}", exist_ok=True)
         for row in written:
             fs.mv(f"{staging}/{row['name']}", f"{root}/{row['name']}")
         fs.rm(staging, recursive=True)
@@ -36,7 +44,7 @@ def export_avro(frame: Any, target: str, *, name: str) -> None:
         raise
 
 
-def _writer(target: str, name: str) -> Any:
+def _writer(target: str, name: str, by: str | None) -> Any:
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import fastavro
         import fsspec
@@ -44,12 +52,17 @@ def _writer(target: str, name: str) -> Any:
         first = next(batches, None)
         if first is None:
             return
-        schema = fastavro.parse_schema(avro_schema(first.schema, name=name))
-        file = f"part-{uuid.uuid4().hex}.avro"
+        fields = [field for field in first.schema if field.name != by]
+        schema = fastavro.parse_schema(avro_schema(pa.schema(fields), name=name))
         fs, root = fsspec.core.url_to_fs(target)
-        with fs.open(f"{root}/_temporary/{file}", "wb") as out:
-            fastavro.writer(out, schema, _records(first, batches), codec="deflate")
-        yield pa.RecordBatch.from_pydict({"name": [file]})
+        # Rows of a key group lie together, so that a file is open at a time; were they not, there would be more files.
+        for value, rows in groupby(_records(first, batches), lambda row: None if by is None else row.pop(by)):
+            folder = "" if by is None else f"{by}={value}/"
+            file = f"{folder}part-{uuid.uuid4().hex}.avro"
+            fs.makedirs(f"{root}/_temporary/{folder}", exist_ok=True)
+            with fs.open(f"{root}/_temporary/{file}", "wb") as out:
+                fastavro.writer(out, schema, rows, codec="deflate")
+            yield pa.RecordBatch.from_pydict({"name": [file]})
 
     return write
 
@@ -57,16 +70,15 @@ def _writer(target: str, name: str) -> Any:
 def _records(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in chain([first], others):
         names = avro_schema(batch.schema, name="row")["fields"]
-        for row in batch.to_pylist():
-            yield {f["name"]: _value(v, t.type) for f, v, t in zip(names, row.values(), batch.schema, strict=True)}
+        columns = [[_value(v, column.type) for v in as_python(column, number_of)] for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            yield {f["name"]: v for f, v in zip(names, row, strict=True)}
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """Turn what ``to_pylist`` gives into what the Avro schema wants (maps are lists of pairs there)."""
+    """Turn what ``to_pylist`` gives into what the Avro schema wants (maps are lists of pairs there); times are numbers already."""
     if value is None:
         return None
-    if pa.types.is_duration(kind):
-        return value // dt.timedelta(microseconds=1)
     if pa.types.is_map(kind):
         if pa.types.is_string(kind.key_type):
             return {k: _value(v, kind.item_type) for k, v in value}

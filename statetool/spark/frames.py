@@ -1,96 +1,108 @@
 """Tables as DataFrames.
 
-On PySpark 4 a table is read by the data source ``flink-state``, so that filters on ``key`` prune; on 3.5 by ``mapInArrow`` over
-one row a split. Planning runs on the driver, :func:`statetool.arrow.read.read_split` in tasks.
+A small table is read in this process and becomes a relation of Spark's own: its queries need no Python worker, and Spark prunes
+columns, filters and joins by itself. A larger one is a stage of tasks, one partition a split, planned on the driver and read by
+:func:`statetool.tables.read.read_split`.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.arrow.scan import TableScan, scan_table
-from statetool.plan.inventory import Inventory
-from statetool.plan.operator import OperatorInventory
+from statetool.errors import OptionError
+from statetool.io.threads import in_threads
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
-from statetool.spark.session import has_data_sources, register
-from statetool.spark.uses import new_frame
-from statetool.types.declared import to_json
-from statetool.types.options import ReadOptions
+from statetool.spark.session import has_data_sources
+from statetool.spark.tables import arrow_frame
+from statetool.spark.workers import check_workers
+from statetool.tables.scan import TableScan
+from statetool.tables.splits import Split
 
-_READ_OPTIONS = tuple(ReadOptions.__dataclass_fields__)
+#: Configuration of a session: tables of at most so many stored bytes are read on the driver, and snapshots written there.
+LOCAL_BYTES: Final = "spark.statetool.localBytes"
+_LOCAL_BYTES: Final = 8 << 20
+#: A compressed table may be much larger than what is stored. Spark itself keeps up to 48 MiB in a relation.
+_MOST_BYTES: Final = 32 << 20
+#: Files of small tables are often small too, and far away.
+_THREADS: Final = 8
 
 
-def table_frame(spark: Any, inventory: Inventory, operator: OperatorInventory, table: str, **arguments: Any) -> Any:
-    """Return a table of an operator as a DataFrame."""
-    given = {k: v for k, v in arguments.items() if v is not None}
-    reads = {k: given.pop(k) for k in _READ_OPTIONS if k in given}
-    if reads.get("ttl") == "hide_expired":
-        # Said once, so that every evaluation of the frame gives the same rows.
-        reads.setdefault("now_ms", int(time.time() * 1000))
-    # Planned here as well, so that mistakes show before Spark is involved.
-    scan = scan_table(operator, table, options=ReadOptions(**reads), **given)
-    if "keys" in given or inventory.key_types or not has_data_sources():
-        return scan_frame(spark, scan)
-    register(spark)
-    reader = spark.read.format("flink-state").option("operatorId", operator.state.operator_id).option("table", table)
-    for name, value in {**reads, **given}.items():
-        reader = reader.option(name, json.dumps(list(value)) if name == "states" else str(value))
-    if inventory.given_uids:
-        reader = reader.option("uids", json.dumps(list(inventory.given_uids)))
-    if inventory.rebase:
-        reader = reader.option("rebase", json.dumps(dict(inventory.rebase)))
-    if inventory.types.classes:
-        reader = reader.option("declarations", json.dumps([to_json(c) for c in inventory.types.classes]))
-    if inventory.types.python:
-        named = {state: str(declared) for state, declared in inventory.types.python}
-        reader = reader.option("python", json.dumps(named)).option("unsafePickle", str(inventory.types.unsafe_pickle))
-    reader = reader.option("kryo", str(inventory.types.kryo))
-    if "key" not in scan.schema.names or pa.types.is_null(scan.schema.field("key").type) or reads.get("on_error"):
-        return reader.load(inventory.metadata_file)
-    frame = reader.option("queries", new_frame()).load(inventory.metadata_file)
-    return frame.filter(frame["key"].isNotNull())
+def table_frame(spark: Any, scan: TableScan, *, local_bytes: int | None = None) -> Any:
+    """Return a planned table as a DataFrame; one that is small is read here and now.
+
+    Parameters
+    ----------
+    local_bytes
+        What is small, in stored bytes: by default what the session says (``spark.statetool.localBytes``), or 8 MiB.
+
+    Raises
+    ------
+    FormatError
+        A small table is damaged; errors of larger ones are raised by their queries.
+    """
+    small = has_data_sources() and is_small(scan, local_limit(spark, local_bytes))
+    table = _read_here(scan) if small else None
+    return scan_frame(spark, scan) if table is None else arrow_frame(spark, table)
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:
-    """Return a planned scan as a DataFrame, without the data source: one partition a split."""
-    schema = spark_schema(scan.schema)
-    splits = scan.splits
-    if not splits:
-        return spark.createDataFrame([], schema)
+    """Return a planned table as a DataFrame whose tasks read it: one partition a split."""
+    check_workers(spark)
+    return numbers(spark, len(scan.splits)).mapInArrow(reader(scan.splits), spark_schema(scan.schema))
+
+
+def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
+    """Return a DataFrame of the numbers of splits, each its own partition unless they are for one task."""
+    return spark.range(0, count, 1, 1 if one_task else max(1, count))
+
+
+def reader(splits: Sequence[Split]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what runs in tasks: numbers of splits to their rows."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from read_checked(splits[number])
 
-    return spark.range(0, len(splits), 1, len(splits)).mapInArrow(read, schema)
+    return read
 
 
-def metadata_frame(spark: Any, table: pa.Table) -> Any:
-    """Return a metadata table as a DataFrame."""
-    return spark.createDataFrame([tuple(r.values()) for r in table.to_pylist()], spark_schema(table.schema))
+def local_limit(spark: Any, local_bytes: int | None = None) -> int:
+    """Return the stored bytes of what the driver does itself: as given, or as the session says."""
+    if local_bytes is not None:
+        return local_bytes
+    text = spark.conf.get(LOCAL_BYTES, str(_LOCAL_BYTES))
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"{LOCAL_BYTES}={text!r} is not a number of bytes") from None
 
 
-def register_views(spark: Any, prefix: str, tables: Sequence[tuple[str, str, Any]]) -> list[str]:
-    """Make a temporary view of each ``(operator, table, Operator)`` and return their names."""
-    wanted = [
-        re.sub(r"\W", "_", f"{prefix}_{operator}_{table}", flags=re.ASCII).lower() for operator, table, _ in tables
-    ]
-    taken = set(wanted)
-    names: list[str] = []
-    for plain in wanted:
-        name, n = plain, 1
-        while name in names or (name != plain and name in taken):
-            n += 1
-            name = f"{plain}_{n}"
-        names.append(name)
-    for name, (_, table, operator) in zip(names, tables, strict=True):
-        operator.table(table).createOrReplaceTempView(name)
-    return names
+def is_small(scan: TableScan, most: int) -> bool:
+    return sum(split.size_bytes for split in scan.splits) <= most
+
+
+def _read_here(scan: TableScan) -> pa.Table | None:
+    """Return the rows of a small table; ``None`` where they are many all the same."""
+    batches: list[pa.RecordBatch] = []
+    for some in in_threads(_some_batches, scan.splits, _THREADS):
+        batches += some
+        if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
+            return None
+    return pa.Table.from_batches(batches, schema=scan.schema)
+
+
+def _some_batches(split: Split) -> list[pa.RecordBatch]:
+    """Return the batches of a split, and no more when there are too many for a small table."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for batch in read_checked(split):
+        batches.append(batch)
+        size += batch.nbytes
+        if size > _MOST_BYTES:
+            break
+    return batches

@@ -8,14 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from statetool.arrow.read import read_split
+from statetool.columns.python_values import as_python, number_of
 from statetool.errors import DecodeError
-from statetool.plan.splits import Split
+from statetool.tables.read import read_split
+from statetool.tables.splits import Split
 
 
 def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
-    """Read a split, refusing what Spark would change; runs in a task."""
-    return checked(read_split(split), file=split.stream.file, operator=split.spec.operator)
+    """Read a split, refusing what Spark would change."""
+    return checked(read_split(split), file=split.file, operator=split.spec.operator)
 
 
 def checked(
@@ -82,6 +83,6 @@ def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
         return codes.reshape(-1).astype(np.int64)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         seen: dict[str, int] = {}
-        return np.array([seen.setdefault(repr(v), len(seen)) for v in array.to_pylist()], dtype=np.int64)
+        return np.array([seen.setdefault(repr(v), len(seen)) for v in as_python(array, number_of)], dtype=np.int64)
     indices = array.dictionary_encode().indices.cast(pa.int64()).fill_null(-1)
     return np.asarray(indices, dtype=np.int64) + 1

@@ -62,6 +62,8 @@ def _condition(f: Filter) -> tuple[tuple[str, ...], list[Any]] | None:
 
     if not isinstance(f, EqualTo | EqualNullSafe | In) or f.attribute[0] != KEY:
         return None
+    if isinstance(f, EqualNullSafe) and f.value is None:
+        return None  # nulls are what it allows
     values = list(f.value) if isinstance(f, In) else [f.value]
     return tuple(f.attribute[1:]), [v for v in values if v is not None]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 
-from statetool.arrow.types import is_variant
+from statetool.columns.types import is_variant
 from statetool.errors import UnsupportedError
 
 
@@ -58,3 +59,12 @@ def spark_type(kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind):
         return t.StructType([t.StructField(f.name, spark_type(f.type), f.nullable) for f in kind])
     raise UnsupportedError(f"Spark has no type for {kind}")
+
+
+def arrow_schema(frame: Any) -> pa.Schema:
+    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 does not ask)."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if "timezone" in signature(to_arrow_schema).parameters:
+        return to_arrow_schema(frame.schema, timezone="UTC")
+    return to_arrow_schema(frame.schema)

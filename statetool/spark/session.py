@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError
+from statetool.spark.failures import raise_own_errors
+from statetool.spark.workers import warn_of_workers
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _REGISTERED: Final = "spark.statetool.registered"
@@ -100,6 +102,15 @@ def has_data_sources() -> bool:
     return True
 
 
+def prepare(spark: Any) -> None:
+    """Make a session ready for snapshots: data sources, errors of tasks; warns where its workers are another Python."""
+    warn_of_workers(spark)
+    if has_data_sources():
+        register(spark)
+    else:
+        raise_own_errors(spark)
+
+
 def register(spark: Any) -> None:
     """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down where Spark can.
 
@@ -117,13 +128,20 @@ def register(spark: Any) -> None:
         )
     from pyspark.errors import PySparkException
 
-    from statetool.spark.sources import FlinkStateMetadataSource, FlinkStateSource, PlainFlinkStateSource
+    from statetool.spark.sources import (
+        CatalogTableSource,
+        FlinkStateMetadataSource,
+        FlinkStateSource,
+        PlainFlinkStateSource,
+    )
 
+    raise_own_errors(spark)
     if spark.conf.get(_REGISTERED, None) == "true":
         return
     for source in (
         FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource,
         FlinkStateMetadataSource,
+        CatalogTableSource,
     ):
         try:
             spark.dataSource.register(source)

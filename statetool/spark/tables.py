@@ -1,4 +1,4 @@
-"""Arrow tables as DataFrames, without a value changed: Spark's own way truncates nanoseconds, or goes through pandas."""
+"""Arrow tables as DataFrames, without a value changed: Spark alone truncates nanoseconds, and before 4.0 goes through pandas."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from statetool.columns.types import is_variant
 from statetool.errors import EncodeError
 from statetool.spark.schema import spark_schema
+from statetool.spark.session import has_data_sources
 
 _BATCH_ROWS: Final = 65_536
 _WIDER: Final = {
@@ -24,7 +26,7 @@ _WIDER: Final = {
 
 
 def arrow_frame(spark: Any, table: pa.Table) -> Any:
-    """Return a table as a DataFrame.
+    """Return a table as a DataFrame: on PySpark 4 a relation of Spark's own, whose queries need no Python worker.
 
     Raises
     ------
@@ -37,7 +39,7 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = _kind_of_spark(field.type)
         try:
-            columns.append(column.cast(kind))
+            columns.append(column if column.type.equals(kind) else column.cast(kind))
         except pa.ArrowInvalid as error:
             raise EncodeError(
                 f"column {field.name!r} of type {field.type} does not fit Spark's {kind}: {error}",
@@ -45,9 +47,21 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
             ) from error
         fields.append(pa.field(field.name, kind, field.nullable))
     exact = pa.table(columns, schema=pa.schema(fields))
+    schema = spark_schema(exact.schema)
+    if not exact.num_rows:
+        return spark.createDataFrame([], schema)
+    if has_data_sources() and not any(_holds_variants(field.type) for field in exact.schema):
+        # Spark takes no slices of nested arrays with nulls; from a stream they come whole.
+        return spark.createDataFrame(pa.ipc.open_stream(_packed(exact)).read_all(), schema)
     rows = [(_packed(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
     packed = spark.createDataFrame(rows, "batches BINARY")
-    return packed.mapInArrow(_unpacked, spark_schema(exact.schema))
+    return packed.mapInArrow(_unpacked, schema)
+
+
+def _holds_variants(kind: pa.DataType) -> bool:
+    """Tell whether there are variants inside of a type: Spark takes lists apart, and Arrow then refuses null variants."""
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    return any(is_variant(field.type) or _holds_variants(field.type) for field in fields)
 
 
 def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: Any) -> Any:
@@ -74,11 +88,12 @@ def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return _kind_of_spark(kind.value_type)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(_kind_of_spark(kind.value_type))
+        return pa.list_(kind.value_field.with_type(_kind_of_spark(kind.value_type)))
     if pa.types.is_map(kind):
-        return pa.map_(_kind_of_spark(kind.key_type), _kind_of_spark(kind.item_type))
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_kind_of_spark(key.type)), item.with_type(_kind_of_spark(item.type)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _kind_of_spark(f.type), f.nullable) for f in kind])
+        return pa.struct([f.with_type(_kind_of_spark(f.type)) for f in kind])
     return _WIDER.get(kind, kind)
 
 

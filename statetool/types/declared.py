@@ -14,6 +14,9 @@ from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 
+#: Parts of a declaration that messages show.
+_SHOWN_PARTS: Final = 6
+
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
 
 
@@ -72,6 +75,11 @@ class ClassDeclaration:
     serializer: str = ""
     steps: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        parts = [f"{n}: {kind}" for n, kind in self.fields] or list(self.constants) or list(self.steps)
+        shown = ", ".join(parts[:_SHOWN_PARTS]) + (", ..." if len(parts) > _SHOWN_PARTS else "")
+        return f"{self.name} ({shown or self.kind})"
+
     def __post_init__(self) -> None:
         names = [n for n, _ in self.fields]
         if twice := {n for n in names if names.count(n) > 1}:
@@ -113,6 +121,22 @@ class TypeContext:
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one counts."""
         return next((c for c in reversed(self.classes) if c.name == name), None)
+
+    def within(self, name: str) -> tuple[ClassDeclaration, ...]:
+        """Return the declared classes by which values of a class are read: its own, and those of its parts."""
+        found: dict[str, ClassDeclaration] = {}
+        names = [name]
+        while names:
+            declared = self.find(names.pop())
+            if declared is None or declared.name in found:
+                continue
+            found[declared.name] = declared
+            kinds = [*(kind for _, kind in declared.fields), *declared.element_types]
+            while kinds:
+                kind = kinds.pop()
+                names += [kind.name, *(s.name for s in self.subclasses(kind.name))]
+                kinds += kind.args
+        return tuple(found.values())
 
     def subclasses(self, name: str) -> tuple[ClassDeclaration, ...]:
         """Return the declared classes below a class, in the order of their declaration."""

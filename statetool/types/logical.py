@@ -22,7 +22,7 @@ TtlType            ``(last_access_ms, value)``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 
@@ -74,10 +74,14 @@ class DateType(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class TimestampType(LogicalType):
-    """A point in time (``zoned``: an instant, shown in UTC; else a local date and time)."""
+    """A point in time (``zoned``: an instant, shown in UTC; else a local date and time).
+
+    ``digits`` are those of the second that the type says it has: SQL's ``TIMESTAMP(6)`` keeps nanoseconds all the same.
+    """
 
     unit: Literal["ms", "us", "ns"]
     zoned: bool
+    digits: int = field(default=9, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, get_args
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from statetool.errors import OptionError
+from typing_extensions import TypedDict, Unpack
+
+from statetool.errors import OptionError, suggest
 
 TtlMode = Literal["show", "raw", "hide_expired"]
-NanosMode = Literal["error", "companion", "truncate"]
+NanosMode = Literal["companion", "always", "error", "truncate"]
 DecimalsMode = Literal["decimal", "string"]
 OnError = Literal["error", "keep_raw"]
 #: Names for the fields of a row, or their names and types as text: ``ROW<id BIGINT, name STRING>``.
 FieldNames = tuple[str, ...] | str
 Columns = tuple[tuple[str, FieldNames], ...]
+GivenColumns: TypeAlias = Mapping[str, Sequence[str] | str] | Columns
+#: How the value of an option is written as text (:mod:`statetool.tables.option_text`).
+TextKind = Literal["name", "word", "number", "flag", "names", "keys", "columns"]
 _ROW_TYPE: Final = re.compile(r"\s*ROW\s*[<(]", re.IGNORECASE)
+
+
+def as_text(kind: TextKind, help: str, words: Any = None) -> dict[str, Any]:
+    """Describe a field that is an option, for the data source and the commands, which have options as text.
+
+    Parameters
+    ----------
+    words
+        Of the kind ``word``: the ``Literal`` of its values.
+    """
+    return {"kind": kind, "help": help, "words": get_args(words)}
+
+
+class ShowingOptions(TypedDict, total=False):
+    """Fields of :class:`ReadOptions` as keyword arguments: what any value can be shown by."""
+
+    ttl: TtlMode
+    ttl_ms: int | None
+    now_ms: int | None
+    nanos: NanosMode
+    decimals: DecimalsMode
+
+
+class ReadingOptions(ShowingOptions, total=False):
+    """The fields of :class:`ReadOptions` as keyword arguments."""
+
+    on_error: OnError
+    columns: GivenColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,58 +65,142 @@ class ReadOptions:
     ttl_ms
         Time to live in milliseconds, needed by ``hide_expired``: Flink does not store it in snapshots.
     now_ms
-        Epoch milliseconds that ``hide_expired`` compares with.
+        Epoch milliseconds that ``hide_expired`` compares with: by default the time at which the options were made.
     nanos
-        What happens to digits below the microsecond of a timestamp: ``error``; ``companion``: they are kept in an
-        int column ``<name>_nanos`` (0..999) beside it (inside lists and maps the timestamp becomes a struct of
-        ``timestamp`` and ``nanos``); ``truncate``: they are dropped because the user said so.
+        What happens to digits below the microsecond, which Spark's timestamps do not have. ``companion``: where the type can have them
+        (``Instant``, ``LocalDateTime``, SQL's ``TIMESTAMP(7)`` and more), they are kept in an int column ``<name>_nanos`` (0..999) beside
+        it (inside lists and maps the timestamp becomes a struct of ``timestamp`` and ``nanos``), in whatever values; a SQL timestamp with
+        more digits than its type says is an error. ``always``: beside ``TIMESTAMP(4)`` to ``(6)`` as well, whose values may have them all
+        the same. ``error``: no such column, values with such digits are refused. ``truncate``: they are dropped.
     decimals
         ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit;
         ``string``: both as text, exactly.
+    on_error
+        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
     columns
         Names for the fields of rows, of which snapshots hold only the types (SQL, ``Row``): a mapping from ``key``, the
         name of a state, or a path in it (``state.key``, ``state.value``, ``state.namespace``) to a list of names. Rows of
         ``BinaryRowDataSerializer``, whose snapshot has no types, are bytes until they are declared by a text:
         ``ROW<id BIGINT, name STRING>``. Of rows that have types, the types in such a text must be the same.
-    on_error
-        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
+
+    Raises
+    ------
+    OptionError
+        A value that the option does not have, or a combination that makes no sense.
     """
 
-    ttl: TtlMode = "show"
-    ttl_ms: int | None = None
-    now_ms: int | None = None
-    nanos: NanosMode = "error"
-    decimals: DecimalsMode = "decimal"
-    on_error: OnError = "error"
-    columns: Columns = ()
+    ttl: TtlMode = field(
+        default="show",
+        metadata=as_text("word", "Values with a time to live: alone, with last access, without expired ones.", TtlMode),
+    )
+    ttl_ms: int | None = field(
+        default=None, metadata=as_text("number", "Time to live in milliseconds, which hide_expired needs.")
+    )
+    now_ms: int | None = field(
+        default=None, metadata=as_text("number", "Epoch milliseconds that hide_expired compares with, by default now.")
+    )
+    nanos: NanosMode = field(
+        default="companion",
+        metadata=as_text("word", "Digits below the microsecond: kept in <name>_nanos, refused, dropped.", NanosMode),
+    )
+    decimals: DecimalsMode = field(
+        default="decimal",
+        metadata=as_text("word", "Java's big numbers as decimals of 38 digits, or as text.", DecimalsMode),
+    )
+    on_error: OnError = field(
+        default="error",
+        metadata=as_text("word", "Values that cannot be decoded: refused, or null with bytes in _undecoded.", OnError),
+    )
+    columns: Columns = field(
+        default=(),
+        metadata=as_text("columns", 'Names for fields of rows: {"key": ["user"], "state": "ROW<id BIGINT>"}.'),
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", parse_columns(self.columns))
-        for name, words in (("ttl", TtlMode), ("nanos", NanosMode), ("decimals", DecimalsMode), ("on_error", OnError)):
-            if getattr(self, name) not in get_args(words):
-                raise OptionError(f"{name}={getattr(self, name)!r} is not one of {', '.join(get_args(words))}")
-        if self.ttl == "hide_expired" and self.ttl_ms is None:
+        for f in fields(self):
+            words = f.metadata["words"]
+            if words and getattr(self, f.name) not in words:
+                raise OptionError(f"{f.name}={getattr(self, f.name)!r} is not one of {', '.join(words)}")
+        if self.ttl != "hide_expired":
+            for name in ("ttl_ms", "now_ms"):
+                if getattr(self, name) is not None:
+                    raise OptionError(f"{name} is given, which only ttl='hide_expired' uses, and ttl={self.ttl!r}")
+            return
+        if self.ttl_ms is None:
             raise OptionError(
                 "ttl='hide_expired' needs the time to live",
                 hint="pass ttl_ms=...: Flink keeps only the last access of each value in a snapshot",
             )
+        object.__setattr__(self, "ttl_ms", whole_number("ttl_ms", self.ttl_ms, least=1))
+        # Said once, so that every evaluation of what was asked for gives the same rows.
+        now = int(time.time() * 1000) if self.now_ms is None else whole_number("now_ms", self.now_ms)
+        object.__setattr__(self, "now_ms", now)
+
+    @classmethod
+    def of(cls, **given: Unpack[ReadingOptions]) -> ReadOptions:
+        """Make options of keyword arguments.
+
+        Raises
+        ------
+        OptionError
+            An option that does not exist (names the near ones), or what the class itself refuses.
+        """
+        refuse_unknown(given, [f.name for f in fields(cls)])
+        plain: Any = given
+        return cls(**plain)
 
 
-def parse_columns(given: Mapping[str, Sequence[str] | str] | Columns) -> Columns:
+def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
+    """Raise for options that do not exist.
+
+    Raises
+    ------
+    OptionError
+        Names the near ones.
+    """
+    for name in given:
+        if name not in known:
+            raise OptionError(f"no option {name!r}", hint=suggest(name, known))
+
+
+def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
+    """Return the value of an option that is a whole number.
+
+    Raises
+    ------
+    OptionError
+        It is none, or below ``least``.
+    """
+    try:
+        number = None if isinstance(value, bool) else int(value.__index__())
+    except AttributeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        raise OptionError(f"{name}={value!r} is not a whole number{'' if least is None else f' of at least {least}'}")
+    return number
+
+
+def parse_columns(given: GivenColumns) -> Columns:
     """Return names of fields in one form, whichever way they were given.
 
     Raises
     ------
     OptionError
-        Neither a mapping nor what came of one.
+        Neither a mapping nor what came of one, or a path twice.
     """
-    pairs = given.items() if isinstance(given, Mapping) else given
-    found: list[tuple[str, FieldNames]] = []
+    pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+        raise OptionError(f"columns={given!r} is not a mapping of paths to lists of names, or to ROW<...>")
+    found: dict[str, FieldNames] = {}
     for path, names in pairs:
+        if path in found:
+            raise OptionError(f"columns= gives names for {path!r} twice")
         if isinstance(names, str) and _ROW_TYPE.match(names):
-            found.append((path, names))
+            found[path] = names
             continue
-        if isinstance(names, str) or not all(isinstance(n, str) and n for n in names):
+        listed = isinstance(names, Sequence) and not isinstance(names, str)
+        if not isinstance(path, str) or not listed or not all(isinstance(n, str) and n for n in names):
             raise OptionError(f"columns= gives {path!r} {names!r}, which is not a list of names, and no ROW<...>")
-        found.append((path, tuple(names)))
-    return tuple(found)
+        found[path] = tuple(names)
+    return tuple(found.items())

@@ -8,10 +8,10 @@ from typing import Final
 _OWN: Final = ("key", "key_group", "_undecoded")
 
 
-def state_columns(states: Iterable[str]) -> dict[str, str]:
+def state_columns(states: Iterable[str], own: Iterable[str] = ()) -> dict[str, str]:
     """Return the column of each state of an operator: its name.
 
-    Where that is a column of the table's own, or differs at most in case from another state's column (which Spark does not tell
+    Where that is a column of the table's own (``own`` are those that ``keyed_state`` does not have), or differs at most in case from another state's column (which Spark does not tell
     apart), underscores follow it.
 
     Examples
@@ -20,7 +20,7 @@ def state_columns(states: Iterable[str]) -> dict[str, str]:
     {'count': 'count', 'Count': 'Count_', 'key': 'key__', 'key_': 'key_'}
     """
     names = list(states)
-    taken = set(_OWN)
+    taken = {*_OWN, *own}
     found: dict[str, str] = {}
     for name in names:
         if name.lower() not in taken:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import statetool
+from statetool.cli.options import pairs
 from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError
 from tests.cli.test_commands import run
 
 
@@ -59,3 +63,16 @@ def test_exit_codes(tmp_path: Path) -> None:
     (tmp_path / "there" / "file").write_text("x")
     assert run("convert", SAVEPOINT, str(tmp_path / "there")).exit_code == 2
     assert not (tmp_path / "new").exists()
+
+
+def test_pairs_end_their_names_at_the_first_equals_sign() -> None:
+    """One rule for splits, operators and classes alike."""
+    assert pairs(["shard=timestamp=5", "a=b"], "X=Y") == {"shard": "timestamp=5", "a": "b"}
+    for wrong, message in (
+        (["a"], "'a' is not X=Y"),
+        (["a="], "not X=Y"),
+        (["=a"], "not X=Y"),
+        (["a=1", "a=2"], "'a' is given twice"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            pairs(wrong, "X=Y")

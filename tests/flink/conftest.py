@@ -8,32 +8,53 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.flink.corpus_cases import case_folder, case_folders
 from tests.flink.jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tests.flink.machine import FlinkMachine
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that has the fixture ``flink`` once for each release."""
+    """Run each test that has the fixture ``flink`` once for each release; the quick run has the newest only."""
     if "flink" in metafunc.fixturenames:
         given = metafunc.config.getoption("--flink-versions")
         versions = [v.strip() for v in given.split(",")] if given else list(DEFAULT_VERSIONS)
-        metafunc.parametrize("flink", versions, indirect=True, scope="session")
+        if since := metafunc.definition.get_closest_marker("since"):
+            versions = [v for v in versions if tuple(map(int, v.split(".")[:2])) >= since.args]
+        releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
+        metafunc.parametrize("flink", releases, indirect=True, scope="session")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out combinations of a release and a kind of snapshot (marker ``case``) that the corpus has not."""
+    absent = [item for item in items if isinstance(item, pytest.Function) and not _has_case(item)]
+    if absent:
+        config.hook.pytest_deselected(items=absent)
+        items[:] = [item for item in items if item not in set(absent)]
+
+
+def _has_case(item: pytest.Function) -> bool:
+    marker = item.get_closest_marker("case")
+    if marker is None:
+        return True
+    name = marker.args[0].format(**item.callspec.params)
+    return case_folder(str(item.callspec.params["flink"]), name) in case_folders()
 
 
 @contextlib.contextmanager
-def _needed() -> Iterator[None]:
+def _needed(config: pytest.Config) -> Iterator[None]:
     try:
         yield
     except FlinkUnavailableError as error:
-        if os.environ.get("STATETOOL_REQUIRE_FLINK"):
+        if os.environ.get("STATETOOL_REQUIRE_FLINK") or config.getoption("--full"):
             raise
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
-def newest_flink() -> str:
+def newest_flink(pytestconfig: pytest.Config) -> str:
     """Return the newest release, its jars at hand; skips or fails like ``flink``."""
-    with _needed():
+    with _needed(pytestconfig):
         flink_jars(DEFAULT_VERSIONS[0])
         java_tool("javac")
     return DEFAULT_VERSIONS[0]
@@ -41,8 +62,8 @@ def newest_flink() -> str:
 
 @pytest.fixture(scope="session")
 def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    """Run Flink of one release; skips where it cannot run, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
-    with _needed():
+    """Run Flink of one release; where it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
+    with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
     yield machine
     machine.close()

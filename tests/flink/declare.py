@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from statetool.plan.operator import OperatorInventory
 from statetool.serializers.base import Serializer
+from statetool.snapshot.operator import OperatorInventory
 
 _FLINK_CLASSES: Final = {
     "Variant": "org.apache.flink.types.variant.Variant",

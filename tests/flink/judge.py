@@ -10,10 +10,10 @@ from typing import Any
 
 import statetool
 from tests.corpus_check import Checker
-from tests.expected import same
-from tests.expected_kryo import without_kryo
 from tests.flink.declare import operator_request
 from tests.flink.machine import FlinkMachine
+from tests.support.expected_kryo import without_kryo
+from tests.support.expected_scalars import same
 
 Expected = Mapping[str, Mapping[str, Any]]
 

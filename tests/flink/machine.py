@@ -46,6 +46,8 @@ class FlinkMachine:
         Folder for its files.
     sources
         Folders with more jobs, compiled along with the harness.
+    before
+        A folder with classes that stand in for those of the same names: as they were when an older job ran.
 
     Raises
     ------
@@ -53,10 +55,10 @@ class FlinkMachine:
         There is no JDK, or the release cannot be fetched.
     """
 
-    def __init__(self, version: str, work: Path, sources: tuple[Path, ...] = ()) -> None:
+    def __init__(self, version: str, work: Path, sources: tuple[Path, ...] = (), before: Path | None = None) -> None:
         self.version = version
         self.work = Path(tempfile.mkdtemp(dir=work))
-        classes = compiled(version, JAVA, *sources)
+        classes = [*([compiled(version, before)] if before else []), compiled(version, JAVA, *sources)]
         logging = self.work / "log4j2.properties"
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")
@@ -64,7 +66,7 @@ class FlinkMachine:
         # Short jobs on few cores: the second compiler and the collector's threads would only take time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]
-        command += ["-cp", os.pathsep.join(map(str, [classes, *flink_jars(version)])), "harness.Main", str(self.work)]
+        command += ["-cp", os.pathsep.join(map(str, [*classes, *flink_jars(version)])), "harness.Main", str(self.work)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
         hello = self._answer()
         assert hello["version"] == version, hello

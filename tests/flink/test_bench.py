@@ -9,6 +9,8 @@ import pytest
 import statetool
 from tests.perf.flink import bench
 
+pytestmark = pytest.mark.full
+
 _KEYS = 3000
 
 

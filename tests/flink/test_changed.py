@@ -15,6 +15,8 @@ from tests.flink import judge, windows
 from tests.flink.corpus_cases import expected_of, own_case
 from tests.flink.machine import FlinkMachine
 
+pytestmark = pytest.mark.full
+
 
 def opened(snapshot: Path, expected: dict[str, Any]) -> statetool.Savepoint:
     """Open a snapshot with names for operators of releases that do not store them."""
@@ -30,6 +32,7 @@ def replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
     return table.set_column(table.schema.get_field_index(name), name, column)
 
 
+@pytest.mark.case("{written}-canonical")
 @pytest.mark.parametrize(("written", "backend"), [("rocksdb", "hashmap"), ("hashmap", "rocksdb")])
 def test_edited_values_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path, written: str, backend: str) -> None:
     case = own_case(corpus, flink, f"{written}-canonical")
@@ -73,6 +76,7 @@ def test_edited_values_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path
     assert windows.wrongly_continued(flink, tmp_path / "sp", expected, backend=backend) == []
 
 
+@pytest.mark.case("hashmap-canonical")
 def test_swapped_uids_dropped_operators_and_states_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
     case = own_case(corpus, flink, "hashmap-canonical")
     expected = expected_of(case)

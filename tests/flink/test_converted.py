@@ -11,7 +11,9 @@ import statetool
 from tests.flink import judge, windows
 from tests.flink.corpus_cases import expected_of, metadata_of, own_case
 from tests.flink.machine import FlinkMachine
-from tests.kryo_classes import CLASSES
+from tests.support.kryo_classes import CLASSES
+
+pytestmark = pytest.mark.full
 
 #: Kind and backend of each case, and the backend that restores it: mostly the other one.
 _CASES: Final = (
@@ -36,6 +38,7 @@ _CASES: Final = (
 )
 
 
+@pytest.mark.case("{name}")
 @pytest.mark.parametrize(("name", "backend"), _CASES)
 def test_converted_checkpoint_restores(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, name: str, backend: str

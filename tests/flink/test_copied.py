@@ -10,7 +10,10 @@ import pytest
 
 import statetool
 from tests.flink import judge
+from tests.flink.corpus_cases import metadata_of, own_case
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
+
+pytestmark = pytest.mark.full
 
 KINDS = (
     ("rocksdb-incremental", "rocksdb"),
@@ -24,13 +27,11 @@ KINDS = (
 
 
 def checkpoint_of(corpus: Path, flink: FlinkMachine, kind: str) -> tuple[Path, Path]:
-    case = corpus / f"v{flink.version.replace('.', '_')}-{kind}"
-    if not case.exists():
-        pytest.skip(f"the corpus has no {kind} of Flink {flink.version}")
-    described = json.loads((case / "case.json").read_text())
-    return case, (case / "snapshot" / described["metadata"]).parent
+    case = own_case(corpus, flink, kind)
+    return case, metadata_of(case).parent
 
 
+@pytest.mark.case("{kind}")
 @pytest.mark.parametrize(("kind", "backend"), KINDS)
 def test_a_copied_checkpoint_restores(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, kind: str, backend: str
@@ -44,6 +45,7 @@ def test_a_copied_checkpoint_restores(
     assert judge.differences(answer, expected) == []
 
 
+@pytest.mark.case("rocksdb-incremental")
 def test_the_moved_checkpoint_itself_does_not_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
     case, source = checkpoint_of(corpus, flink, "rocksdb-incremental")
     expected = json.loads((case / "expected.json").read_text())["operators"]

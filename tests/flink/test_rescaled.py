@@ -11,7 +11,10 @@ from tests.flink import judge, windows
 from tests.flink.corpus_cases import expected_of, metadata_of, own_case, with_max_parallelism
 from tests.flink.machine import FlinkMachine
 
+pytestmark = pytest.mark.full
 
+
+@pytest.mark.case("{written}")
 @pytest.mark.parametrize(
     ("written", "restored", "number", "parallelism"),
     [
@@ -41,13 +44,14 @@ def test_rescaled_savepoint_restores(
     assert windows.wrongly_continued(flink, target, expected, backend=restored) == []
 
 
+@pytest.mark.case("hashmap-canonical")
 def test_subtasks_that_met_different_subclasses_are_joined(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
     case = own_case(corpus, flink, "hashmap-canonical")
     expected = {"orders": expected_of(case)["orders"]}
     (request,) = judge.requests_for(case / "snapshot", expected)
     requests = [request]
     taken = judge.restore(flink, case / "snapshot", requests, backend="rocksdb", parallelism=4, savepoint=tmp_path)
-    described = statetool.load(taken["savepoint"]).inventory.operator("orders").descriptions
+    described = statetool.load(taken["savepoint"]).inventory.operator("orders").keyed.descriptions
     assert described, "all subtasks have met the same subclasses: nothing is tried"
     assert judge.read_back(Path(taken["savepoint"]), expected, parallelism=4) == []
     target = tmp_path / "rescaled"
@@ -58,6 +62,7 @@ def test_subtasks_that_met_different_subclasses_are_joined(flink: FlinkMachine, 
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
 
 
+@pytest.mark.case("rocksdb-canonical")
 def test_half_the_key_groups_and_other_subtasks_restore(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
     case = own_case(corpus, flink, "rocksdb-canonical")
     changes = {"orders": 64, "by-pojo": 64, "timers": 64, "collections-by-string": 9}

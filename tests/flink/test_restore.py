@@ -11,7 +11,10 @@ from tests.flink import judge, windows
 from tests.flink.corpus_cases import expected_of, own_case
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 
+pytestmark = pytest.mark.full
 
+
+@pytest.mark.case("{backend}-canonical")
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_flinks_own_savepoint_restores_with_every_value(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
@@ -24,11 +27,13 @@ def test_flinks_own_savepoint_restores_with_every_value(
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
 
 
+@pytest.mark.case("rocksdb-canonical")
 def test_flinks_window_operators_go_on(flink: FlinkMachine, corpus: Path) -> None:
     case = own_case(corpus, flink, "rocksdb-canonical")
     assert windows.wrongly_continued(flink, case / "snapshot", expected_of(case), backend="rocksdb") == []
 
 
+@pytest.mark.case("hashmap-canonical")
 def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine, corpus: Path) -> None:
     case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n in ("by-tuple", "timers", "op-lists")}
@@ -49,6 +54,7 @@ def test_a_wrong_value_a_lost_key_and_a_lost_timer_are_told(flink: FlinkMachine,
     ]
 
 
+@pytest.mark.case("hashmap-canonical")
 def test_a_type_that_is_not_the_jobs_is_refused(flink: FlinkMachine, corpus: Path) -> None:
     case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n == "by-byte"}
@@ -58,6 +64,7 @@ def test_a_type_that_is_not_the_jobs_is_refused(flink: FlinkMachine, corpus: Pat
         judge.restore(flink, case / "snapshot", [request], backend="hashmap")
 
 
+@pytest.mark.case("hashmap-canonical")
 def test_a_cut_file_is_refused(flink: FlinkMachine, corpus: Path, tmp_path: Path) -> None:
     case = own_case(corpus, flink, "hashmap-canonical")
     expected = {n: o for n, o in expected_of(case).items() if n == "scalars-by-long"}

@@ -11,9 +11,11 @@ import pytest
 from pyspark.sql.types import VariantVal
 
 import statetool
-from statetool.arrow.types import VARIANT_STRUCT
+from statetool.columns.types import VARIANT_STRUCT
 from tests.flink.machine import FlinkMachine
 from tests.flink.sql import JOINED, LATEST, NESTED, TOTALS, TYPES, VARIANTS, Query, run_query
+
+pytestmark = pytest.mark.full
 
 _LONG_NAME = "a shop with a name that is not kept inside of the row's fixed part"
 
@@ -267,9 +269,8 @@ def test_a_join_made_from_nothing_goes_on(flink: FlinkMachine, tmp_path: Path) -
     )
 
 
+@pytest.mark.since(2, 1)
 def test_variants_are_read_edited_and_made_from_nothing(flink: FlinkMachine, tmp_path: Path) -> None:
-    if tuple(map(int, flink.version.split(".")[:2])) < (2, 1):
-        pytest.skip("VARIANT is a type of Flink 2.1 and later")
     texts = {1: '{"a":1,"b":[true,null,1.5,"x"]}', 2: '"text"', 3: None}
     first = {"t": inserts(*texts.items())}
     answer = run_query(flink, VARIANTS, first, results=0, savepoint=tmp_path / "first")

@@ -40,7 +40,7 @@ def keyed(states: dict[str, Any], *, event: Any = (), processing: Any = ()) -> d
     return {"states": states, "event_time_timers": list(event), "processing_time_timers": list(processing)}
 
 
-@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+@pytest.mark.parametrize("backend", ["rocksdb", pytest.param("hashmap", marks=pytest.mark.full)])
 def test_every_family_of_types(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
     families = [f for f in FAMILIES if f.since <= release(flink)]
     table = pa.table({"key": pa.array(KEYS, pa.int64()), **{f.name: f.column for f in families}})
@@ -63,6 +63,7 @@ def test_every_family_of_types(flink: FlinkMachine, tmp_path: Path, backend: str
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_every_kind_of_state_timers_and_operator_state(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
     pair = pa.struct({"f0": pa.int64(), "f1": pa.int64()})
@@ -163,6 +164,11 @@ def test_every_kind_of_state_timers_and_operator_state(flink: FlinkMachine, tmp_
     assert judge.read_back(Path(answer["savepoint"]), expected, parallelism=2) == []
 
 
+def _row(*fields: Any) -> dict[str, Any]:
+    return {"$row": list(fields), "kind": "INSERT"}
+
+
+@pytest.mark.full
 def test_keys_of_every_type_that_hashes(flink: FlinkMachine, tmp_path: Path) -> None:
     keys: dict[str, tuple[str | Any, str, pa.Array, list[Any]]] = {
         "long": ("BIGINT", "LONG", pa.array([-1, 0, 1 << 40], pa.int64()), [-1, 0, 1 << 40]),
@@ -186,6 +192,28 @@ def test_keys_of_every_type_that_hashes(flink: FlinkMachine, tmp_path: Path) -> 
             pa.array([{"f0": "x", "f1": -1}, {"f0": "", "f1": 7}], pa.struct({"f0": pa.string(), "f1": pa.int32()})),
             [["x", -1], ["", 7]],
         ),
+        # What a key is made of may be null.
+        "tuple-null": (
+            types.tuple_of("STRING", "DATE"),
+            "TUPLE<STRING,LOCALDATE>",
+            pa.array([{"f0": None, "f1": None}], pa.struct({"f0": pa.string(), "f1": pa.date32()})),
+            [[None, None]],
+        ),
+        "row-null": (
+            types.row("STRING", "BIGINT"),
+            "ROW<STRING,LONG>",
+            pa.array(
+                [{"f0": None, "f1": None}, {"f0": "x", "f1": 1}], pa.struct({"f0": pa.string(), "f1": pa.int64()})
+            ),
+            [_row(None, None), _row("x", 1)],
+        ),
+        "row-of-null": (types.row("STRING"), "ROW<STRING>", pa.array([None, "x"]), [_row(None), _row("x")]),
+        "list-null": (
+            types.list_of("STRING"),
+            "LIST<STRING>",
+            pa.array([[None, "x"]], pa.list_(pa.string())),
+            [[None, "x"]],
+        ),
     }
     writer = statetool.SavepointWriter.new()
     requests, expected = [], {}
@@ -199,10 +227,12 @@ def test_keys_of_every_type_that_hashes(flink: FlinkMachine, tmp_path: Path) -> 
         rows = [{"key": k, "value": i} for i, k in enumerate(values)]
         expected[name] = expected_operator(name, keyed_state=keyed({"n": {"kind": "value", "rows": rows}}))
     writer.write(str(tmp_path / "sp"), flink_version=flink.version)
-    answer = judge.restore(flink, tmp_path / "sp", requests, backend="hashmap")
-    assert judge.differences(answer, expected) == []
+    for backend in ("hashmap", "rocksdb"):
+        answer = judge.restore(flink, tmp_path / "sp", requests, backend=backend)
+        assert judge.differences(answer, expected) == []
 
 
+@pytest.mark.full
 def test_windows_written_from_tables_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
     window = pa.struct({"start": pa.int64(), "end": pa.int64()})
     contents = pa.struct({"f0": pa.string(), "f1": pa.int32(), "f2": pa.int64()})
@@ -249,6 +279,7 @@ def test_windows_written_from_tables_go_on(flink: FlinkMachine, tmp_path: Path) 
     ]
 
 
+@pytest.mark.full
 def test_what_spark_writes_restores(flink: FlinkMachine, tmp_path: Path, spark: Any) -> None:
     frame = spark.range(2000).selectExpr(
         "id AS key",

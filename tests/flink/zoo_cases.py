@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from statetool.formats.operator_id import operator_id_for_uid
-from tests.expected import json_text
 from tests.flink.machine import FlinkMachine
+from tests.support.expected_scalars import json_text
 
 SOURCES: Final = (Path(__file__).parent / "zoo",)
 #: What only Flink 2 has.

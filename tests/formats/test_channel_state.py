@@ -17,8 +17,10 @@ from statetool.formats.metadata.handles import ByteStreamHandle, ChannelHandle
 from statetool.formats.metadata.writer import write_metadata
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
-from tests.canonical import encoded, serializer
-from tests.serializers.build import STRING
+from tests.flink import in_flight_cases
+from tests.support.build import STRING
+from tests.support.canonical import encoded, serializer
+from tests.support.corpora import unpack
 
 TEXT = serializer(STRING)
 
@@ -34,6 +36,10 @@ def record(value: str, timestamp: int | None = None) -> bytes:
 
 def watermark(timestamp: int) -> bytes:
     return b"\2" + number(timestamp, 8)
+
+
+def attributes(*, backlog: bool) -> bytes:
+    return b"\5" + bytes([backlog])
 
 
 def framed(elements: Sequence[bytes]) -> bytes:
@@ -106,6 +112,34 @@ def snapshot(folder: Path, side: Side, buffers: Sequence[bytes]) -> statetool.Op
         write_metadata(SnapshotMetadata(version=3, checkpoint_id=1, operators=(operator,)))
     )
     return statetool.load(str(folder), uids=["op"])["op"]
+
+
+def test_attributes_of_records_are_summed_up(tmp_path: Path) -> None:
+    some = [attributes(backlog=True), record("a"), record("\5\1"), attributes(backlog=False), record("b", 7)]
+    op = snapshot(tmp_path, "input", cut(framed(some), [3, 9, 1]))
+    (row,) = op.in_flight().to_pylist()
+    assert (row["elements"], row["attributes"], row["backlog_attributes"], row["backlog"]) == (5, 2, 1, False)
+    rows = op.in_flight(side="input", like="String").to_pylist()
+    assert [r["marker"]["backlog"] for r in rows if r["element"] == "record_attributes"] == [True, False]
+    (row,) = snapshot(tmp_path, "input", [framed([record("a"), attributes(backlog=True)])]).in_flight().to_pylist()
+    assert (row["attributes"], row["backlog_attributes"], row["backlog"]) == (1, 1, True)
+    (row,) = snapshot(tmp_path, "input", [framed([record("a")])]).in_flight().to_pylist()
+    assert (row["attributes"], row["backlog_attributes"], row["backlog"]) == (0, 0, None)
+
+
+@pytest.mark.parametrize("release", ["v1_20_5", "v2_3_0"])
+def test_attributes_that_flink_wrote_are_summed_up(tmp_path: Path, release: str) -> None:
+    """Of a real job, whose source said that it was behind, and that it was not any more (``tests/flink/in_flight_cases.py``)."""
+    folder = unpack(in_flight_cases.ARCHIVE, tmp_path) / release
+    assert in_flight_cases.found(folder) == in_flight_cases.ELEMENTS
+    source = statetool.load(str(folder), uids=["source"])["source"]
+    (row,) = source.in_flight().to_pylist()
+    assert (row["elements"], row["attributes"], row["backlog_attributes"], row["backlog"]) == (7, 2, 1, False)
+    # What is made by hand here has the bytes that Flink's own serializer wrote.
+    said = [attributes(backlog=b) for b in (True, False)]
+    b, c, d = (record(text, -(1 << 63)) for text in "bcd")
+    by_hand = [said[0], b, said[1], c, b"\4" + number(-1), b"\4" + number(0), d]
+    assert framed(by_hand) in (folder / "_metadata").read_bytes()
 
 
 def test_an_output_may_start_with_the_end_of_a_record(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import Stream
 from statetool.kernels import heap as kernel
-from tests.canonical import composite_key, encoded, keyed, serializer, snappy, timers
-from tests.serializers.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
+from tests.support.build import INT, LONG, NULL_VALUE, STRING, kryo, list_of, map_of, pojo, tuple_of
+from tests.support.canonical import composite_key, encoded, keyed, serializer, snappy, timers
 
 TEXT: Final = serializer(STRING)
 NUMBER: Final = serializer(INT)
@@ -140,7 +140,7 @@ def found(*batches: EntryBatch) -> Found:
     return rows
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(groups=key_groups(), compressed=st.booleans(), window=st.integers(1, 60))
 def test_every_way_to_walk_finds_the_same_entries(groups: list[Group], compressed: bool, window: int) -> None:
     stream, ranges = stream_of(groups, compressed=compressed)

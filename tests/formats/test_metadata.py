@@ -100,6 +100,7 @@ def everything(version: int) -> SnapshotMetadata:
                     managed_keyed=handle, raw_keyed=None if i else groups,
                     input_channels=channels if version >= 3 else (),
                     output_channels=merged if version >= 6 else (),
+                    ref_checkpoint_id=6 if version >= 7 and i else None,
                 ),
                 *((SubtaskState(index=2, finished=True),) if version >= 3 else ()),
             ),
@@ -121,7 +122,7 @@ def everything(version: int) -> SnapshotMetadata:
     )
 
 
-@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6, 7])
 def test_every_handle_in_every_version_comes_back(version: int) -> None:
     data = write_metadata(everything(version))
     again = parse_metadata(data)
@@ -130,6 +131,28 @@ def test_every_handle_in_every_version_comes_back(version: int) -> None:
     assert [o.operator_id for o in again.operators] == [o.operator_id for o in everything(version).operators]
     found = [type(s.managed_keyed) for o in again.operators for s in o.subtasks if not s.finished]
     assert found == [type(s.managed_keyed) for o in everything(version).operators for s in o.subtasks if not s.finished]
+
+
+def test_the_checkpoint_that_a_regional_one_took_a_state_from() -> None:
+    """Version 7, after Flink 2.3: as version 6, then for each subtask whether there is one, and its id."""
+    subtasks = (
+        SubtaskState(index=0, ref_checkpoint_id=41),
+        SubtaskState(index=1),
+        SubtaskState(index=2, finished=True),
+    )
+    operator = OperatorState(operator_id="a" * 32, parallelism=3, max_parallelism=8, subtasks=subtasks)
+    metadata = SnapshotMetadata(version=7, checkpoint_id=42, operators=(operator,), properties=NULL_PROPERTIES)
+    raw = write_metadata(metadata)
+    assert parse_metadata(raw) == metadata
+    body = b"\0\0\0\0" * 2 + b"\0" * 2 + b"\0\0\0\0" * 2
+    said = b"\0\0\0\0" + body + b"\1" + (41).to_bytes(8, "big"), b"\0\0\0\1" + body + b"\0", b"\xff\xff\xff\xfd" + b"\0"
+    assert raw.endswith(b"".join(said) + NULL_PROPERTIES)
+    older = write_metadata(replace(metadata, version=6))
+    assert older.endswith(b"\0\0\0\0" + body + b"\0\0\0\1" + body + b"\xff\xff\xff\xfd" + NULL_PROPERTIES)
+    with pytest.raises(FormatError):
+        parse_metadata(raw.replace(b"\1" + (41).to_bytes(8, "big"), b"\2" + (41).to_bytes(8, "big")))
+    with pytest.raises(UnsupportedError, match="metadata version 8 is not one of 2 to 7"):
+        parse_metadata(raw[:7] + b"\x08" + raw[8:])
 
 
 def test_flink_1_14_changelog_handles_are_told_from_those_of_1_15() -> None:

@@ -13,6 +13,7 @@ import pytest
 import rocksdict
 
 import statetool
+from statetool.entries.database import DatabaseSource
 from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
 from statetool.formats.keyed import native
 from statetool.formats.keyed.database_files import DatabaseFiles
@@ -24,10 +25,11 @@ from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.tables import Tables
 from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
-from statetool.plan.splits import NativeSplit
-from tests.canonical import composite_key, encoded, keyed, serializer
-from tests.native import Entry, block_options, database
-from tests.serializers.build import INT, STRING
+from statetool.tables.splits import KeyedSplit
+from tests.support.build import INT, STRING
+from tests.support.canonical import composite_key, encoded, keyed, serializer
+from tests.support.native import Entry, block_options, database
+from tests.support.stored import databases
 
 KEY = serializer(STRING)
 
@@ -255,7 +257,7 @@ def test_flinks_own_databases(corpus: Path, name: str) -> None:
     n = 0
     for metadata in sorted((corpus / name / "snapshot").rglob("_metadata")):
         for operator in statetool.load(str(metadata))._inventory.operators.values():
-            for part in operator.native_parts[:1]:
+            for part in databases(operator)[:1]:
                 n += compare(part.files, limit=200)
     assert n > 400
 
@@ -263,8 +265,9 @@ def test_flinks_own_databases(corpus: Path, name: str) -> None:
 # ---- Flink's own --------------------------------------------------------------------------------
 
 
-def native_splits(op: statetool.Operator, **arguments: Any) -> list[NativeSplit]:
-    return [s for s in op.scan("keyed_state", **arguments).splits if isinstance(s, NativeSplit)]
+def native_splits(op: statetool.Operator, **arguments: Any) -> list[DatabaseSource]:
+    splits = [s for s in op.scan("keyed_state", **arguments).splits if isinstance(s, KeyedSplit)]
+    return [s.source for s in splits if isinstance(s.source, DatabaseSource)]
 
 
 def test_splits_are_runs_of_key_groups(corpus: Path) -> None:
@@ -319,7 +322,7 @@ def test_keys_are_looked_up(tmp_path: Path, format_version: int) -> None:
 def test_ranges_of_keys_end_behind_all_that_start_with_them(prefix: int) -> None:
     for group in (0, 1, 127) if prefix == 1 else (0, 255, 256, 32767):
         for key in (b"", b"a", b"\xff", b"\xff\xff", b"a\xff"):
-            ((low, high),) = native._ranges([group], [key], prefix)
+            ((low, high),) = native.key_ranges([group], [key], prefix)
             head = group.to_bytes(prefix, "big")
             assert low == head + key
             for more in (b"", b"\0", b"\xff" * 5):
@@ -338,7 +341,7 @@ def test_other_file_systems(corpus: Path) -> None:
     fs.put(str(folder), "/native", recursive=True)
     near, far = (statetool.load(p)["by-tuple"] for p in (str(folder), "memory://native"))
     assert far.to_arrow().to_pylist() == near.to_arrow().to_pylist()
-    part = far._operator.native_parts[0]
+    part = databases(far._operator)[0]
     assert all(s.file.startswith("memory://") for n, s in part.files.files if n.endswith(".sst"))
     assert compare(part.files, limit=1000) > 0
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.entries.raw_timers import TimerSource
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.formats.keyed.raw_entries import read_raw_timers
@@ -18,28 +19,30 @@ from statetool.formats.metadata.handles import ByteStreamHandle, KeyGroupsHandle
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan.operator import OperatorInventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import NOTHING_DECLARED
 
 
 def raw_operators(path: Path) -> list[OperatorInventory]:
-    return [o for o in statetool.load(str(path))._inventory.operators.values() if o.raw_parts]
+    return [o for o in statetool.load(str(path))._inventory.operators.values() if o.keyed.raw_timers]
 
 
 def group_bytes(operator: OperatorInventory) -> bytes:
     """Return the largest key group."""
-    part = operator.raw_parts[0]
-    _, offset, size = max(part.groups, key=lambda g: g[2])
-    with part.stream.open() as f:
-        return bytes(f.read_at(offset, size))
+    (source,) = operator.keyed.raw_timers[0].sources(operator.keyed.context, groups=None, target_bytes=1 << 60)
+    assert isinstance(source, TimerSource)
+    largest = max(source.ranges, key=lambda r: r.size_bytes)
+    with source.stream.open() as f:
+        return bytes(f.read_at(largest.offset, largest.size_bytes))
 
 
 def timers_of(raw: bytes, **arguments: Any) -> list[tuple[str, Any]]:
-    header = read_raw_header(memoryview(raw), base=0, key=arguments.get("key"))
+    header = read_raw_header(memoryview(raw), NOTHING_DECLARED, base=0, key=arguments.get("key"))
     assert header is not None
     stream = Stream(file="raw", start=0, size_bytes=len(raw), inline=raw)
     found = []
     with stream.open() as f:
-        for b in read_raw_timers(f, [KeyGroupRange(5, 0, len(raw))], header):
+        for b in read_raw_timers(f, [KeyGroupRange(5, 0, len(raw))], header, NOTHING_DECLARED):
             assert set(b.group.tolist()) <= {5}
             for s, k, e in zip(b.state.tolist(), b.key.tolist(), b.key_end.tolist(), strict=True):
                 meta = header.states[s]
@@ -71,7 +74,7 @@ def test_the_form_before_versions(migration_savepoints: Path) -> None:
     raw = group_bytes(operator)
     assert raw.startswith(b"\0\0\0\1")
     assert raw.endswith(b"\0" * 8)
-    assert timers_of(raw, key=operator.keyed_header(operator.keyed_parts[0]).key) == []
+    assert timers_of(raw, key=operator.keyed.managed[0].header().key) == []
     out = Output()
     out += raw[:-8]
     for timestamps in ([7, -7], [9]):
@@ -80,12 +83,12 @@ def test_the_form_before_versions(migration_savepoints: Path) -> None:
             out.i4(41)  # the key, a tuple of one int
             out.u1(0)  # GlobalWindow
             out.i8(t)
-    key = operator.keyed_header(operator.keyed_parts[0]).key
+    key = operator.keyed.managed[0].header().key
     found = timers_of(bytes(out), key=key)
     event, processing = "_timer_state/event_window-timers", "_timer_state/processing_window-timers"
     assert found == [(event, (7, (41,), None)), (event, (-7, (41,), None)), (processing, (9, (41,), None))]
     with pytest.raises(LookupError, match="TupleSerializer"):
-        read_raw_header(memoryview(raw), base=0, key=None)
+        read_raw_header(memoryview(raw), NOTHING_DECLARED, base=0, key=None)
 
 
 def test_raw_timers_are_states_like_others(corpus: Path) -> None:

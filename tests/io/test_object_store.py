@@ -10,43 +10,105 @@ import pytest
 
 import statetool
 from statetool.errors import SnapshotNotFoundError, TargetExistsError
-from statetool.io import files
+from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
-from statetool.write.publish import Publication, StagedFile
+from statetool.saving.publish import Publication, StagedFile
+from tests.support.object_store import Store, object_store
+from tests.support.stored import streams
 
 BUCKET = "states"
 CASE = "v2_3_0-rocksdb-canonical-compressed"
+CHECKPOINT = "v2_3_0-rocksdb-incremental"
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[Any]:
-    """An S3 server with an empty bucket; found through the environment, as in a user's job."""
-    import s3fs
-    from moto.server import ThreadedMotoServer
+def server() -> Iterator[Store]:
+    with object_store(BUCKET) as store:
+        yield store
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
-        s3fs.S3FileSystem.clear_instance_cache()
-        fs = s3fs.S3FileSystem()
-        fs.mkdir(BUCKET)
-        yield fs
+
+@pytest.fixture
+def requests(server: Store) -> Iterator[Store]:
+    """Count from here on, with nothing known of the store."""
+    import s3fs
+
     s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
+    server.requests.clear()
+    yield server
+    server.refuse_each = 0
+
+
+@pytest.fixture(scope="module")
+def store(server: Store) -> Any:
+    return server.fs
 
 
 @pytest.fixture(scope="module")
 def savepoint(store: Any, corpus: Path) -> str:
     store.put(str(corpus / CASE / "snapshot"), f"{BUCKET}/savepoint-1", recursive=True)
     return f"s3://{BUCKET}/savepoint-1"
+
+
+def newest(corpus: Path) -> Path:
+    return max((corpus / CHECKPOINT / "snapshot").glob("chk-*"))
+
+
+@pytest.fixture(scope="module")
+def checkpoint(store: Any, corpus: Path) -> str:
+    store.put(str(corpus / CHECKPOINT / "snapshot"), f"{BUCKET}/job", recursive=True)
+    return f"s3://{BUCKET}/job/{newest(corpus).name}"
+
+
+def read_all(path: str) -> dict[tuple[str, str], Any]:
+    opened = statetool.load(path)
+    return {(n, t): opened[n].to_arrow(t) for n in opened for t in opened[n].tables}
+
+
+def test_each_file_is_one_request(checkpoint: str, requests: Store) -> None:
+    """A request more for the metadata, and for each directory; that the snapshot was moved costs no more than that."""
+    rows = read_all(checkpoint)
+    assert sum(t.num_rows for t in rows.values()) > 500
+    read = requests.objects_read()
+    assert set(read.values()) == {1}
+    assert len(read) > 200
+    assert len(requests.requests) <= 1.05 * len(read)
+
+
+def test_one_key_needs_few_requests(checkpoint: str, requests: Store) -> None:
+    op = statetool.load(checkpoint)["timers"]
+    found = op.to_arrow(keys=["timer-3"])
+    assert found["key"].to_pylist() == ["timer-3"]
+    read = requests.objects_read()
+    assert set(read.values()) == {1}
+    # Beside the files of the database that has the key: one header a subtask, and what tells the files of a database.
+    assert len(requests.requests) <= 3 * len({path for path, _ in read})
+
+
+def test_what_was_opened_anew_is_fetched_anew(savepoint: str, requests: Store) -> None:
+    first = statetool.load(savepoint)["timers"].to_arrow()
+    before = len(requests.objects_read())
+    assert statetool.load(savepoint)["timers"].to_arrow().equals(first)
+    assert set(requests.objects_read().values()) == {2}
+    assert len(requests.objects_read()) == before
+
+
+@pytest.mark.full
+def test_a_busy_store_is_asked_again(checkpoint: str, requests: Store, corpus: Path) -> None:
+    expected = read_all(str(newest(corpus)))
+    requests.refuse_each = 20
+    assert read_all(checkpoint) == expected
+    assert len(requests.requests) > 20
+
+
+def test_files_longer_than_what_is_fetched_whole(
+    savepoint: str, requests: Store, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = statetool.load(str(corpus / CASE / "snapshot"))
+    monkeypatch.setattr(small_files, "WHOLE_BYTES", 1)
+    remote = statetool.load(savepoint)
+    for name in ("with-ttl", "timers"):
+        assert remote[name].to_arrow().equals(local[name].to_arrow())
+    assert not any(method == "HEAD" for method, path, *_ in requests.requests if not path.endswith("_metadata"))
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3p"])
@@ -67,13 +129,28 @@ def test_a_key_filter_fetches_its_key_group_only(savepoint: str) -> None:
     everything = op.to_arrow()
     whole, before = BYTES_READ.total - before, BYTES_READ.total
     assert op.to_arrow(keys=["timer-3"]).to_pylist() == [r for r in everything.to_pylist() if r["key"] == "timer-3"]
-    header = min(o for p in op._operator.keyed_parts for o in p.offsets if o > 0)
+    header = min(s.header_size for s in streams(op._operator))
     assert BYTES_READ.total - before < header + whole / 4
 
 
 def test_what_is_not_there_is_named(store: Any) -> None:
     with pytest.raises(SnapshotNotFoundError, match="s3://states/nothing"):
         statetool.load("s3://states/nothing")
+
+
+def test_small_files_of_several_stores_are_fetched_together(store: Any) -> None:
+    import fsspec
+
+    store.pipe(f"{BUCKET}/here", b"of s3")
+    fsspec.filesystem("memory").pipe("/states/here", b"of memory")
+    uris = [f"s3://{BUCKET}/here", "memory://states/here", f"s3://{BUCKET}/nowhere", "no-such-store://states/here"]
+    small_files.forget()
+    small_files.prefetch(uris)
+    assert [small_files.read_start(uri) for uri in uris[:2]] == [b"of s3", b"of memory"]
+    for _ in range(2):  # a failure is not kept, and nobody waits for it
+        for uri in uris[2:]:
+            with pytest.raises(SnapshotNotFoundError):
+                small_files.read_start(uri)
 
 
 def test_a_snapshot_appears_whole_or_not_at_all(store: Any, savepoint: str) -> None:

@@ -14,21 +14,20 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from statetool.arrow.decode import as_data, decode_column
-from statetool.arrow.from_plain import plain_to_arrow
+from statetool.columns.decode import as_data, decode_column
+from statetool.columns.from_plain import plain_to_arrow
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.sql_types import SqlType
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext, class_of_fields
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
-from tests.serializers import build
+from tests.support import build
 
 BATCH: Final = 65_536
 _DISTINCT: Final = 1_000
@@ -99,7 +98,7 @@ def _lists(i: int) -> Any:
 
 def _ttl(value: bytes) -> Serializer:
     name = "org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot"
-    return read_snapshot(Cursor(build.composite(name, 2, b"", build.LONG, value)))
+    return snapshot_reader().snapshot(Cursor(build.composite(name, 2, b"", build.LONG, value)))
 
 
 _ORDER_CLASS: Final = class_of_fields(
@@ -113,8 +112,9 @@ _ORDER_CLASS: Final = class_of_fields(
 
 def _kryo(gen: Literal[2, 5]) -> Serializer:
     context = TypeContext(kryo=gen, classes=(_ORDER_CLASS,))
-    with reading_with(context):
-        return read_snapshot(Cursor(serializer_snapshot(parse_java_type("com.acme.Order"), context, generic=True)))
+    return snapshot_reader(context).snapshot(
+        Cursor(serializer_snapshot(parse_java_type("com.acme.Order"), context, generic=True))
+    )
 
 
 def _kryo_order(i: int) -> Any:

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import statetool
-from statetool.plan.rows import key_group_rows
+from statetool.snapshot.metadata_tables import key_group_rows
 from tests.perf.flink.bench import MODES, read_seconds
 
 STAGES = ("kernels", "to_arrow", "spark", "lookup")
@@ -33,7 +33,7 @@ def timed(action: Callable[[], int]) -> tuple[float, int]:
 
 
 def kernels(operator: statetool.Operator) -> Callable[[], int]:
-    from statetool.arrow.read import read_split
+    from statetool.tables.read import read_split
 
     splits = operator.scan("keyed_state", split_bytes=16 << 20).splits
 

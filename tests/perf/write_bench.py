@@ -19,9 +19,9 @@ import pyarrow as pa
 
 import statetool as st
 from statetool import flink
-from statetool.arrow.encode import _Plain, encode_column
-from statetool.arrow.pieces import pack
-from statetool.arrow.to_plain import arrow_to_plain
+from statetool.columns.encode import _Plain, encode_column
+from statetool.columns.pieces import pack
+from statetool.columns.to_plain import arrow_to_plain
 from statetool.serializers.base import Serializer
 
 _PLAIN_ROWS = 20_000

@@ -12,11 +12,11 @@ from statetool.errors import EncodeError, FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types import DateType, DecimalType, ListType, Scalar, StructType, TimestampType
 from statetool.types.options import ReadOptions
-from tests.arrow.columns import by_kernels
-from tests.serializers.contract import SerializerContract
+from tests.support.arrow_columns import by_kernels
+from tests.support.contract import SerializerContract
 
 
 class TestGeneric(SerializerContract):
@@ -152,7 +152,7 @@ def test_schemas_that_are_none(schema: str) -> None:
     out.utf("x.Y")
     out.utf(schema)
     with pytest.raises(FormatError, match="Avro schema"):
-        read_snapshot(Cursor(bytes(out)))
+        snapshot_reader().snapshot(Cursor(bytes(out)))
 
 
 def test_names_that_stand_for_ever_more_parts() -> None:

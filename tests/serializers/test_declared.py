@@ -10,20 +10,19 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.declaring import classes as declarations
+from statetool.declaring.classes import read_declarations
 from statetool.errors import DecodeError, EncodeError, FormatError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan import declarations
-from statetool.plan.declarations import read_declarations
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.java_types import serializer_snapshot
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.avro_java import classes_of_schema
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import from_binary_name, parse_java_type
-from tests.serializers import build
 from tests.serializers.test_kryo import encoded, of_type
+from tests.support import build
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +31,7 @@ def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bound(snapshot: bytes, *classes: ClassDeclaration) -> Serializer:
-    with reading_with(TypeContext(kryo=5, classes=classes)):
-        return read_snapshot(Cursor(snapshot))
+    return snapshot_reader(TypeContext(kryo=5, classes=classes)).snapshot(Cursor(snapshot))
 
 
 def value_snapshot(cls: str) -> bytes:

@@ -1,6 +1,6 @@
 """The families of the DataStream API against what Flink 1.15 to 2.3 wrote."""
 
-from tests.serializers.contract import FramedContract, SerializerContract
+from tests.support.contract import FramedContract, SerializerContract
 
 
 class TestPrimitives(SerializerContract):

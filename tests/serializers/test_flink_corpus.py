@@ -1,20 +1,21 @@
-"""Flink's own migration cases, from the folder beside the project (they are not copied into it)."""
+"""Serializer cases of Flink's own migration tests, which are not ours to copy (``pytest --shared=DIR``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
-from tests.corpora import unpack
 from tests.serializer_check import Case, check, find_cases
-from tests.serializers.golden import SHARED
 
 _MODULES = ("flink-core", "flink-runtime", "flink-streaming-java", "flink-scala", "flink-table-runtime",
             "flink-table-planner", "flink-gelly", "flink-gelly-examples", "flink-cep", "flink-connector-kafka",
             "flink-avro", "flink-hadoop-compatibility")  # fmt: skip
-pytestmark = pytest.mark.skipif(not SHARED.exists(), reason="the shared corpus is not beside the project")
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
-    return list(find_cases(unpack(SHARED, tmp_path_factory.mktemp("corpus")) / "serializers"))
+def cases(migration_cases: Path) -> list[Case]:
+    return list(find_cases(migration_cases))
 
 
 @pytest.mark.parametrize("module", _MODULES)

@@ -4,14 +4,14 @@ import pytest
 
 from statetool.errors import UnsupportedError
 from statetool.io.cursor import Cursor
-from statetool.serializers.snapshot import read_snapshot
-from tests.serializers import build
+from statetool.serializers.table import snapshot_reader
+from tests.support import build
 
 _ARRAY = "org.apache.flink.api.common.typeutils.base.array."
 
 
 def _hash(snapshot: bytes, value: object) -> int:
-    return read_snapshot(Cursor(snapshot)).hash_code(value)
+    return snapshot_reader().snapshot(Cursor(snapshot)).hash_code(value)
 
 
 def test_row_looks_into_arrays_lists_and_maps() -> None:
@@ -59,6 +59,6 @@ def test_user_and_identity_hashes_are_refused(snapshot: bytes) -> None:
 
 
 def test_tuple_of_fixed_fields_has_their_length_unless_one_takes_nothing() -> None:
-    assert read_snapshot(Cursor(build.tuple_of(build.INT, build.LONG))).length == 12
-    assert read_snapshot(Cursor(build.tuple_of(build.INT, build.STRING))).length == -1
-    assert read_snapshot(Cursor(build.tuple_of(build.INT, build.NULL_VALUE))).length == -1
+    assert snapshot_reader().snapshot(Cursor(build.tuple_of(build.INT, build.LONG))).length == 12
+    assert snapshot_reader().snapshot(Cursor(build.tuple_of(build.INT, build.STRING))).length == -1
+    assert snapshot_reader().snapshot(Cursor(build.tuple_of(build.INT, build.NULL_VALUE))).length == -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,12 +15,11 @@ from statetool.errors import DecodeError, EncodeError, FormatError, StatetoolErr
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.java_types import serializer_snapshot
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 from statetool.types.java import parse_java_type
-from tests.serializers.kryo_classes import CLASSES
+from tests.support.kryo_values import CLASSES
 
 VERSIONS = ("1.20.3", "2.3.0")
 #: With flink-scala on the class path (``kryo/KryoScala.java``); what is printed there is the class.
@@ -55,8 +55,7 @@ def golden(version: str) -> Golden:
 
 
 def bound(gen: Literal[2, 5], snapshot: bytes, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
-    with reading_with(TypeContext(kryo=gen, classes=classes)):
-        return read_snapshot(Cursor(snapshot))
+    return snapshot_reader(TypeContext(kryo=gen, classes=classes)).snapshot(Cursor(snapshot))
 
 
 def of_type(gen: Literal[2, 5], kind: str, classes: tuple[ClassDeclaration, ...] = CLASSES) -> Serializer:
@@ -183,7 +182,7 @@ def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
 
 
 def test_without_a_version_values_stay_bytes() -> None:
-    s = read_snapshot(Cursor(golden("2.3.0").snapshot))
+    s = snapshot_reader().snapshot(Cursor(golden("2.3.0").snapshot))
     assert s.framed_only
     assert "kryo=" in s.what_is_missing
 
@@ -193,8 +192,13 @@ def test_a_wrong_declaration_is_noticed(version: str) -> None:
     known = golden(version)
     wrong = (class_of_fields("KryoValues$Item", {"n": "Integer", "name": "String"}),)
     s = bound(known.gen, known.snapshot, wrong)
-    with pytest.raises(FormatError):
-        s.decode(Cursor(known.values["item"][0]))
+    with pytest.raises(FormatError) as caught:
+        s.decode(Cursor(known.values["item"][0], base=1000))
+    said = str(caught.value)
+    assert "KryoValues$Item is declared with n: java.lang.Integer, name: java.lang.String" in said
+    found = re.search(r"its bytes begin with ((?:[0-9a-f]{2} ?)+)", said)
+    assert found is not None
+    assert bytes.fromhex(found[1])[:16] in known.values["item"][0]
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, SCALA])

@@ -14,22 +14,21 @@ import numpy as np
 import pytest
 
 import statetool
-from statetool.arrow.decode import as_data
-from statetool.arrow.from_plain import plain_to_arrow
-from statetool.arrow.graphs import rewritten
+from statetool.columns.decode import as_data
+from statetool.columns.from_plain import plain_to_arrow
 from statetool.errors import FormatError, OptionError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Graph
+from statetool.kernels.rewrite import rewritten
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.kryo.serializer import KryoSerializer
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.serializers.temporal import civil_from_days
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields, enum_of, from_json, to_json
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions
-from tests.arrow.columns import by_kernels, rows_of
+from tests.support.arrow_columns import by_kernels, rows_of
 
 VERSIONS: Final = ("1.20.5", "2.3.0")
 _L: Final = "KryoLibraries$"
@@ -61,8 +60,9 @@ def lines(version: str) -> dict[tuple[str, str], tuple[bytes, str, str]]:
 
 def serializer(version: str, section: str, classes: tuple[ClassDeclaration, ...] = ()) -> Serializer:
     gen: Literal[2, 5] = 5 if version.startswith("2.") else 2
-    with reading_with(TypeContext(kryo=gen, classes=classes)):
-        return read_snapshot(Cursor(lines(version)[section, "snapshot"][0]))
+    return snapshot_reader(TypeContext(kryo=gen, classes=classes)).snapshot(
+        Cursor(lines(version)[section, "snapshot"][0])
+    )
 
 
 def decoded(s: Serializer, raw: bytes) -> Any:

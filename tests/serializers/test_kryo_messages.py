@@ -14,13 +14,12 @@ from typing import Any, Final, Literal
 import pytest
 
 import statetool
-from statetool.errors import DecodeError, EncodeError
+from statetool.errors import DecodeError, EncodeError, MissingDependencyError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
 from statetool.serializers.kryo.protobuf import message_class
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import ClassDeclaration, TypeContext
 
 pytest.importorskip("google.protobuf.unknown_fields")
@@ -58,8 +57,9 @@ def lines(version: str) -> dict[tuple[str, str], tuple[bytes, str]]:
 
 def serializer(version: str, section: str, classes: tuple[ClassDeclaration, ...]) -> Serializer:
     gen: Literal[2, 5] = 5 if version.startswith("2.") else 2
-    with reading_with(TypeContext(kryo=gen, classes=classes)):
-        return read_snapshot(Cursor(lines(version)[section, "snapshot"][0]))
+    return snapshot_reader(TypeContext(kryo=gen, classes=classes)).snapshot(
+        Cursor(lines(version)[section, "snapshot"][0])
+    )
 
 
 def decoded(s: Serializer, raw: bytes) -> Any:
@@ -174,3 +174,11 @@ def test_a_packed_message_outside_of_the_descriptor_is_named() -> None:
             raw = raw[:at] + b"shop.v3.Itex" + raw[at + 12 :]
     with pytest.raises(DecodeError, match=r"shop\.v3\.Itex"):
         decoded(old, raw)
+
+
+def test_protobuf_that_would_crash_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    google = pytest.importorskip("google.protobuf")
+    monkeypatch.setattr(google, "__version__", "4.24.4")
+    message_class.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"from 4\.25, this is 4\.24\.4"):
+        message_class(b"", "acme.Order")

@@ -1,15 +1,19 @@
 """POJOs put together by hand: hierarchies, removed fields, lost serializers."""
 
+import numpy as np
 import pytest
 
-from statetool.errors import DecodeError, EncodeError, FormatError, UnknownSerializerError
+from statetool.columns.decode import as_data
+from statetool.columns.values import decode_framed
+from statetool.errors import DecodeError, EncodeError, FormatError, UndescribedClassError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import PerRecord, Pojo
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types import Scalar, StructType
-from tests.serializers import build
+from statetool.types.options import ReadOptions
+from tests.support import build
 
 _TEXT = Scalar("string")
 DOG = build.pojo("Dog", {"age": build.LONG, "name": build.STRING})
@@ -17,7 +21,7 @@ CAT = build.pojo("Cat", {"lives": build.INT, "name": build.STRING})
 
 
 def _bind(snapshot: bytes) -> Serializer:
-    s = read_snapshot(Cursor(snapshot))
+    s = snapshot_reader().snapshot(Cursor(snapshot))
     out = Output()
     s.write_snapshot(out)
     assert bytes(out) == snapshot
@@ -82,6 +86,27 @@ def test_subclass_that_the_snapshot_does_not_describe_is_an_error() -> None:
         s.decode(Cursor(out))
     with pytest.raises(EncodeError, match="'Other'"):
         s.encode(Output(), (1, "Other"))
+
+
+def test_all_classes_that_are_to_be_declared_are_named_at_once() -> None:
+    s = _bind(build.pojo("Base", {"v": build.INT}))
+    values = []
+    for name in (None, "Boat", "Car", "Boat", "Car"):
+        out = Output()
+        if name is None:
+            s.encode(out, (1,))
+        else:
+            out.u1(4)
+            out.utf(name)
+        values.append(bytes(out))
+    end = np.cumsum([len(v) for v in values])
+    pos = end - [len(v) for v in values]
+    with pytest.raises(UndescribedClassError) as caught:
+        decode_framed(s, as_data(b"".join(values)), pos, end, ReadOptions())
+    assert [str(caught.value).count(text) for text in ("of Boat,", "of Car,", 'declare("Boat"', 'declare("Car"')] == [
+        1
+    ] * 4
+    assert caught.value.where.offset == int(pos[1]) + 1
 
 
 @pytest.mark.parametrize("raw", [b"\x00", b"\x03", b"\x10", b"\x08\x07"])

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from statetool.errors import StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.skip import compile_skip, skip_many
-from statetool.serializers.snapshot import read_snapshot
+from statetool.kernels.skip import skip_many
+from statetool.kernels.skip_program import compile_skip
+from statetool.serializers.table import snapshot_reader
 from tests.serializer_check import Case
-from tests.serializers.golden import generated
-from tests.serializers.strategies import typed_values
+from tests.support.golden import generated
+from tests.support.strategies import typed_values
 
 # Strategies that are drawn have long names.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -26,7 +27,7 @@ _CASES = [case for cases in generated().values() for case in cases]
 @given(typed_values())
 def test_what_is_encoded_is_decoded_and_skipped(made: tuple[bytes, list[Any]]) -> None:
     snapshot, values = made
-    s = read_snapshot(Cursor(snapshot))
+    s = snapshot_reader().snapshot(Cursor(snapshot))
     out = Output()
     starts = []
     for value in values:
@@ -70,7 +71,7 @@ _EDITS = st.lists(
 @given(st.sampled_from(_CASES), _EDITS)
 def test_damaged_snapshot_raises_only_our_errors(case: Case, edits: list[tuple[int, int, bytes]]) -> None:
     try:
-        s = read_snapshot(Cursor(_damaged(case.snapshot or b"", edits)))
+        s = snapshot_reader().snapshot(Cursor(_damaged(case.snapshot or b"", edits)))
         assert s.type_name is not None
         assert s.logical is not None
         assert s.program() is not None
@@ -82,7 +83,7 @@ def test_damaged_snapshot_raises_only_our_errors(case: Case, edits: list[tuple[i
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(_CASES), _EDITS)
 def test_damaged_value_raises_only_our_errors(case: Case, edits: list[tuple[int, int, bytes]]) -> None:
-    s = read_snapshot(Cursor(case.snapshot or b""))
+    s = snapshot_reader().snapshot(Cursor(case.snapshot or b""))
     c = Cursor(_damaged(case.data or b"", edits))
     try:
         while c.left:

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
+from statetool.declaring.classes import python_types
 from statetool.errors import EncodeError, FormatError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.plan.declarations import python_types
 from statetool.pyflink import ListState, MapState, PythonState, PythonType, Types, parse_python_state, parse_python_type
 from statetool.serializers.base import Serializer
 from statetool.serializers.pyflink import declared_in_python
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
-from tests.serializers import build
 from tests.serializers.test_kryo import encoded
+from tests.support import build
 
 BYTES = build.simple("BytePrimitiveArray", "org.apache.flink.api.common.typeutils.base.array.")
 WRAPPED = build.simple("ByteArrayWrapper", "org.apache.flink.streaming.api.utils.")
@@ -53,7 +53,7 @@ PICKLED = "0000001d80049512000000000000007d948c0161945d94284b018c01629465732e"
 
 def bound(snapshot: bytes, declared: Declared, *, name: str = "python-state-s", unsafe: bool = False) -> Serializer:
     context = TypeContext(python=python_types({"s": declared}), unsafe_pickle=unsafe)
-    value = read_snapshot(Cursor(snapshot))
+    value = snapshot_reader().snapshot(Cursor(snapshot))
     return declared_in_python(name, {"VALUE_SERIALIZER": value}, context)["VALUE_SERIALIZER"]
 
 
@@ -112,7 +112,10 @@ def test_map_state_takes_the_types_of_key_and_value() -> None:
 
 
 def test_broadcast_state_has_its_key_beside_its_value() -> None:
-    serializers = {"KEY_SERIALIZER": read_snapshot(Cursor(WRAPPED)), "VALUE_SERIALIZER": read_snapshot(Cursor(BYTES))}
+    serializers = {
+        "KEY_SERIALIZER": snapshot_reader().snapshot(Cursor(WRAPPED)),
+        "VALUE_SERIALIZER": snapshot_reader().snapshot(Cursor(BYTES)),
+    }
     context = TypeContext(python=python_types({"s": "MapState(LONG, STRING)"}))
     found = declared_in_python("python-state-s", serializers, context)
     assert [found[k].type_name for k in sorted(found)] == ["Python LONG", "Python STRING"]
@@ -166,7 +169,7 @@ def test_the_operator_in_front_of_a_name_tells_operators_apart() -> None:
     for operator, kind in (("a", "LONG"), ("b", "STRING")):
         found = declared_in_python(
             "python-state-s",
-            {"VALUE_SERIALIZER": read_snapshot(Cursor(build.list_of(BYTES)))},
+            {"VALUE_SERIALIZER": snapshot_reader().snapshot(Cursor(build.list_of(BYTES)))},
             types.of_operator(operator),
         )
         assert found["VALUE_SERIALIZER"].type_name == f"List<Python {kind}>"

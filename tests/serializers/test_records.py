@@ -8,15 +8,14 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from statetool.arrow.from_plain import plain_to_arrow
+from statetool.columns.from_plain import plain_to_arrow
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
-from tests.arrow.columns import by_kernels, rows_of
+from tests.support.arrow_columns import by_kernels, rows_of
 
 VERSIONS: Final = ("1.20.5", "2.3.0")
 #: What the job put in: fields are sorted by name.
@@ -46,8 +45,7 @@ def lines(version: str) -> dict[tuple[str, str], bytes]:
 def serializer(version: str, section: str) -> Serializer:
     gen: Literal[2, 5] = 5 if version.startswith("2.") else 2
     raw = lines(version)[section, "snapshot"]
-    with reading_with(TypeContext(kryo=gen)):
-        s = read_snapshot(Cursor(raw))
+    s = snapshot_reader(TypeContext(kryo=gen)).snapshot(Cursor(raw))
     out = Output()
     s.write_snapshot(out)
     assert bytes(out) == raw

@@ -10,15 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.arrow.decode import as_data, decode_column
-from statetool.errors import EncodeError, StatetoolError
+from statetool.columns.decode import as_data, decode_column
+from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.java_classes import NEWEST
 from statetool.serializers.java_hash import hash_binary
 from statetool.serializers.rowdata import ArrayDataSerializer, MapDataSerializer, RowDataSerializer
+from statetool.serializers.sql_declared import sql_snapshot
 from statetool.serializers.sql_types import SqlType
 from statetool.types.options import ReadOptions
+from tests.support import canonical
 
 _PREFIX: Final = "org.apache.flink.table.runtime.typeutils."
 INT, BIGINT = SqlType(root="INT"), SqlType(root="BIGINT")
@@ -98,13 +101,19 @@ def test_decimals_to_the_last_of_38_digits() -> None:
         assert columns(s, raw)[0]["f0"].as_py() == s.decode(Cursor(raw))[0] == value
 
 
-def test_nanoseconds_are_an_error_unless_something_is_said_about_them() -> None:
-    s = row(PRECISE)
+@pytest.mark.parametrize("precision", [6, 9])
+def test_nanoseconds_are_kept_where_the_type_has_them(precision: int) -> None:
+    s = row(SqlType(root="TIMESTAMP", precision=precision))
     raw = encoded(s, (1_700_000_000_123_456_789, "+I"))
     assert s.decode(Cursor(raw))[0] == 1_700_000_000_123_456_789
-    with pytest.raises(StatetoolError, match="digits below the microsecond"):
-        columns(s, raw)
-    kept = columns(s, raw, nanos="companion")
+    for nanos in ("error", "companion")[: 2 if precision == 6 else 1]:
+        with pytest.raises(StatetoolError, match="digits below the microsecond"):
+            columns(s, raw, nanos=nanos)
+    kept = columns(s, raw, nanos="always")
+    fitting = encoded(s, (1_700_000_000_123_456_000, "+I"))
+    assert [f.name for f in columns(s, fitting).type] == (
+        ["f0", "_kind"] if precision == 6 else [f.name for f in kept.type]
+    )
     assert [f.name for f in kept.type] == ["f0", "f0_nanos", "_kind"]
     assert kept.field(0).cast(pa.int64()).to_pylist() == [1_700_000_000_123_456]
     assert kept.field(1).to_pylist() == [789]
@@ -150,7 +159,7 @@ def test_null_keys_of_generated_projections() -> None:
     )
     for raw in (short, long):
         assert s.decode(Cursor(raw)) == (None, None, 1, "+I")
-        assert columns(s, raw).to_pylist() == [{"f0": None, "f1": None, "f2": 1, "_kind": "+I"}]
+        assert columns(s, raw).to_pylist() == [{"f0": None, "f1": None, "f1_nanos": None, "f2": 1, "_kind": "+I"}]
     forms = s.as_key().key_forms((None, None, 1))
     assert forms == ((long, hash_binary(long[4:])), (short, hash_binary(short[4:])))
     assert s.as_key().hash_code((None, None, 1)) == hash_binary(long[4:])
@@ -273,3 +282,32 @@ def test_raw_values() -> None:
     refused(row(raw_type[0]), bytes(inner_null), "null inside")
     longer = encoded(row(raw_type[2]), (b"\x02axx", "+I"))
     refused(row(raw_type[0]), longer, "does not fill")
+
+
+# ---- names --------------------------------------------------------------------------------------
+
+
+def test_rows_of_what_follows_flink_2_3_have_the_names_of_their_fields() -> None:
+    """Version 4 of the snapshot: as version 3, then whether there are names, and one for each field."""
+    declared = SqlType(root="ROW", parts=(("f0", BIGINT), ("f1", STRING)))
+    old = sql_snapshot(declared, NEWEST)
+    name = _PREFIX + "RowDataSerializer$RowDataSerializerSnapshot"
+    head = len(name) + 2
+    assert old[head : head + 4] == b"\0\0\0\3"
+
+    def read(behind: bytes) -> Serializer:
+        raw = old[:head] + b"\0\0\0\4" + old[head + 4 :] + behind
+        s = canonical.serializer(raw)
+        out = Output()
+        s.write_snapshot(out)
+        assert bytes(out) == raw
+        return s
+
+    named = read(b"\1\0\2id\0\4name")
+    assert [f.name for f in columns(named, encoded(named, (7, "x", "+I"))).type] == ["id", "name", "_kind"]
+    for without in (b"\0", b"\1\0\2id\0\2ID", b"\1\0\5_kind\0\1a"):
+        s = read(without)
+        assert [f.name for f in columns(s, encoded(s, (7, "x", "+I"))).type] == ["f0", "f1", "_kind"]
+    for cut in (b"", b"\1", b"\1\0\2id", b"\2"):
+        with pytest.raises(FormatError):
+            read(cut)

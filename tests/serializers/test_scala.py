@@ -9,18 +9,17 @@ from typing import Any, Final
 
 import pytest
 
-from statetool.arrow.decode import as_data
-from statetool.arrow.encode import encode_column
-from statetool.arrow.from_plain import plain_to_arrow
+from statetool.columns.decode import as_data
+from statetool.columns.encode import encode_column
+from statetool.columns.from_plain import plain_to_arrow
 from statetool.errors import EncodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.context import reading_with
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 from statetool.types.options import ReadOptions
-from tests.arrow.columns import by_kernels, rows_of
+from tests.support.arrow_columns import by_kernels, rows_of
 
 LONG: Final = 1 << 40
 #: What the job put in, by section: a value for each line.
@@ -59,8 +58,7 @@ def lines() -> dict[tuple[str, str], tuple[bytes, str, str]]:
 
 def serializer(section: str) -> Serializer:
     raw = lines()[section, "snapshot"][0]
-    with reading_with(TypeContext(kryo=2)):
-        s = read_snapshot(Cursor(raw))
+    s = snapshot_reader(TypeContext(kryo=2)).snapshot(Cursor(raw))
     out = Output()
     s.write_snapshot(out)
     assert bytes(out) == raw

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from statetool.declaring import flink_types as flink
 from statetool.errors import OptionError, UnsupportedError
 from statetool.io.cursor import Cursor
 from statetool.io.java_output import write_java_stream
 from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
 from statetool.serializers.java_classes import StreamForm
-from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.sql_declared import fitted, sql_serializer, sql_snapshot
 from statetool.serializers.sql_streams import serializer_object, type_object
 from statetool.serializers.sql_types import parse_logical_type
+from statetool.serializers.table import snapshot_reader
 from statetool.serializers.table_types import parse_table_type
-from statetool.write import flink_types as flink
-from tests.serializers.logical_types import TYPES, Written, recorded
+from tests.support.logical_types import TYPES, Written, recorded
 
 RECORDED = recorded()
 
@@ -83,7 +83,7 @@ def test_declared_snapshots_are_fitted_to_a_release_wherever_they_are() -> None:
 def test_snapshots_that_were_read_are_not_fitted() -> None:
     old = whole("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"]
     kept = Output()
-    fitted(read_snapshot(Cursor(old)), (2, 3)).write_snapshot(kept)
+    fitted(snapshot_reader().snapshot(Cursor(old)), (2, 3)).write_snapshot(kept)
     assert bytes(kept) == old
 
 

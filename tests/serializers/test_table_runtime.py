@@ -1,6 +1,6 @@
 """The families of the table runtime against what Flink 1.15 to 2.3 wrote."""
 
-from tests.serializers.contract import SerializerContract
+from tests.support.contract import SerializerContract
 
 
 class TestRowData(SerializerContract):

@@ -1,106 +1,51 @@
-"""The export job as documented: ``spark-submit`` with the package as a zip, workers in processes of their own."""
+"""Jobs as documented: ``spark-submit`` with the package as a zip, a wheel or an environment, workers in processes of their own."""
 
 from __future__ import annotations
 
-import os
+import json
 import re
-import signal
 import subprocess
 import sys
-import time
-import zipfile
+import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
+from statetool.jobs.package import package as packed
+from tests.support.cluster import cluster, environment, packed_environment, submit, wheel
 
-SPARK = Path(pyspark.__file__).parent
-JOB = Path(statetool.__file__).parent / "spark" / "export_job.py"
+pytestmark = pytest.mark.full
+
 STATES = ["total", "joined"]
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.executor.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-}
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as ``--py-files`` takes it."""
-    root = Path(statetool.__file__).parent
     target = tmp_path_factory.mktemp("package") / "statetool.zip"
-    with zipfile.ZipFile(target, "w") as z:
-        for file in root.rglob("*.py"):
-            z.write(file, Path("statetool") / file.relative_to(root))
+    packed(target)
     return target
 
 
-def environment() -> dict[str, str]:
-    """Where statetool is on nobody's path."""
-    mine = ("PYTHONPATH", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
-    kept = {k: v for k, v in os.environ.items() if k not in mine}
-    return kept | {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A master with two workers of one core: its URL, and where executors work."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with cluster(folder, workers=2, cores=1) as master:
+        yield master, folder / "work"
 
 
-def submit(
-    master: str, package: Path, folder: Path, *arguments: str, jit: bool = True
-) -> subprocess.CompletedProcess[str]:
-    """Run the job from a folder that has no package in it, beside a copy of the job file."""
-    job = folder / "export_job.py"
-    job.write_text(JOB.read_text())
-    command = [str(SPARK / "bin" / "spark-submit"), "--master", master, "--py-files", str(package)]
-    for name, value in SETTINGS.items():
-        command += ["--conf", f"{name}={value}"]
-    command += [str(job), *arguments]
-    return subprocess.run(
-        command,
-        env=environment() | ({} if jit else {"STATETOOL_JIT": "0"}),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-@contextmanager
-def daemon(folder: Path, name: str, said: str, *command: str) -> Iterator[str]:
-    """Run a daemon of Spark; gives what the pattern ``said`` finds in its log."""
-    log = folder / f"{name}.log"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            [str(SPARK / "bin" / "spark-class"), *command],
-            env=environment(), cwd=folder, stdout=out, stderr=out, start_new_session=True,
-        )  # fmt: skip
-    try:
-        deadline = time.monotonic() + 60
-        while (found := re.search(said, log.read_text())) is None:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        yield found[0]
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
-
-
-def export(master: str, package: Path, folder: Path) -> None:
+def export(master: str, package: Path | None, folder: Path, archives: str | None = None, **python: str) -> None:
     """Run the documented command; every value must arrive."""
     target = folder / "rows"
     done = submit(
         master, package, folder, SAVEPOINT, "--operator", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),
+        archives=archives, variables=python,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == f"13 rows in {target}"
@@ -108,26 +53,66 @@ def export(master: str, package: Path, folder: Path) -> None:
     assert sorted(map(repr, pq.read_table(target).to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
 
+def executors(work: Path) -> set[Path]:
+    """Return the folders of executors."""
+    return set(work.glob("app-*/[0-9]*"))
+
+
 def test_the_job_on_executors_of_their_own(package: Path, tmp_path: Path) -> None:
     export("local-cluster[2,1,1024]", package, tmp_path)
 
 
-def test_the_job_on_a_standalone_cluster(package: Path, tmp_path: Path) -> None:
-    deploy = "org.apache.spark.deploy"
-    host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    work = ("--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path / "work"))
-    with (
-        daemon(tmp_path, "master", r"spark://127\.0\.0\.1:\d+", f"{deploy}.master.Master", *host) as master,
-        daemon(tmp_path, "worker", "Successfully registered", f"{deploy}.worker.Worker", *host, *work, master),
-    ):
-        export(master, package, tmp_path)
-    assert list((tmp_path / "work").glob("app-*/0")), "no executor ran on the cluster"
+@pytest.mark.parametrize("way", ["zip", "wheel"])
+def test_the_package_is_shipped_to_a_cluster(
+    running: tuple[str, Path], package: Path, tmp_path: Path, way: str
+) -> None:
+    master, work = running
+    before = executors(work)
+    export(master, package if way == "zip" else wheel(tmp_path), tmp_path)
+    assert len(executors(work) - before) == 2, "not both workers ran"
+
+
+def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_path: Path) -> None:
+    master, work = running
+    before = executors(work)
+    archive = packed_environment(tmp_path)
+    here = tmp_path / "here"
+    with tarfile.open(archive) as found:
+        found.extractall(here)
+    python = {"PYSPARK_DRIVER_PYTHON": str(here / "bin" / "python"), "PYSPARK_PYTHON": "./environment/bin/python"}
+    export(master, None, tmp_path, archives=f"{archive}#environment", **python)
+    ran = executors(work) - before
+    assert len(ran) == 2
+    for folder in ran:
+        assert (folder / "environment" / "bin" / "python").exists()
+
+
+def test_commands_are_jobs(running: tuple[str, Path], package: Path, tmp_path: Path) -> None:
+    master, _ = running
+    done = submit(master, package, tmp_path, "stats", SAVEPOINT, "--table", "states", "--json", job="run.py")
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("[{")]
+    found = json.loads(line)
+    assert {(row["state"], row["entries"]) for row in found} == {
+        (row.state, row.entries) for row in statetool.load(SAVEPOINT).stats().rows("states")
+    }
+
+
+def test_a_snapshot_is_rescaled_and_compared_by_jobs(package: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    arguments = ("rescale", SAVEPOINT, str(target), "--uid", "timers=64")
+    done = submit("local-cluster[2,1,1024]", package, tmp_path, *arguments, job="run.py")
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    assert statetool.load(str(target))["timers"].max_parallelism == 64
+    done = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", SAVEPOINT, str(target), job="run.py")
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]  # no value differs
+    assert "max_parallelism" in done.stdout
 
 
 def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, corpus: Path) -> None:
     snapshot = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     arguments = ("--operator", "orders", "--states", "pet", "--output", str(tmp_path / "x"))
-    done = submit("local[2]", package, tmp_path, snapshot, *arguments, jit=False)
+    done = submit("local[2]", package, tmp_path, snapshot, *arguments)
     assert done.returncode == 3
     # spark-submit puts both outputs of the job on its own standard output.
     (error,) = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
@@ -150,7 +135,7 @@ def test_kernels_run_where_compiled_code_cannot_be_kept(package: Path, tmp_path:
     home = {"XDG_CACHE_HOME": str(tmp_path / "file" / "x"), "PYTHONPATH": str(place)}
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=environment() | home,
+        env=environment(**home, STATETOOL_JIT="1", TMPDIR=str(tmp_path / "file")),
         cwd=tmp_path,
         capture_output=True,
         text=True,

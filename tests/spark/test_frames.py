@@ -9,13 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool
+from statetool.columns.python_values import shown_rows
 from statetool.errors import DecodeError, OptionError, TargetExistsError
-from statetool.spark.export_job import export_table
-from statetool.spark.frames import scan_frame
+from statetool.spark.export import export_table
 from statetool.spark.guard import checked
-from statetool.spark.uses import widened
-from tests.corpora import HERE, unpack
-from tests.spark.support import data_sources, rows_of
+from statetool.tables.request import ScanRequest
+from tests.support.corpora import HERE, unpack
+from tests.support.data_sources import data_sources, rows_of
+from tests.support.quick import quick
+from tests.support.stored import groups_of
 
 CASE = "v2_3_0-rocksdb-canonical"
 
@@ -45,13 +47,16 @@ def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetoo
 def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savepoint) -> None:
     from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In
 
-    from statetool.spark.sources import FlinkStateReader, _Options
+    from statetool.spark.source_options import SourceOptions
+    from statetool.spark.sources import FlinkStateReader
 
     def groups(*filters: Any) -> int:
-        options = _Options({"path": savepoint.path, "operatorUid": "timers", "table": "keyed_state", "prune": "true"})
+        options = SourceOptions(
+            {"path": savepoint.path, "operatorUid": "timers", "table": "keyed_state", "prune": "true"}
+        )
         reader = FlinkStateReader(options)
         assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark checks them all again
-        return sum(len(p.split.key_groups) for p in reader.partitions())  # type: ignore[attr-defined]
+        return len(groups_of(p.split for p in reader.partitions()))  # type: ignore[attr-defined]
 
     everything = groups()
     assert everything > 5
@@ -78,13 +83,6 @@ def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savep
 def test_filters_give_the_right_rows(savepoint: statetool.Savepoint, condition: str, keys: set[str]) -> None:
     found = savepoint["timers"].keyed_state().filter(condition).collect()
     assert {r["key"] for r in found} == keys
-
-
-def test_the_frame_without_the_data_source_gives_the_same_rows(savepoint: statetool.Savepoint, spark: Any) -> None:
-    op = savepoint["with-ttl"]
-    by_source = sorted(map(repr, rows_of(op.keyed_state())))
-    by_map = sorted(map(repr, rows_of(scan_frame(spark, op.scan("keyed_state", split_bytes=1)))))
-    assert by_map == by_source == sorted(map(repr, op.to_arrow().to_pylist()))
 
 
 def test_keys_argument_prunes(savepoint: statetool.Savepoint) -> None:
@@ -135,13 +133,13 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
         list(checked(iter([nested])))
 
 
-@pytest.mark.parametrize("style", ["parquet", "avro", "jsonl"])
+@pytest.mark.parametrize("style", quick(["parquet", "avro", "jsonl"], "parquet"))
 def test_export_of_keys_without_fields(tmp_path: Path, spark: Any, style: str) -> None:
     """An SQL operator that sorts all rows has one key, of no fields."""
     case = unpack(HERE / "corpus" / "sql-operators.tar.xz", tmp_path) / "sql-operators" / "1.20.5" / "temporal_sort"
     (op,) = [o for o in statetool.load(str(case), spark=spark).operators.values() if "dataState" in o.tables]
     target = tmp_path / "out"
-    assert export_table(op, "keyed_state", str(target), style=style) == 1
+    assert export_table(op, ScanRequest(), str(target), style=style) == 1
     if style == "parquet":
         (row,) = pq.read_table(str(target)).to_pylist()
         assert row["key"] == "{}"
@@ -159,13 +157,13 @@ def test_export_of_keys_without_fields(tmp_path: Path, spark: Any, style: str) -
     assert "f1" in str(row["dataState"])
 
 
-@pytest.mark.parametrize("style", ["parquet", "avro", "jsonl"])
+@pytest.mark.parametrize("style", quick(["parquet", "avro", "jsonl"], "avro"))
 def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> None:
     op = savepoint["with-ttl"]
     target = str(tmp_path / "out")
-    assert export_table(op, "keyed_state", target, style=style) == 13
+    assert export_table(op, ScanRequest(), target, style=style) == 13
     with pytest.raises(TargetExistsError):
-        export_table(op, "keyed_state", target, style=style)
+        export_table(op, ScanRequest(), target, style=style)
     expected = {r["key"]: r for r in op.to_arrow().to_pylist()}
     if style == "parquet":
         found = {r["key"]: r for r in pq.read_table(target).to_pylist()}
@@ -191,25 +189,51 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
 
 
 @data_sources
-def test_queries_on_one_frame_do_not_prune_each_other(savepoint: statetool.Savepoint, path: str, spark: Any) -> None:
-    """Spark reads the second query on a frame with the partitions that it planned for the first."""
-    everything = savepoint["timers"].to_arrow().num_rows
-    frame = savepoint["timers"].keyed_state()
+@pytest.mark.parametrize("way", quick(["here", "tasks", "source"], "source"))
+def test_queries_on_one_frame_do_not_prune_each_other(path: str, spark: Any, way: str) -> None:
+    """Spark reads the second query on a relation with the partitions that it planned for the first."""
+    operator = statetool.load(path, spark=spark, local_bytes=1 << 30 if way == "here" else 0)["timers"]
+    everything = operator.to_arrow().num_rows
+    source = spark.read.format("flink-state").option("operatorUid", "timers")
+    frame = source.load(path) if way == "source" else operator.keyed_state()
     one, other = frame.filter("key = 'timer-3'"), frame.filter("key = 'timer-5'")
     assert (one.count(), other.count(), one.count()) == (1, 1, 1)
     assert one.union(other).count() == 2
     assert (frame.count(), one.count(), frame.count()) == (everything, 1, everything)
-    again = savepoint["timers"].keyed_state()
-    assert again.filter("key = 'timer-3'").join(again.filter("key <> 'timer-3'"), "key", "full").count() == everything
-    statetool.register(spark)
-    plain = spark.read.format("flink-state").option("operatorUid", "timers").load(path)
-    assert (plain.filter("key = 'timer-3'").count(), plain.count()) == (1, everything)
+    assert one.join(frame.filter("key <> 'timer-3'"), "key", "full").count() == everything
 
 
-def test_what_queries_have_asked_for_only_grows(tmp_path: Path) -> None:
-    file = str(tmp_path / "asked")
-    assert widened(file, ["a", ("b\ud800", 1)]) == ["a", ("b\ud800", 1)]
-    assert widened(file, ["a", 7]) == ["a", ("b\ud800", 1), 7]
-    assert widened(file, None) is None
-    assert widened(file, ["a"]) is None
-    assert widened(str(tmp_path / "elsewhere" / "asked"), ["a"]) is None
+def test_options_of_a_frame_are_those_of_arrow(savepoint: statetool.Savepoint) -> None:
+    op = savepoint["by-tuple"]
+    with pytest.raises(OptionError, match=r"no option 'nanoz'. did you mean nanos"):
+        op.keyed_state(nanoz="error")  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match="did you mean states"):
+        op.keyed_state(state=["count"])  # type: ignore[call-arg]
+    given: dict[str, Any] = {"key_group": True, "split_bytes": 1000, "memory_bytes": 1000}
+    assert sorted(map(repr, rows_of(op.keyed_state(**given)))) == sorted(map(repr, op.to_arrow(**given).to_pylist()))
+
+
+def test_names_of_columns_go_to_spark(tmp_path: Path, spark: Any) -> None:
+    table = pa.table({"key": pa.array([{"f0": 1}], pa.struct({"f0": pa.int64()})), "n": pa.array([2], pa.int64())})
+    bootstrap = statetool.bootstrap_keyed_state(table, key_type="ROW<id BIGINT>")
+    statetool.SavepointWriter.new().with_operator("o", bootstrap).write(str(tmp_path / "sp"))
+    op = statetool.load(str(tmp_path / "sp"), spark=spark)["o"]
+    assert rows_of(op.keyed_state(columns={"key": ["user"]})) == [{"key": {"user": 1}, "n": 2}]
+    assert rows_of(op.keyed_state(columns={"key": ["user"]}).filter("key.user = 1")) == [{"key": {"user": 1}, "n": 2}]
+    assert rows_of(op.state("n", columns={"key": ["user"]})) == [{"key": {"user": 1}, "value": 2}]
+
+
+def test_years_that_python_does_not_have_are_shown_as_by_spark(tmp_path: Path, spark: Any) -> None:
+    days = pa.array([2_932_897, -719_163, -800_000, (1 << 31) - 1, 0], pa.int32())
+    micros = pa.array([d * 86_400_000_000 + 123_456 for d in (2_932_897, -719_163, -800_000, 9_000_000, 0)], pa.int64())
+    columns = {"day": days.cast(pa.date32()), "local": micros.cast(pa.timestamp("us"))}
+    bootstrap = statetool.bootstrap_keyed_state(pa.table({"key": [1, 2, 3, 4, 5], **columns}), key="key")
+    statetool.SavepointWriter.new().with_operator("o", bootstrap).write(str(tmp_path / "sp"))
+    op = statetool.load(str(tmp_path / "sp"), spark=spark)["o"]
+    frame = op.keyed_state(nanos="truncate")
+    texts = frame.selectExpr("key", "CAST(day AS STRING) AS day", "CAST(local AS STRING) AS local").collect()
+    shown = {r["key"]: r for b in op.batches(nanos="truncate") for r in shown_rows(b)}
+    assert {r["key"]: (r["day"], r["local"]) for r in texts} == {
+        k: (str(r["day"]), str(r["local"])) for k, r in shown.items()
+    }
+    assert export_table(op, ScanRequest.of(nanos="truncate"), str(tmp_path / "avro"), style="avro") == 5

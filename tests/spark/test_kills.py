@@ -19,6 +19,8 @@ import pytest
 import statetool as st
 from statetool.errors import SnapshotNotFoundError
 
+pytestmark = pytest.mark.full
+
 ROWS = 30_000
 DRIVER_KILLS = 18
 _WRITE = """
@@ -125,15 +127,15 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
     if stage == "encode":
         frame = frame.mapInArrow(kill, frame.schema)
     else:
-        from statetool.spark import writer
+        from statetool.spark import runner
 
-        whole = writer._writer
+        whole = runner._gatherer
 
         def deadly(*arguments: Any) -> Any:
             run = whole(*arguments)
             return lambda batches: run(kill(batches))
 
-        monkeypatch.setattr(writer, "_writer", deadly)
+        monkeypatch.setattr(runner, "_gatherer", deadly)
     for _ in range(2):
         try:
             write(target, frame)

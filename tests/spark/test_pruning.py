@@ -10,22 +10,24 @@ pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no 
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, In, IsNotNull, Not
 
 import statetool
-from statetool.arrow.read import read_split
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.serializers.rowdata import RowDataSerializer
-from statetool.serializers.snapshot import read_snapshot
 from statetool.serializers.sql_types import SqlType
+from statetool.serializers.table import snapshot_reader
 from statetool.spark.pruning import allowed_keys
-from statetool.spark.sources import FlinkStateReader, _Options
-from tests.serializers import build
+from statetool.spark.source_options import SourceOptions
+from statetool.spark.sources import FlinkStateReader
+from statetool.tables.read import read_split
+from tests.support import build
+from tests.support.stored import groups_of
 
 CASE = "v2_3_0-rocksdb-canonical"
 KEY = ("key",)
 
 
 def serializer(snapshot: bytes) -> Serializer:
-    return read_snapshot(Cursor(snapshot))
+    return snapshot_reader().snapshot(Cursor(snapshot))
 
 
 STRING = serializer(build.STRING)
@@ -45,6 +47,7 @@ PAIR = serializer(build.tuple_of(build.STRING, build.INT))
         ([EqualTo(("value",), "a")], None),
         ([GreaterThan(KEY, "a")], None),
         ([Not(EqualTo(KEY, "a"))], None),
+        ([EqualNullSafe(KEY, None)], None),  # null is what it allows, not nothing
         ([EqualTo(KEY, 1)], None),  # not a string: whatever Spark means, it is not looked up
         ([EqualTo(KEY, "a\ud800")], ["a\ud800"]),
         ([], None),
@@ -94,14 +97,17 @@ def test_keys_whose_equality_is_not_that_of_their_bytes_are_left_to_spark(name: 
 
 def groups_and_rows(path: str, operator: str, *filters: Filter) -> tuple[int, list[Any]]:
     reader = FlinkStateReader(
-        _Options({"path": path, "operatorUid": operator, "nanos": "truncate", "decimals": "string", "prune": "true"})
+        SourceOptions(
+            {"path": path, "operatorUid": operator, "nanos": "truncate", "decimals": "string", "prune": "true"}
+        )
     )
     assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark evaluates them all again
     splits = [p.split for p in reader.partitions()]  # type: ignore[attr-defined]
     rows = [r for s in splits for b in read_split(s) for r in b.to_pylist()]
-    return sum(len(s.key_groups) for s in splits), rows
+    return len(groups_of(splits)), rows
 
 
+@pytest.mark.full
 def test_no_row_is_lost_for_any_kind_of_key_and_most_key_groups_are_not_read(corpus: Path) -> None:
     path = str(corpus / CASE / "snapshot")
     pruned = set()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import subprocess
 import sys
 from inspect import signature
@@ -15,7 +17,9 @@ from statetool.demo import SAVEPOINT
 from statetool.errors import MissingDependencyError, OptionError
 from statetool.spark import session as sessions
 from statetool.spark.schema import spark_schema
-from tests.spark.support import data_sources, rows_of
+from statetool.tables.request import ScanRequest
+from statetool.types.options import ShowingOptions
+from tests.support.data_sources import data_sources, rows_of
 
 
 def test_no_java_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -99,13 +103,13 @@ class _Locked:
 
 @data_sources
 def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spark: Any) -> None:
-    from statetool.spark.sources import FlinkStateMetadataSource, PlainFlinkStateSource
+    from statetool.spark.sources import CatalogTableSource, FlinkStateMetadataSource, PlainFlinkStateSource
 
     locked = _Locked()
     with pytest.warns(UserWarning, match="not allowed"):
         statetool.register(locked)
     statetool.register(locked)  # warns once
-    assert locked.sources == [PlainFlinkStateSource, FlinkStateMetadataSource]
+    assert locked.sources == [PlainFlinkStateSource, FlinkStateMetadataSource, CatalogTableSource]
 
     class Renamed(PlainFlinkStateSource):
         @classmethod
@@ -132,6 +136,8 @@ def test_a_session_that_lets_no_filter_through_gets_a_source_that_reads_all(spar
         ({"operatorUid": "timers", "split_bytes": "much"}, "not a number"),
         ({"operatorUid": "timers", "keyGroup": "maybe"}, "neither true nor false"),
         ({"operatorUid": "timers", "rebase": "a=b"}, "rebase is not JSON"),
+        ({"operatorUid": "timers", "nanoz": "error"}, "no option 'nanoz'. did you mean nanos"),
+        ({"operatorUid": "timers", "ttl_ms": "5"}, "only ttl='hide_expired' uses"),
         ({"operatorUid": "timers", "nanos": "round"}, "nanos='round' is not one of"),
     ],
 )
@@ -141,6 +147,30 @@ def test_options_of_the_source_are_checked(options: dict[str, str], message: str
     with pytest.raises((OptionError, statetool.StatetoolError)) as caught:
         FlinkStateSource({"path": SAVEPOINT, **options}).schema()
     assert message in str(caught.value)
+
+
+@data_sources
+def test_the_table_of_options_names_all_of_them() -> None:
+    from statetool.spark import source_options, sources
+
+    said = set(re.findall(r"^``.*?(?:   |$)", sources.__doc__ or "", re.MULTILINE))
+    names = {name for row in said for name in re.findall(r"``(\w+)``", row)}
+    aliases = {"stateVarName"}  # of table, said there
+    assert names | aliases == set(source_options.STATE_OPTIONS)
+
+
+@data_sources
+def test_options_of_the_source_come_from_text_in_any_case() -> None:
+    from statetool.spark.source_options import SourceOptions
+
+    request = ScanRequest.of("registered", keys=["ä", b"\xff"], columns={"key": ["a b"]}, key_group=True)
+    texts = {"path": SAVEPOINT, "operatorUid": "timers", "kryo": "5", "uids": "timers,with-ttl", **request.to_options()}
+    options = SourceOptions({n.upper(): t for n, t in texts.items()})
+    assert options.request == request
+    assert options.operator.uid == "timers"
+    assert options.operator.types.kryo == 5
+    assert pickle.loads(pickle.dumps(options)).request == request
+    assert "operator" not in pickle.loads(pickle.dumps(options)).__dict__
 
 
 @data_sources
@@ -159,16 +189,28 @@ def test_options_by_the_names_of_sparks_own_state_source() -> None:
     assert columns(keygroup="true") == columns(KEY_GROUP="True") == ["key", "registered", "key_group"]
 
 
+@data_sources
+def test_a_table_of_the_catalog_is_refused_and_a_view_is_not(spark: Any) -> None:
+    statetool.register(spark)
+    options = f"USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers')"
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE refused {options}")
+    spark.sql(f"CREATE TEMPORARY VIEW from_source {options}")
+    assert spark.table("from_source").columns == ["key", "registered"]
+
+
+@pytest.mark.full
 def test_schemas_of_all_tables_are_those_that_spark_expects_of_the_batches(corpus: Path) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     # Before PySpark 4 it has no such argument and says UTC.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     found = 0
+    plain, other = ShowingOptions(), ShowingOptions(nanos="companion", ttl="raw")
     for case in ("v2_3_0-rocksdb-canonical", "v1_13_6-hashmap-canonical"):
         for operator in statetool.load(str(corpus / case / "snapshot")).operators.values():
             for table in operator.tables:
-                for options in ({}, {"nanos": "companion", "ttl": "raw"}):
+                for options in plain, other:
                     schema = operator.scan(table, **options).schema
                     assert to_arrow_schema(spark_schema(schema), **zone).equals(schema)
                     found += 1

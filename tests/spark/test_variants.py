@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import types as t
 
 import statetool
-from statetool.arrow.types import VARIANT_STRUCT
-from statetool.spark.export_job import export_table
+from statetool.columns.types import VARIANT_STRUCT
+from statetool.spark.export import export_table
+from statetool.tables.request import ScanRequest
 
 needs_variants = pytest.mark.skipif(not hasattr(t, "VariantType"), reason="VARIANT is a type of Spark 4.0 and later")
 #: What Flink 2.3's PARSE_JSON makes of the text.
@@ -92,13 +93,14 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
     assert {r["key"]: r["v"] for r in again} == {1: WRITTEN}
 
 
+@pytest.mark.full
 @needs_variants
 def test_exports(path: str, spark: Any, tmp_path: Path) -> None:
     """JSON lines hold what the variant says, Parquet the variant, Avro its two binaries."""
     operator = statetool.load(path, spark=spark)["o"]
     found: dict[int, Any] = {}
     for style in ("jsonl", "parquet", "avro"):
-        assert export_table(operator, "keyed_state", str(tmp_path / style), style=style) == 2
+        assert export_table(operator, ScanRequest(), str(tmp_path / style), style=style) == 2
     for file in (tmp_path / "jsonl").glob("*.json"):
         found |= {r["key"]: r["s"] for r in map(json.loads, file.read_text().splitlines())}
     assert (found[1]["f0"], found[1]["f1"], found[2]) == (json.loads(TEXT), [json.loads(TEXT), None], {"_kind": "+I"})

@@ -11,9 +11,10 @@ import pytest
 
 import statetool as st
 from statetool.errors import EncodeError
-from statetool.spark.export_job import export_table
+from statetool.spark.export import export_table
 from statetool.spark.tables import arrow_frame
-from tests.spark.support import rows_of
+from statetool.tables.request import ScanRequest
+from tests.support.data_sources import rows_of
 
 pyspark = pytest.importorskip("pyspark")
 
@@ -103,6 +104,11 @@ def test_the_driver_raises_what_tasks_found(spark: Any, tmp_path: Path) -> None:
     small = st.bootstrap_keyed_state(df, key="id", states={"v": st.value("SMALLINT")})
     with pytest.raises(EncodeError, match=r"does not fit int16.*column 'v' of the row with key"):
         st.SavepointWriter.new().with_operator("op", small).write(str(tmp_path / "sp"))
+    nulls = st.bootstrap_keyed_state(
+        df.selectExpr("nullif(string(id), '7') as id", "v").dropDuplicates(["id"]), key="id"
+    )
+    with pytest.raises(EncodeError, match=r"a row without a key: id None, v 327\d7 \[operator op"):
+        st.SavepointWriter.new().with_operator("op", nulls).write(str(tmp_path / "sp"))
     assert not (tmp_path / "sp").exists()
 
 
@@ -123,6 +129,6 @@ def test_names_that_spark_takes_apart_are_written_and_shown(spark: Any, tmp_path
     (row,) = after.to_arrow("keyed_state").to_pylist()
     assert row == {"key": 2, "a.b": 10, "`quoted`": 11, "key_": 12, "Total": 13, "total_": 14, 'it\'s "x"': 15}
     for style in ("parquet", "avro", "jsonl"):
-        assert export_table(sp["a b"], "keyed_state", str(tmp_path / style), style=style) == 2
+        assert export_table(sp["a b"], ScanRequest(), str(tmp_path / style), style=style) == 2
     found = pq.read_table(str(tmp_path / "parquet")).to_pylist()
     assert sorted(r["a.b"] for r in found) == [0, 10]

@@ -22,7 +22,7 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import NUMBER_BYTES, read_heap
 from statetool.formats.keyed.ranges import KeyGroupRange, adjacent
 from statetool.formats.stream import OpenStream, Stream
-from statetool.kernels.walk import FULL, WALK_MESSAGES, descent, walk
+from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, descent, walk
 
 WINDOW_BYTES: Final = 32 << 20
 # Snappy's densest element makes 64 bytes of 3.
@@ -249,10 +249,8 @@ class _Walker:
         position = max(int(self.cursor[1]), 0)
         capacity = min(max((limit - position) // _SMALLEST_ENTRY + 1, 16), 1 << 20)
         outs = [np.empty(capacity, dtype=np.int64) for _ in range(6)]
-        code, n, at = walk(
-            self.data, self.starts, self.ends, self.numbers, self.layout.prefix, self.layout.states, self.cursor,
-            limit, *outs,
-        )  # fmt: skip
+        groups = KeyGroups(self.starts, self.ends, self.numbers)
+        code, n, at = walk(self.data, limit, groups, self.layout.prefix, self.layout.states, self.cursor, Rows(*outs))
         if code not in (0, FULL):
             error = FormatError(WALK_MESSAGES[int(code)], hint="the file is damaged or not a canonical savepoint")
             raise locate(error.at(offset=int(at)), regions, file)

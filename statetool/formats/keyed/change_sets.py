@@ -22,11 +22,13 @@ from statetool.formats.compression import stream_chunks
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, read_m6
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.io.files import InputFile
+from statetool.io.files import size_of
 from statetool.io.output import Output
+from statetool.io.small_files import whole_size
 from statetool.kernels.program import kernel_only
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import read_proxied
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import TypeContext
 
 METADATA: Final = 8
 METADATA_GROUP: Final = -1
@@ -90,8 +92,8 @@ def _whole(stream: Stream) -> Stream:
     """Return a stream that ends with its file: the size in a handle does not count the flag, nor what compression saves."""
     if stream.inline is not None or stream.start:
         return stream
-    with InputFile(stream.file) as f:
-        return Stream(file=stream.file, start=0, size_bytes=f.size)
+    size = whole_size(stream.file) if stream.is_far else size_of(stream.file)
+    return Stream(file=stream.file, start=0, size_bytes=size)
 
 
 def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[int, Cursor]]:
@@ -137,7 +139,7 @@ class _Buffer:
         return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
 
 
-def described(files: ChangeFiles, change_set: ChangeSet) -> list[tuple[int, StateMeta]]:
+def described(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
     """Return the states that a change set describes, with their ids; only the start of the set is read.
 
     Raises
@@ -148,11 +150,11 @@ def described(files: ChangeFiles, change_set: ChangeSet) -> list[tuple[int, Stat
     for key_group, c in first_changes(files, change_set):
         if key_group != METADATA_GROUP:
             break
-        found.append(read_description(c, change_set.stream.file))
+        found.append(read_description(c, types, change_set.stream.file))
     return found
 
 
-def read_description(c: Cursor, file: str) -> tuple[int, StateMeta]:
+def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMeta]:
     """Return the id and the description of a state.
 
     Raises
@@ -166,7 +168,8 @@ def read_description(c: Cursor, file: str) -> tuple[int, StateMeta]:
         version = c.i4()
         if version not in _META_VERSIONS:
             raise c.fail(f"version {version} of a description of a state", pos=c.pos - 4)
-        meta = read_m6(c, read_proxied)
+        reader = snapshot_reader(types)
+        meta = read_m6(c, types, lambda at, *_: reader.proxied(at))
         if c.left < _TAIL_BYTES or (meta.backend_type == PRIORITY_QUEUE and c.left > _TAIL_BYTES):
             raise c.fail(f"{c.left} bytes follow the description of {meta.name!r}, expected {_TAIL_BYTES}")
         # The time to live and the default of the state come first: Java and user bytes that reading does not need.

@@ -31,12 +31,12 @@ class Database:
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
         self._files = files
-        self._tables: Tables | None = None
+        self.tables: Tables | None = None
         self._rocks: RocksDatabase | None = None
         self._lock = threading.Lock()
         _check_names(files)
         try:
-            self._tables = Tables(files)
+            self.tables = Tables(files)
         except UnusualError:
             self._by_rocksdb()
 
@@ -54,8 +54,8 @@ class Database:
         FormatError
             With their names.
         """
-        families = self._by_rocksdb().column_families if self._tables is None else self._tables.families
-        found, wanted = set(families) - {_DEFAULT}, set(map(_family_name, states))
+        families = self._by_rocksdb().column_families if self.tables is None else self.tables.families
+        found, wanted = set(families) - {_DEFAULT}, set(map(family_name, states))
         if found != wanted:
             raise FormatError(
                 f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
@@ -70,14 +70,14 @@ class Database:
         FormatError
             Damaged files.
         """
-        column_family = _family_name(state)
-        if self._tables is not None:
+        column_family = family_name(state)
+        if self.tables is not None:
             try:
-                tables = self._tables.open_range(column_family, low, high)
+                tables = self.tables.open_range(column_family, low, high)
             except UnusualError:
                 pass
             else:
-                return self._tables.slices(tables, low, high, limit)
+                return self.tables.slices(tables, low, high, limit)
         return self._by_rocksdb().slices(column_family, low, high, limit)
 
 
@@ -89,7 +89,7 @@ def _check_names(files: DatabaseFiles) -> None:
         seen.add(name)
 
 
-def _family_name(state: str) -> str:
+def family_name(state: str) -> str:
     """Return the name of a state's column family: Java writes what UTF-8 does not have as a question mark."""
     return state.encode("utf-8", "replace").decode()
 

@@ -15,9 +15,10 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.heap_walk import programs_of
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.kernels.changes import walk_changes
+from statetool.kernels.codes import coded_error
 from statetool.kernels.deal import pack_groups
-from statetool.kernels.heap import MAX_MARKER, MORE_BYTES
-from statetool.kernels.walk import FULL
+from statetool.kernels.heap import MAX_MARKER, MORE_BYTES, SLOW
+from statetool.kernels.walk import FULL, KeyGroups, Rows
 
 _FRAME_BYTES: Final = 10
 
@@ -100,12 +101,12 @@ class _Walk:
 
     def run(self) -> None:
         walker = self.walker
-        programs = walker.programs
+        changes = KeyGroups(self.pos, self.end, self.group)
         while True:
+            rows = Rows(*(c[self.rows :] for c in self.columns))
             code, n = walk_changes(
-                self.changes.data, self.pos, self.end, self.group, self.table, walker.flags, programs.words,
-                programs.key, programs.states, self.cursor, self.buf, *(c[self.rows :] for c in self.columns),
-            )  # fmt: skip
+                self.changes.data, changes, self.table, walker.flags, walker.programs, self.cursor, self.buf, rows
+            )
             self.rows += n
             if code == 0:
                 return
@@ -113,8 +114,10 @@ class _Walk:
                 self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
             elif code == MORE_BYTES:
                 self.room(len(self.buf))
-            else:
+            elif code == SLOW:
                 self.slowly()
+            else:
+                raise coded_error(int(code)).at(file=self.changes.file)
 
     def room(self, size: int) -> None:
         """Make room for ``size`` more bytes."""

@@ -1,4 +1,4 @@
-"""Tell keys apart: the same number for the same bytes."""
+"""Tell keys apart: the same number for the same bytes; and which of them differ between two sides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from statetool.formats.keyed.entries import Int64s
 from statetool.kernels.distinct import number_ranges
+
+Hashes = npt.NDArray[np.uint64]
 
 
 def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
@@ -27,3 +29,31 @@ def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int
     table = np.full(1 << max(4, (2 * n).bit_length()), -1, dtype=np.int64)
     count = int(number_ranges(data, start, end, group, np.empty(n, dtype=np.uint64), table, ids, first))
     return ids, first[:count]
+
+
+def changed_ids(old: tuple[Hashes, Hashes], new: tuple[Hashes, Hashes]) -> Hashes:
+    """Return the ids, ascending, whose entries are not the same on both sides.
+
+    Parameters
+    ----------
+    old, new
+        uint64[n] each: the id of each entry, which several may have, and a hash of all that the entry is. Their order says nothing.
+    """
+    (a, sum_a), (b, sum_b) = _summed(*old), _summed(*new)
+    both, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    same = both[sum_a[at_a] == sum_b[at_b]]
+    return np.setdiff1d(np.union1d(a, b), same, assume_unique=True)
+
+
+def _summed(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
+    """Return the ids, each once and ascending, and the sum of the hashes of each."""
+    order = np.argsort(ids, kind="stable")
+    ids, contents = ids[order], contents[order]
+    first = np.flatnonzero(np.concatenate([np.ones(min(1, len(ids)), dtype=np.bool_), ids[1:] != ids[:-1]]))
+    return ids[first], np.add.reduceat(contents, first) if len(first) else contents
+
+
+def mixed(first: Hashes, second: Hashes) -> Hashes:
+    """Return a hash of two hashes together."""
+    found: Hashes = (first ^ (second >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + second
+    return found ^ (found >> np.uint64(32))

@@ -6,17 +6,27 @@ stream of RocksDB snapshots. A state's id is its position.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.projections import with_projections
-from statetool.formats.state_meta import StateMeta, read_m3, read_m5, read_m6, read_with_unknowns, write_m6
+from statetool.formats.state_meta import (
+    ReadSerializer,
+    StateMeta,
+    newer,
+    read_m3,
+    read_m5,
+    read_m6,
+    read_with_unknowns,
+    write_m6,
+)
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import read_resilient_list, write_proxied
+from statetool.serializers.snapshot import SnapshotReader, write_proxied
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import TypeContext
 
 CURRENT_VERSION: Final = 6
 
@@ -32,11 +42,13 @@ class KeyedHeader:
     size_bytes: int
 
 
-def read_keyed_header(c: Cursor, *, end: int | None = None) -> KeyedHeader:
+def read_keyed_header(c: Cursor, types: TypeContext, *, end: int | None = None) -> KeyedHeader:
     """Read the header.
 
     Parameters
     ----------
+    types
+        What is known of the types from outside of the header.
     end
         Position right after the header where it is known (the first key group's offset): it is checked, and
         lets the other states be read when a serializer class is unknown.
@@ -45,36 +57,38 @@ def read_keyed_header(c: Cursor, *, end: int | None = None) -> KeyedHeader:
     ------
     FormatError, UnknownSerializerError, UnsupportedError
     """
-    return read_with_unknowns(c, _parse, end=end)
+    return read_with_unknowns(c, snapshot_reader(types), _parse, end=end)
 
 
-def _parse(c: Cursor, read: Callable[[Cursor], Serializer]) -> KeyedHeader:
+def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> KeyedHeader:
     version = c.i4()
     if not 3 <= version <= CURRENT_VERSION:
         if version in (1, 2):
             raise UnsupportedError(
                 f"keyed state of proxy version {version} (Flink 1.2)", hint="migrate it through Flink 1.3"
             ).at(offset=c.offset - 4)
+        if version > CURRENT_VERSION:
+            raise newer(c, "keyed state proxy", version, "3 to 6")
         raise c.fail(f"keyed state proxy version {version} is not 3 to 6", pos=c.pos - 4)
     compressed = c.bool() if version >= 4 else False
     if version == CURRENT_VERSION:
-        key = read(c)
+        key = read(c, 0, 0)
     else:
-        found = read_resilient_list(c)
+        found = reader.resilient_list(c)
         if len(found) != 1:
             raise c.fail(f"{len(found)} key serializers, expected 1")
         key = found[0]
     n = c.i2()
     if n < 0:
         raise c.fail(f"{n} states", pos=c.pos - 2)
-    states = tuple(_state(c, version, read) for _ in range(n))
+    states = tuple(_state(c, version, reader, read, left) for left in reversed(range(n)))
     return KeyedHeader(version=version, compressed=compressed, key=key.as_key(), states=states, size_bytes=c.pos)
 
 
-def _state(c: Cursor, version: int, read: Callable[[Cursor], Serializer]) -> StateMeta:
+def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, left: int) -> StateMeta:
     if version == CURRENT_VERSION:
-        return with_projections(read_m6(c, read))
-    return read_m5(c) if version == 5 else read_m3(c)
+        return with_projections(read_m6(c, reader.types, read, left))
+    return read_m5(c, reader) if version == 5 else read_m3(c, reader)
 
 
 def write_keyed_header(header: KeyedHeader) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,9 +24,11 @@ from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
 from statetool.kernels import heap as kernel
+from statetool.kernels.codes import MESSAGES, UNKNOWN_OPERATION
 from statetool.kernels.program import Constant, Op
-from statetool.kernels.skip import compile_skips
-from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, WALK_MESSAGES
+from statetool.kernels.skip_program import compile_skips
+from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, WALK_MESSAGES, KeyGroups, Rows
+from statetool.serializers.base import blame
 
 NUMBER_BYTES: Final = 4
 _ROOM: Final = 64 << 10
@@ -38,20 +39,12 @@ _MESSAGES: Final = {
     BAD_PREFIX: "expected the number of the key group",
     BAD_STATE: "a state id that the header does not have, or that came before",
     BAD_LENGTH: WALK_MESSAGES[BAD_LENGTH],
+    UNKNOWN_OPERATION: MESSAGES[UNKNOWN_OPERATION][0],
 }
 _NOTHING: Final = Constant(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Programs:
-    """What the kernel must know of a stream's states."""
-
-    words: npt.NDArray[np.int64]
-    key: int
-    states: npt.NDArray[np.int64]
-
-
-def programs_of(header: KeyedHeader) -> Programs:
+def programs_of(header: KeyedHeader) -> kernel.StatePrograms:
     """Compile what finds the ends of namespaces, keys and values."""
     ops: list[Op] = [header.key.program()]
     for meta in header.states:
@@ -65,7 +58,7 @@ def programs_of(header: KeyedHeader) -> Programs:
         if min(namespace, first, second) < 0 or (starts[0] < 0 and kind != kernel.TIMERS):
             kind = kernel.UNKNOWN
         table[i] = kind, ambiguous, namespace, first, second
-    return Programs(words, starts[0], table)
+    return kernel.StatePrograms(words, starts[0], table)
 
 
 def _kind(meta: StateMeta) -> int:
@@ -214,13 +207,10 @@ class _Walker:
 
     def walk(self, limit: int) -> bool:
         """Walk to the end, or as far as whole entries go; tell whether it is the end."""
-        programs = self.programs
+        groups = KeyGroups(self.starts, self.ends, self.numbers)
         while True:
-            rest = [c[self.rows :] for c in self.columns]
-            code, n = kernel.walk_heap(
-                self.data, limit, self.starts, self.ends, self.numbers, programs.words, programs.key, programs.states,
-                self.seen, self.cursor, self.buf, *rest,
-            )  # fmt: skip
+            rows = Rows(*(c[self.rows :] for c in self.columns))
+            code, n = kernel.walk_heap(self.data, limit, groups, self.programs, self.seen, self.cursor, self.buf, rows)
             self.rows += n
             if code in (0, FULL):
                 return bool(code == 0)
@@ -286,6 +276,8 @@ class _Walker:
     def error(self, error: StatetoolError) -> StatetoolError:
         k = min(int(self.cursor[kernel.GROUP]), len(self.numbers) - 1)
         at = max(int(self.cursor[kernel.POSITION]), int(self.starts[k])) - int(self.starts[k])
+        # Nothing frames values here: one that was read by a wrong declaration puts what follows out of step.
+        blame(error, self.header.key, *(s for m in self.header.states for s in m.serializers.values()))
         return error.at(offset=self.bases[k] + at, file=self.file, key_group=int(self.numbers[k]))
 
     def batch(self) -> EntryBatch:

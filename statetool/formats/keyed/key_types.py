@@ -26,7 +26,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.delta_codes import PUT
 from statetool.serializers.base import Serializer
-from statetool.serializers.snapshot import read_snapshot
+from statetool.serializers.table import snapshot_reader
 from statetool.serializers.tuples import TupleSerializer
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
@@ -105,7 +105,7 @@ def _simple(name: str) -> Serializer:
     out = Output()
     out.utf(f"{_BASE}{name}Serializer${name}SerializerSnapshot")
     out.i4(3)
-    return read_snapshot(Cursor(bytes(out)))
+    return snapshot_reader().snapshot(Cursor(bytes(out)))
 
 
 def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallelism: int) -> set[bytes] | None:

@@ -34,13 +34,14 @@ class UnusualError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """One table file: its number, size, and the first and last user key in it."""
+    """One table file: its number, size, the first and last user key in it, and its largest sequence number, if it is said."""
 
     number: int
     level: int
     size_bytes: int
     smallest: bytes
     largest: bytes
+    largest_sequence: int | None = None
 
     @property
     def name(self) -> str:
@@ -147,16 +148,19 @@ def _new_file(c: Cursor, tag: int) -> TableFile:
         raise UnusualError("a file in another path")
     size = _number(c)
     smallest, largest = _user_key(c), _user_key(c)
+    sequence = None
     if tag != 7:
         _number(c)
-        _number(c)
+        sequence = _number(c)
     while tag == 103 and (custom := _number(c)) != _NEW_FILE_END:
         value = _bytes(c)
         if custom == _OLDEST_BLOB_FILE or (custom == _PATH_ID and value != b"\0"):
             raise UnusualError("blob files or a file in another path")
         if custom & _NEW_FILE_MUST_BE_KNOWN and custom != _PATH_ID:
             raise UnusualError(f"a file with property {custom}")
-    return TableFile(number=number, level=level, size_bytes=size, smallest=smallest, largest=largest)
+    return TableFile(
+        number=number, level=level, size_bytes=size, smallest=smallest, largest=largest, largest_sequence=sequence
+    )
 
 
 def _number(c: Cursor) -> int:

@@ -6,7 +6,7 @@ the key group. A handle may hold keys outside of its range of key groups (after 
 
 How to read one, whatever the backend that wrote it::
 
-    header = read_keyed_header(Cursor(meta), end=len(meta))
+    header = read_keyed_header(Cursor(meta), types, end=len(meta))
     for batch in read_native(files, header, ["balances"], key_groups, prefix=1, whole_keys=False):
         batch.state, batch.key, ...   # an EntryBatch; state ids are positions in the header
 
@@ -78,20 +78,23 @@ def read_native(
     database = open_database(files)
     database.check_states(ids)
     limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
-    key_of = _key_finder(header.key, prefix)
-    for low, high in _ranges(key_groups, keys, prefix):
+    key_of = key_finder(header.key, prefix)
+    for low, high in key_ranges(key_groups, keys, prefix):
         slices = {i: database.slices(header.states[i].name, low, high, limit) for i in wanted}
         if whole_keys:
             # Composite keys sort by key first: no key's bytes start with another key's.
             for parts in complete_keys([_Source(i, found, key_of) for i, found in slices.items()]):
-                yield _batch(parts, prefix, database.name)
+                yield batch_of_slices(parts, prefix, database.name)
         else:
             for i, found in slices.items():
-                for piece in found:
-                    yield _batch([(i, piece)], prefix, database.name)
+                try:
+                    for piece in found:
+                        yield batch_of_slices([(i, piece)], prefix, database.name)
+                except StatetoolError as error:
+                    raise error.at(state=header.states[i].name) from error.__cause__
 
 
-def _ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
+def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield ranges of composite keys, ``(first, behind the last)``: of key groups, or of keys in them where those are few."""
     groups = sorted(set(key_groups))
     if keys is not None and len(keys) * len(groups) <= _MOST_LOOK_UPS:
@@ -152,7 +155,7 @@ class _Source:
         return taken
 
 
-def _key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
+def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
     """Return what gives the part of a composite key that its entries share: key group and key, or key group alone."""
     if key.framed_only:
         return lambda composite: composite[:prefix]
@@ -169,7 +172,7 @@ def _key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
     return found
 
 
-def _batch(parts: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
+def batch_of_slices(parts: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
     starts = np.cumsum([0, *(len(s.data) for _, s in parts)])[:-1].tolist()
     data = parts[0][1].data if len(parts) == 1 else np.concatenate([s.data for _, s in parts])
     data.flags.writeable = False

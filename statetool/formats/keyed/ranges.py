@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Protocol, TypeVar
+
+from statetool.errors import FormatError
+from statetool.formats.stream import Stream
 
 BATCH_BYTES: Final = 4 << 20
 
@@ -16,6 +20,33 @@ class KeyGroupRange:
     number: int
     offset: int
     size_bytes: int
+
+
+def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing: int) -> list[KeyGroupRange]:
+    """Return where the key groups are that have an offset, in the order of the stream.
+
+    Parameters
+    ----------
+    start
+        The key group of the first offset.
+    nothing
+        What stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream, or one twice.
+    """
+    placed = sorted((o, number) for number, o in enumerate(offsets, start) if (o > 0 if nothing == 0 else o != nothing))
+    edges = [*(o for o, _ in placed), stream.size_bytes]
+    if placed and not 0 <= edges[0] <= edges[-2] <= stream.size_bytes:
+        raise FormatError(
+            f"offsets of key groups from {edges[0]} to {edges[-2]}, outside of the {stream.size_bytes} bytes of the stream"
+        ).at(file=stream.file)
+    found = [KeyGroupRange(n, o, end - o) for (o, n), end in zip(placed, edges[1:], strict=True)]
+    if any(a == b for a, b in pairwise(edges[:-1])):
+        raise FormatError("two key groups start at the same offset").at(file=stream.file)
+    return found
 
 
 def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:

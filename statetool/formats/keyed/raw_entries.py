@@ -14,16 +14,16 @@ from statetool.formats.keyed.raw_timers import TIMESTAMP_BYTES, parse_raw_timers
 from statetool.formats.stream import OpenStream
 from statetool.io.cursor import Cursor
 from statetool.kernels.codes import MESSAGES, OK
+from statetool.kernels.elements import element_positions
 from statetool.kernels.program import Fixed, Struct
-from statetool.kernels.skip import compile_skip, element_positions
+from statetool.kernels.skip_program import compile_skip
 from statetool.kernels.timers import flip_timers
-from statetool.serializers.context import reading_with
 from statetool.serializers.runtime import TimerSerializer
-from statetool.types.declared import NOTHING_DECLARED, TypeContext
+from statetool.types.declared import TypeContext
 
 
 def read_raw_timers(
-    f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext = NOTHING_DECLARED
+    f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext
 ) -> Iterator[RebuiltBatch]:
     """Read the timers of some key groups, a bounded number in each batch.
 
@@ -32,7 +32,7 @@ def read_raw_timers(
     header
         From :func:`~statetool.formats.keyed.raw_timers.read_raw_header`.
     types
-        What serializers are read with.
+        What is known of the types from outside of the stream.
 
     Raises
     ------
@@ -44,8 +44,7 @@ def read_raw_timers(
         region = f.read_at(group.offset, group.size_bytes)
         base = f.stream.start + group.offset
         try:
-            with reading_with(types):
-                found = parse_raw_timers(region, base=base, key=header.key, find=_edges)
+            found = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
             if unknown := {t.state for t in found} - ids.keys():
                 raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
                     offset=base

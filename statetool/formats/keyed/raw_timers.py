@@ -27,7 +27,10 @@ from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.base import Serializer
 from statetool.serializers.runtime import TimerSerializer
-from statetool.serializers.snapshot import read_resilient_list, read_snapshot, serializer_of_class
+from statetool.serializers.simple_types import serializer_of_class
+from statetool.serializers.snapshot import SnapshotReader
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import TypeContext
 
 T = TypeVar("T")
 DOMAINS: Final = ("event", "processing")
@@ -44,13 +47,15 @@ class RawTimers(Generic[T]):
     found: T
 
 
-def read_raw_header(region: memoryview, *, base: int, key: Serializer | None) -> KeyedHeader | None:
+def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: Serializer | None) -> KeyedHeader | None:
     """Return the timer states of a key group as the header of a keyed stream, ``None`` where there is no timer service.
 
     Parameters
     ----------
     region
         All bytes of a key group.
+    types
+        What is known of the types from outside of the region.
     base
         Where it starts in the file, for messages.
     key
@@ -61,7 +66,7 @@ def read_raw_header(region: memoryview, *, base: int, key: Serializer | None) ->
     FormatError, UnknownSerializerError
         Not timers, or damaged.
     """
-    found = parse_raw_timers(region, base=base, key=key, find=_skip)
+    found = parse_raw_timers(region, types, base=base, key=key, find=_skip)
     states = tuple(
         StateMeta(name=t.state, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": t.timer})
         for t in found
@@ -79,18 +84,24 @@ def is_versioned(region: memoryview) -> bool:
 
 
 def parse_raw_timers(
-    region: memoryview, *, base: int, key: Serializer | None, find: Callable[[Cursor, TimerSerializer, int], T]
+    region: memoryview,
+    types: TypeContext,
+    *,
+    base: int,
+    key: Serializer | None,
+    find: Callable[[Cursor, TimerSerializer, int], T],
 ) -> list[RawTimers[T]]:
     """Go through the timers of a key group.
 
     Parameters
     ----------
-    region, base, key
+    region, types, base, key
         As for :func:`read_raw_header`.
     find
         Steps over a number of timers, and returns what is wanted of them.
     """
     c = Cursor(region, base=base)
+    reader = snapshot_reader(types)
     version = 0
     if is_versioned(region):
         c.skip(4)
@@ -100,7 +111,7 @@ def parse_raw_timers(
     found = []
     for _ in range(c.count("timer services", at_least=2)):
         service = c.utf()
-        timer = _timer(c, version, key)
+        timer = _timer(c, reader, version, key)
         for domain in DOMAINS:
             name = f"_timer_state/{domain}_{service}"
             try:
@@ -113,11 +124,11 @@ def parse_raw_timers(
     return found
 
 
-def _timer(c: Cursor, version: int, key: Serializer | None) -> TimerSerializer:
+def _timer(c: Cursor, reader: SnapshotReader, version: int, key: Serializer | None) -> TimerSerializer:
     if version == 2:
-        parts = (read_snapshot(c), read_snapshot(c))
+        parts = (reader.snapshot(c), reader.snapshot(c))
     elif version == 1:
-        listed = read_resilient_list(c)
+        listed = reader.resilient_list(c)
         if len(listed) != 2:
             raise c.fail(f"{len(listed)} serializers of timers, expected those of key and namespace")
         parts = (listed[0], listed[1])

@@ -26,7 +26,6 @@ from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnusualError
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.io.files import is_local
 from statetool.kernels.blocks import (
     BAD_SHARED,
     BLOCK_MESSAGES,
@@ -45,6 +44,8 @@ Bytes = npt.NDArray[np.uint8]
 
 _FOOTER: Final = 53
 _TAIL_BYTES: Final = 128 << 10
+#: Between blocks of a far away file so many bytes are read rather than asked for apart.
+_FAR_GAP: Final = 256 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
@@ -96,6 +97,10 @@ class Run:
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(low, dtype=np.uint8), int(behind_low)),
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(high, dtype=np.uint8), int(with_high)),
         )
+        return self.take(some)
+
+    def take(self, some: slice | Int64s) -> Run:
+        """Return some of the entries."""
         return Run(
             keys=self.keys, key=self.key[some], key_end=self.key_end[some], tag=self.tag[some], data=self.data,
             value=self.value[some], value_end=self.value_end[some],
@@ -111,7 +116,7 @@ class _Tail:
     def __init__(self, f: OpenStream) -> None:
         self._f = f
         size = f.stream.size_bytes
-        self._start = size if is_local(f.stream.file) else max(0, size - _TAIL_BYTES)
+        self._start = max(0, size - _TAIL_BYTES) if f.stream.is_far and not f.stream.is_small else size
         self._bytes = f.read_at(self._start, size - self._start)
 
     def read_at(self, offset: int, length: int) -> memoryview:
@@ -229,15 +234,15 @@ class Table:
             offset=where[:n].copy(), size=length[:n].copy(),
         )  # fmt: skip
 
-    def read(self, first: int, stop: int) -> Run:
-        """Read the entries of data blocks ``first`` to before ``stop``.
+    def read(self, some: Int64s) -> Run:
+        """Read the entries of some data blocks, by their numbers, which ascend.
 
         Raises
         ------
         FormatError
             Damaged; with file and offset of the block.
         """
-        offsets, sizes = self.blocks.offset[first:stop], self.blocks.size[first:stop]
+        offsets, sizes = self.blocks.offset[some], self.blocks.size[some]
         with self.stream.open() as f:
             try:
                 plain, starts, ends = self._plain(f, offsets, sizes)
@@ -260,10 +265,8 @@ class Table:
         if not len(offsets):
             none = np.empty(0, dtype=np.int64)
             return frozen(np.empty(0, dtype=np.uint8)), none, none
-        base = int(offsets.min())
-        length = int((offsets + sizes).max()) + TRAILER_BYTES - base
-        raw = np.frombuffer(f.read_at(base, length), dtype=np.uint8)
-        starts = offsets - base
+        gap = _FAR_GAP if self.stream.is_far else 0
+        raw, starts = _stretches(f, self.stream, offsets, sizes + TRAILER_BYTES, gap=gap)
         ends = starts + sizes
         bad = first_bad_block(raw, starts, ends, self.checksum)
         if bad >= 0:
@@ -277,8 +280,26 @@ class Table:
             return _uncompressed(raw, starts, ends, kinds)
         except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
             raise FormatError(f"a compressed block of a table file is damaged: {error}").at(
-                offset=self.stream.start + base
+                offset=self.stream.start + int(offsets[0])
             ) from error
+
+
+def _stretches(f: _Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
+    """Read ranges that ascend, those with at most ``gap`` bytes between them by one read; return where each is in the bytes."""
+    between = offsets[1:] - offsets[:-1] - sizes[:-1]
+    if (between < 0).any():
+        at = stream.start + int(offsets[int(np.flatnonzero(between < 0)[0]) + 1])
+        raise FormatError("the index names blocks that overlap").at(offset=at)
+    cuts = np.flatnonzero(between > gap) + 1
+    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(offsets)]]) - 1
+    lengths = offsets[last] + sizes[last] - offsets[first]
+    parts = [
+        np.frombuffer(f.read_at(at, n), dtype=np.uint8)
+        for at, n in zip(offsets[first].tolist(), lengths.tolist(), strict=True)
+    ]
+    shift = np.cumsum(lengths) - lengths - offsets[first]
+    whole = parts[0] if len(parts) == 1 else frozen(np.concatenate(parts))
+    return whole, offsets + np.repeat(shift, last - first + 1)
 
 
 def frozen(array: Bytes) -> Bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.manifest import TableFile, UnusualError, read_manifest
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import Run, Table, frozen
+from statetool.formats.stream import prefetch
+from statetool.kernels.arrays import Mask
 from statetool.kernels.blocks import BLOCK_MESSAGES, merge_runs, resolve
 from statetool.kernels.codes import OK
 
@@ -42,6 +44,7 @@ class Tables:
         self._streams = dict(files.files)
         if any(n.endswith((".log", ".blob")) and s.size_bytes for n, s in files.files):
             raise UnusualError("log or blob files")
+        prefetch(s for n, s in files.files if n == "CURRENT" or n.startswith("MANIFEST-"))
         current = self._whole("CURRENT")
         if not re.fullmatch(rb"MANIFEST-\d{6,20}\n?", current):
             raise FormatError(f"CURRENT does not name a manifest: {current[:40]!r}").at(
@@ -88,7 +91,9 @@ class Tables:
         ------
         FormatError, UnusualError
         """
-        return [(f, self._table(f)) for f in self.families[column_family] if f.smallest < high and f.largest >= low]
+        found = [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
+        prefetch(self._streams[f.name] for f in found)
+        return [(f, self._table(f)) for f in found]
 
     def slices(self, tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
         """Yield the entries of files with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
@@ -99,28 +104,51 @@ class Tables:
             Damaged.
         """
         start, behind = low, False
-        for bound in [*_bounds(tables, low, high, limit), None]:
+        for bound in [*range_bounds(tables, low, high, limit), None]:
             stop = high if bound is None else bound
-            runs = []
-            for file, table in tables:
-                if file.largest < start or file.smallest > stop:
-                    continue
-                blocks = table.blocks
-                first = blocks.first_not_before(start, behind=behind)
-                # Behind the last block that starts before the bound: the first one that ends behind it.
-                last = min(blocks.first_not_before(stop, behind=bound is not None) + 1, len(blocks.size))
-                if first < last:
-                    run = table.read(first, last).between(start, stop, behind_low=behind, with_high=bound is not None)
-                    if len(run.key):
-                        runs.append((run, table))
+            runs = runs_between(tables, start, stop, behind_low=behind, with_high=bound is not None)
             if runs:
-                found = _resolved(runs, final=bound is None)
+                found = resolved(runs, final=bound is None)
                 if len(found):
                     yield found
             start, behind = stop, True
 
 
-def _bounds(tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
+def runs_between(
+    tables: Sequence[tuple[TableFile, Table]],
+    low: bytes,
+    high: bytes,
+    *,
+    behind_low: bool = False,
+    with_high: bool = False,
+    wanted: Callable[[Table], Mask] | None = None,
+) -> list[tuple[Run, Table]]:
+    """Read the entries of files with keys from ``low`` on (or behind it) to before ``high`` (or to it), those of each file a run.
+
+    Parameters
+    ----------
+    wanted
+        Tells which blocks of a file are enough; ``None`` for all in the range.
+    """
+    runs = []
+    for file, table in tables:
+        if file.largest < low or file.smallest > high:
+            continue
+        blocks = table.blocks
+        first = blocks.first_not_before(low, behind=behind_low)
+        # Behind the last block that starts before the bound: the first one that ends behind it.
+        last = min(blocks.first_not_before(high, behind=with_high) + 1, len(blocks.size))
+        some = np.arange(first, last)
+        if wanted is not None:
+            some = some[wanted(table)[first:last]]
+        if len(some):
+            run = table.read(some).between(low, high, behind_low=behind_low, with_high=with_high)
+            if len(run.key):
+                runs.append((run, table))
+    return runs
+
+
+def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
     """Return keys at which the range is cut into windows of about ``limit`` bytes."""
     ends: list[tuple[bytes, float]] = []
     for _, table in tables:
@@ -145,7 +173,7 @@ def _bounds(tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limi
     return found
 
 
-def _resolved(runs: list[tuple[Run, Table]], *, final: bool) -> Slice:
+def resolved(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
     """Merge the runs of several files and leave out what was replaced."""
     keys = frozen(_joined([r.keys for r, _ in runs]))
     data = frozen(_joined([r.data for r, _ in runs]))
@@ -180,7 +208,7 @@ def _joined(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _shifted(runs: list[tuple[Run, Table]], name: str, buffer: str) -> Any:
+def _shifted(runs: Sequence[tuple[Run, Table]], name: str, buffer: str) -> Any:
     shift = 0
     parts = []
     for run, _ in runs:

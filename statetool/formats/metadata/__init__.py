@@ -1,4 +1,4 @@
-"""The ``_metadata`` file, versions 2 to 6, both directions."""
+"""The ``_metadata`` file, versions 2 to 7, both directions."""
 
 from statetool.formats.metadata.model import MasterState, OperatorState, SnapshotMetadata, SubtaskState, replace_streams
 from statetool.formats.metadata.reader import parse_metadata

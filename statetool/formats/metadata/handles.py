@@ -286,3 +286,17 @@ def replace_operator(handle: OperatorHandle, change: Callable[[StreamHandle], St
 def replace_channel(handle: AnyChannelHandle, change: Callable[[StreamHandle], StreamHandle]) -> AnyChannelHandle:
     """Return a channel handle with its stream changed."""
     return replace(handle, stream=replace_stream(handle.stream, change))
+
+
+def file_streams(handle: Handle) -> Iterator[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]:
+    """Yield the streams of a handle that lie in files, and whether each is a change log.
+
+    The size of a change log's handle counts uncompressed bytes without the flag in front, not those of the file.
+    """
+    if isinstance(handle, ChangelogHandle):
+        for inner in (*handle.materialized, *handle.changes):
+            yield from file_streams(inner)
+        return
+    for stream in streams_of(handle):
+        if not isinstance(stream, ByteStreamHandle):
+            yield stream, isinstance(handle, ChangesHandle)

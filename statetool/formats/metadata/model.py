@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.formats.metadata.handles import (
     AnyChannelHandle,
+    Handle,
     KeyedHandle,
     OperatorHandle,
     StreamHandle,
@@ -19,7 +20,7 @@ from statetool.formats.metadata.handles import (
 
 MAGIC: Final = 0x4960672D
 MASTER_STATE_MAGIC: Final = 0xC96B1696 - (1 << 32)
-VERSIONS: Final = range(2, 7)
+VERSIONS: Final = range(2, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,11 @@ class MasterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskState:
-    """State of one subtask of an operator. ``duration_ms`` is only on the wire of version 2."""
+    """State of one subtask of an operator.
+
+    ``duration_ms`` is only on the wire of version 2. ``ref_checkpoint_id`` (version 7) is the older checkpoint whose state a regional
+    checkpoint took for the subtask: its handles name the files of that one, which Flink must keep.
+    """
 
     index: int
     finished: bool = False
@@ -44,6 +49,7 @@ class SubtaskState:
     input_channels: tuple[AnyChannelHandle, ...] = ()
     output_channels: tuple[AnyChannelHandle, ...] = ()
     duration_ms: int = -1
+    ref_checkpoint_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,3 +98,18 @@ def replace_streams(operator: OperatorState, change: Callable[[StreamHandle], St
             for s in operator.subtasks
         ),
     )
+
+
+def handles_of(metadata: SnapshotMetadata) -> Iterator[Handle]:
+    """Yield every handle of a snapshot."""
+    for operator in metadata.operators:
+        yield from operator_handles(operator)
+
+
+def operator_handles(operator: OperatorState) -> Iterator[Handle]:
+    """Yield every handle of an operator."""
+    yield operator.coordinator
+    for s in operator.subtasks:
+        yield from (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed)
+        yield from s.input_channels
+        yield from s.output_channels

@@ -69,4 +69,16 @@ def read_properties(data: bytes) -> CheckpointProperties | None:
     )
 
 
+def trailing_bytes(data: bytes) -> int:
+    """Return how many bytes follow properties, which Flink reads no further; 0 where they cannot be read themselves."""
+    if not data:
+        return 0
+    c = Cursor(data)
+    try:
+        read_java_stream(c)
+    except FormatError:
+        return 0
+    return c.left
+
+
 _FORMATS: Final[dict[str, Literal["canonical", "native"]]] = {"CANONICAL": "canonical", "NATIVE": "native"}

@@ -43,7 +43,7 @@ _MAX_DEPTH = 8
 
 
 def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
-    """Parse a ``_metadata`` file of version 2 to 6.
+    """Parse a ``_metadata`` file of version 2 to 7.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class _Reader:
         self.version = c.i4()
         if self.version not in VERSIONS:
             raise UnsupportedError(
-                f"metadata version {self.version} is not one of 2 to 6",
-                hint="version 1 was written by Flink 1.2 and older, versions above 6 by releases after 2.3",
+                f"metadata version {self.version} is not one of 2 to 7",
+                hint="version 1 was written by Flink 1.2 and older, versions above 7 by releases that are not known yet",
             ).at(offset=4)
         checkpoint_id = c.i8()
         if checkpoint_id < 0:
@@ -191,7 +191,7 @@ class _Reader:
         if not 0 <= index < parallelism:
             raise c.fail(f"subtask {index} of an operator with parallelism {parallelism}", pos=c.pos - 4)
         if finished:
-            return SubtaskState(index=index, finished=True)
+            return SubtaskState(index=index, finished=True, ref_checkpoint_id=self.ref_checkpoint_id())
         duration = -1
         if self.version == 2:
             duration = c.i8()
@@ -214,7 +214,11 @@ class _Reader:
             input_channels=inputs,
             output_channels=outputs,
             duration_ms=duration,
+            ref_checkpoint_id=self.ref_checkpoint_id(),
         )
+
+    def ref_checkpoint_id(self) -> int | None:
+        return self.c.i8() if self.version >= 7 and self.c.bool() else None
 
     def present(self) -> bool:
         flag = self.c.i4()
@@ -266,7 +270,7 @@ class _Reader:
         start, n = self.key_group_range()
         if n * 8 > c.left:
             raise c.fail(f"{n} key-group offsets do not fit the {c.left} bytes left", pos=c.pos - 4)
-        offsets = tuple(c.i8() for _ in range(n))
+        offsets = c.i8s(n)
         stream = self.stream(depth)
         handle_id = c.utf() if tag == 12 else None
         return KeyGroupsHandle(

@@ -44,7 +44,7 @@ def write_metadata(metadata: SnapshotMetadata) -> bytes:
     """
     m = metadata
     if m.version not in VERSIONS:
-        raise EncodeError(f"metadata version {m.version} cannot be written", hint="choose 2 to 6")
+        raise EncodeError(f"metadata version {m.version} cannot be written", hint="choose 2 to 7")
     if bool(m.properties) != (m.version >= 4):
         raise EncodeError(
             f"metadata version {m.version} {'needs' if m.version >= 4 else 'has no'} checkpoint properties"
@@ -96,6 +96,15 @@ def _operator_state(out: Output, op: OperatorState, version: int) -> None:
 
 
 def _subtask_state(out: Output, s: SubtaskState, version: int) -> None:
+    _subtask_body(out, s, version)
+    # Older versions do without: it only tells Flink's cleaner which checkpoint to keep.
+    if version >= 7:
+        out.bool(s.ref_checkpoint_id is not None)
+        if s.ref_checkpoint_id is not None:
+            out.i8(s.ref_checkpoint_id)
+
+
+def _subtask_body(out: Output, s: SubtaskState, version: int) -> None:
     if s.finished:
         out.i4(-s.index - 1)
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from statetool.errors import EncodeError, StatetoolError
+from statetool.errors import EncodeError, FormatError, StatetoolError, UnknownSerializerError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, JavaStream
 from statetool.io.output import Output
@@ -22,6 +22,8 @@ from statetool.serializers.kryo.steps import read_steps, write_steps
 from statetool.types.declared import ClassDeclaration
 from statetool.types.java import PRIMITIVES, JavaType
 
+_SHOWN_FIELDS: Final = 20
+_SHOWN_BYTES: Final = 24
 _MAX_DEPTH: Final = 120
 _JAVA_HEAD: Final = b"\xac\xed\x00\x05"
 Args = tuple[JavaType, ...]
@@ -159,13 +161,27 @@ class GraphReader:
         if fields is None:
             fields = self.registry.fields[declared.name, args] = fields_of(declared, args, self.gen)
         found: dict[str, Obj | None] = {}
-        name = ""
+        name, start = "", self.c.pos
         try:
             for name, kind in fields:
                 found[name] = self.field(kind)
         except StatetoolError as error:
+            self._contradicted(error, declared, start)
             raise error.inside(name) from error.__cause__
         return found
+
+    def _contradicted(self, error: StatetoolError, declared: ClassDeclaration, start: int) -> None:
+        """Say which declaration the bytes contradict: the innermost one, where nothing better is known."""
+        if not isinstance(error, FormatError) or isinstance(error, UnknownSerializerError) or error.hint:
+            return
+        if self.registry.context.find(declared.name) is None:
+            return
+        fields = ", ".join(f"{n}: {kind}" for n, kind in declared.fields[:_SHOWN_FIELDS])
+        some = bytes(self.c.data[start : min(start + _SHOWN_BYTES, self.c.end)]).hex(" ")
+        error.hint = (
+            f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {some}: "
+            "the declaration is wrong, or they are damaged"
+        )
 
     def constant(self, declared: ClassDeclaration) -> str:
         """Read a constant of an enum."""

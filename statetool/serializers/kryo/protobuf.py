@@ -18,6 +18,7 @@ from statetool.types.declared import ClassDeclaration
 
 _UNKNOWN: Final = "$unknown"
 _GROUP_END: Final = 4
+_SOUND: Final = (4, 25)
 
 
 def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
@@ -80,6 +81,16 @@ def _module(name: str) -> Any:
         ) from e
 
 
+def _check_release(version: str) -> None:
+    """Refuse releases whose C code ends the process when it is asked for unknown fields."""
+    major, minor, *_ = version.split(".")
+    if (int(major), int(minor)) < _SOUND:
+        raise MissingDependencyError(
+            f"Protobuf messages need the package protobuf from {'.'.join(map(str, _SOUND))}, this is {version}",
+            hint="pip install 'statetool[protobuf]'",
+        )
+
+
 @lru_cache(maxsize=64)
 def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
     """Return the pool of a descriptor's messages and the class of one of them.
@@ -88,7 +99,10 @@ def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
     ------
     DecodeError
         The descriptor does not describe it.
+    MissingDependencyError
+        The package ``protobuf`` is too old.
     """
+    _check_release(_module("google.protobuf").__version__)
     pool = _module("google.protobuf.descriptor_pool").DescriptorPool()
     try:
         found = _module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(descriptor)

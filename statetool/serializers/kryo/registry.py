@@ -92,6 +92,39 @@ _FINAL: Final = frozenset(
 _BODY_CLASS: Final = re.compile(r"(.+)\$\d+")
 
 
+#: Flink's mutable boxes, and what they hold.
+_VALUES: Final = {
+    "Boolean": "boolean", "Byte": "byte", "Short": "short", "Int": "int", "Long": "long", "Float": "float", "Double": "double",
+    "Char": "char",
+}  # fmt: skip
+#: Enums and their constants.
+_ENUMS: Final = {
+    "org.apache.flink.types.RowKind": "INSERT UPDATE_BEFORE UPDATE_AFTER DELETE",
+    "java.util.concurrent.TimeUnit": "NANOSECONDS MICROSECONDS MILLISECONDS SECONDS MINUTES HOURS DAYS",
+    "java.math.RoundingMode": "UP DOWN CEILING FLOOR HALF_UP HALF_DOWN HALF_EVEN UNNECESSARY",
+    "java.time.DayOfWeek": "MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY",
+    "java.time.Month": "JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER",
+}
+_FINAL_CLASSES: Final = {
+    "java.math.MathContext": {"precision": "int", "roundingMode": "java.math.RoundingMode"},
+    "org.apache.flink.types.Row": {
+        "fieldByName": "Map<String, Object>",
+        "fieldByPosition": "Object[]",
+        "kind": "org.apache.flink.types.RowKind",
+        "positionByName": "LinkedHashMap<String, Integer>",
+    },
+}
+_ENTRIES: Final = {
+    "java.util.AbstractMap$SimpleEntry": {"key": "K", "value": "V"},
+    "java.util.AbstractMap$SimpleImmutableEntry": {"key": "K", "value": "V"},
+}
+_COMPARATORS: Final[dict[str, dict[str, str]]] = {
+    "java.lang.String$CaseInsensitiveComparator": {},
+    "java.util.Collections$ReverseComparator": {},
+    "java.util.Collections$ReverseComparator2": {"cmp": "java.util.Comparator"},
+}
+
+
 def _builtin() -> dict[str, ClassDeclaration]:
     """Classes of the JDK and of Flink that Kryo writes by their fields."""
     tuples = "org.apache.flink.api.java.tuple.Tuple"
@@ -99,60 +132,14 @@ def _builtin() -> dict[str, ClassDeclaration]:
         class_of_fields(f"{tuples}{n}", {f"f{i}": f"T{i}" for i in range(n)}, parameters=[f"T{i}" for i in range(n)])
         for n in range(26)
     ]
-    values = {"Boolean": "boolean", "Byte": "byte", "Short": "short", "Int": "int", "Long": "long", "Float": "float"}
     found += [
         class_of_fields(f"org.apache.flink.types.{name}Value", {"value": primitive})
-        for name, primitive in {**values, "Double": "double", "Char": "char"}.items()
+        for name, primitive in _VALUES.items()
     ]
-    found += [
-        enum_of("org.apache.flink.types.RowKind", ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")),
-        enum_of(
-            "java.util.concurrent.TimeUnit",
-            ["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
-        ),
-        enum_of(
-            "java.math.RoundingMode",
-            ["UP", "DOWN", "CEILING", "FLOOR", "HALF_UP", "HALF_DOWN", "HALF_EVEN", "UNNECESSARY"],
-        ),
-        class_of_fields(
-            "java.math.MathContext", {"precision": "int", "roundingMode": "java.math.RoundingMode"}, final=True
-        ),
-        enum_of("java.time.DayOfWeek", ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"]),
-        enum_of(
-            "java.time.Month",
-            [
-                "JANUARY",
-                "FEBRUARY",
-                "MARCH",
-                "APRIL",
-                "MAY",
-                "JUNE",
-                "JULY",
-                "AUGUST",
-                "SEPTEMBER",
-                "OCTOBER",
-                "NOVEMBER",
-                "DECEMBER",
-            ],
-        ),
-        class_of_fields(
-            "org.apache.flink.types.Row",
-            {
-                "fieldByName": "Map<String, Object>",
-                "fieldByPosition": "Object[]",
-                "kind": "org.apache.flink.types.RowKind",
-                "positionByName": "LinkedHashMap<String, Integer>",
-            },
-            final=True,
-        ),
-        class_of_fields("java.util.AbstractMap$SimpleEntry", {"key": "K", "value": "V"}, parameters=("K", "V")),
-        class_of_fields(
-            "java.util.AbstractMap$SimpleImmutableEntry", {"key": "K", "value": "V"}, parameters=("K", "V")
-        ),
-        class_of_fields("java.lang.String$CaseInsensitiveComparator", {}),
-        class_of_fields("java.util.Collections$ReverseComparator", {}),
-        class_of_fields("java.util.Collections$ReverseComparator2", {"cmp": "java.util.Comparator"}),
-    ]
+    found += [enum_of(name, constants.split()) for name, constants in _ENUMS.items()]
+    found += [class_of_fields(name, fields, final=True) for name, fields in _FINAL_CLASSES.items()]
+    found += [class_of_fields(name, fields, parameters=("K", "V")) for name, fields in _ENTRIES.items()]
+    found += [class_of_fields(name, fields) for name, fields in _COMPARATORS.items()]
     found += [class_of_fields(name, fields, final=final) for name, fields, final in libraries.RECORDS]
     by_fields = {**scala.RECORDS, **_BY_FIELDS_IN_2}
     found += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in by_fields.items()]

@@ -21,7 +21,6 @@ from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import TYPES as BASIC
-from statetool.serializers.context import current_context
 from statetool.serializers.java_hash import to_int32
 from statetool.serializers.kryo import model
 from statetool.serializers.kryo.graph import GraphReader, GraphWriter
@@ -29,10 +28,10 @@ from statetool.serializers.kryo.layout import graph_of
 from statetool.serializers.kryo.registry import Registry
 from statetool.serializers.kryo.typed import View, object_or_null, plain_or_null, view_of
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
-from statetool.serializers.snapshot import Reader
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.temporal import TYPES as TEMPORAL
 from statetool.types import LogicalType, Scalar
-from statetool.types.declared import TypeContext, skeleton, skeleton_of_steps
+from statetool.types.declared import ClassDeclaration, TypeContext, skeleton, skeleton_of_steps
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _TOO_DEEP: Final = "objects nested too deep to be followed"
@@ -106,6 +105,9 @@ class KryoSerializer(Serializer):
             return "say which Kryo wrote it: kryo=2 (Flink 1.x) or kryo=5 (Flink 2.x)"
         return self._missing or skeleton(self.type_class)
 
+    def declarations(self) -> tuple[ClassDeclaration, ...]:
+        return self.context.within(self.type_class) if self._registry is not None else ()
+
     def decode(self, c: Cursor) -> Any:
         if self._view is None or self._registry is None:
             return c.take(c.left)
@@ -137,6 +139,10 @@ class KryoSerializer(Serializer):
             GraphWriter(out, self._registry).value(object_or_null(self._view, value))
         except RecursionError as e:
             raise EncodeError(_TOO_DEEP) from e
+
+    def null_form(self) -> bytes:
+        """Return what Kryo writes in the place of a class, also where values stay bytes."""
+        return b"\x00"
 
     def hash_code(self, value: Any) -> int:
         known = _HASHES.get(self.type_class)
@@ -202,13 +208,11 @@ def _readable(type_class: str, registry: Registry) -> bool:
     )
 
 
-def _read(c: Cursor, name: str, version: int) -> Serializer:
-    if version != 2:
-        raise c.fail(f"version {version} of {name} is not 2", pos=c.pos - 4)
+def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     type_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     registrations = tuple((e.name, _serializer_of(e)) for e in maps[0])
-    return KryoSerializer(name, version, type_class, registrations, maps, current_context())
+    return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
 
 def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, str], ...]:
@@ -249,17 +253,17 @@ def _definition(c: Cursor) -> str | None:
     return None
 
 
-def _read_legacy(c: Cursor, name: str, version: int) -> Serializer:
+def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     type_class = c.utf()
     found = []
     for _ in range(c.count("registrations", at_least=8)):
         cls = c.utf()
         c.utf()
         found.append((cls, _definition(c)))
-    return KryoSerializer(name, version, type_class, tuple(found), (), current_context())
+    return KryoSerializer(name, version, type_class, tuple(found), (), reader.types)
 
 
 SNAPSHOTS: Final = {
-    "KryoSerializerSnapshot": Reader(_read),
-    "KryoSerializer$KryoSerializerConfigSnapshot": Reader(_read, _read_legacy),
+    "KryoSerializerSnapshot": SnapshotClass(_read, (2,)),
+    "KryoSerializer$KryoSerializerConfigSnapshot": SnapshotClass(_read, (2,), _read_legacy, (1,)),
 }

@@ -3,7 +3,7 @@
 Not part of a normal run, PyFlink takes a gigabyte::
 
     python3.11 -m venv /tmp/pyflink && /tmp/pyflink/bin/pip install apache-flink==2.3.0
-    pytest tests/flink/pyflink --pyflink /tmp/pyflink/bin/python
+    pytest tests/flink/pyflink --pyflink=/tmp/pyflink/bin/python
 """
 
 from __future__ import annotations
@@ -30,12 +30,9 @@ CASE = "process-2.3.0-hashmap"
 
 
 @pytest.fixture
-def python(request: pytest.FixtureRequest) -> str:
+def pyflink(pytestconfig: pytest.Config) -> str:
     """Return the interpreter that has PyFlink."""
-    given = request.config.getoption("--pyflink")
-    if not given:
-        pytest.skip("needs --pyflink PYTHON, an interpreter that has apache-flink")
-    return str(Path(given).absolute())
+    return str(Path(pytestconfig.getoption("--pyflink")).absolute())
 
 
 def restored(python: str, savepoint: Path, target: Path) -> dict[str, list[tuple[Any, Any]]]:
@@ -75,7 +72,7 @@ def by_text(pairs: list[Any]) -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_an_edited_savepoint_restores(python: str, jobs: Path, tmp_path: Path) -> None:
+def test_an_edited_savepoint_restores(pyflink: str, jobs: Path, tmp_path: Path) -> None:
     sp, expected = opened(jobs, CASE, unsafe_pickle=False), told(jobs, CASE)
     op, state = sp["everything"], "python-state-{}".format
     table = op.to_arrow(nanos="companion", ttl="raw")
@@ -94,7 +91,7 @@ def test_an_edited_savepoint_restores(python: str, jobs: Path, tmp_path: Path) -
         writer = writer.with_operator(uid, statetool.bootstrap_keyed_state(counts, like=sp[uid]))
     writer.write(str(tmp_path / "edited"))
 
-    found = restored(python, tmp_path / "edited", tmp_path / "job")
+    found = restored(pyflink, tmp_path / "edited", tmp_path / "job")
     assert len(found["everything"]) == 60
     for key, held in found["everything"]:
         wanted = expected["everything"][str(key)]
@@ -113,7 +110,7 @@ def test_an_edited_savepoint_restores(python: str, jobs: Path, tmp_path: Path) -
 
 
 @pytest.mark.timeout(600)
-def test_state_made_from_nothing_restores(python: str, tmp_path: Path) -> None:
+def test_state_made_from_nothing_restores(pyflink: str, tmp_path: Path) -> None:
     keys = list(range(60))
     table = pa.table(
         {
@@ -143,7 +140,7 @@ def test_state_made_from_nothing_restores(python: str, tmp_path: Path) -> None:
         "key-long", statetool.bootstrap_keyed_state(counts, states={"count": statetool.value(Types.LONG())})
     ).write(str(tmp_path / "new"), flink_version="2.3")
 
-    found = restored(python, tmp_path / "new", tmp_path / "job")
+    found = restored(pyflink, tmp_path / "new", tmp_path / "job")
     assert len(found["everything"]) == 60
     for n, held in found["everything"]:
         wanted = {

@@ -23,8 +23,13 @@ JAVA: Final = Path(__file__).parent / "java"
 MODES: Final = ("hashmap", "hashmap1", "rocksdb1", "iterate", "entries")
 
 
-def run_java(main: str, arguments: list[str], *, heap: str = "6g") -> str:
+def run_java(main: str, arguments: list[str], *, heap: str = "6g", buffer: int = 0) -> str:
     """Run one of the programs against Flink's newest jars and return what it prints.
+
+    Parameters
+    ----------
+    buffer
+        Bytes of the buffer that files of a snapshot are read through; Flink's local stream has none.
 
     Raises
     ------
@@ -35,22 +40,34 @@ def run_java(main: str, arguments: list[str], *, heap: str = "6g") -> str:
     """
     with tempfile.TemporaryDirectory() as work:
         path = os.pathsep.join(map(str, [compiled(VERSION, JAVA), *flink_jars(VERSION)]))
-        command = [java_tool("java"), *OPENS, f"-Xmx{heap}", f"-Djava.io.tmpdir={work}", "-cp", path, main, *arguments]
+        command = [
+            java_tool("java"),
+            *OPENS,
+            f"-Xmx{heap}",
+            f"-Djava.io.tmpdir={work}",
+            f"-Dbuffer={buffer}",
+            "-cp",
+            path,
+            main,
+            *arguments,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{main} failed: {done.stderr[-3000:]}")
     return done.stdout
 
 
-def read_seconds(mode: str, data: str, snapshot: str, *, threads: int = 2, repeat: int = 3) -> tuple[list[float], int]:
-    """Let Flink read a snapshot some times in one process; returns the seconds of each time, and the rows.
+def read_seconds(
+    mode: str, data: str, snapshot: str, *, threads: int = 2, repeat: int = 3, buffer: int = 0
+) -> tuple[list[float], int]:
+    """Let Flink read a snapshot some times in one process; returns the seconds of each time, and the rows. ``buffer``: :func:`run_java`.
 
     Raises
     ------
     RuntimeError
         Flink failed, or what it read has not the checksum of the data.
     """
-    text = run_java("perf.PerfRead", [mode, data, snapshot, str(threads), str(repeat)])
+    text = run_java("perf.PerfRead", [mode, data, snapshot, str(threads), str(repeat)], buffer=buffer)
     found = re.findall(r"rows=(\d+) .* total=([\d.]+) s .* ok=(\S+)", text)
     if len(found) != repeat or any(ok == "false" for _, _, ok in found):
         raise RuntimeError(f"Flink did not read all of it: {text}")

@@ -42,6 +42,12 @@ public final class PublicTypes {
         private Money() {}
     }
 
+    /** A POJO with the fields of {@link Money}. */
+    public static class Cash {
+        public long cents;
+        public String currency;
+    }
+
     public static class ShopKey {
         public int account;
         public boolean active;

@@ -29,6 +29,7 @@ final class Cluster implements AutoCloseable {
     Cluster(Path work) throws Exception {
         this.work = work;
         Configuration conf = new Configuration();
+        conf.setString("state.checkpoints.num-retained", "3");
         conf.setString("rest.port", "0");
         conf.setString("io.tmp.dirs", work.toString());
         conf.setString("taskmanager.memory.managed.size", "256m");
@@ -133,6 +134,13 @@ final class Cluster implements AutoCloseable {
             future = Reflect.call(mini, "triggerSavepoint", job, "file://" + folder, false);
         }
         String path = ((java.util.concurrent.Future<?>) future).get().toString();
+        return path.replaceFirst("^file:(//)?", "");
+    }
+
+    /** Take a checkpoint while the job runs; returns its path. */
+    String checkpoint(JobID job) throws Exception {
+        awaitRunning(job);
+        String path = ((java.util.concurrent.Future<?>) Reflect.call(mini, "triggerCheckpoint", job)).get().toString();
         return path.replaceFirst("^file:(//)?", "");
     }
 

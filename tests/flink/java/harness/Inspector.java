@@ -1,6 +1,8 @@
 package harness;
 
+import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -134,6 +136,10 @@ final class Inspector extends AbstractStreamOperator<Long>
         try (Stream<Tuple2<Object, Object>> all = backend.getKeysAndNamespaces(descriptor.getName())) {
             keys = all.map(t -> Tuple2.of(t.f0, t.f1)).collect(Collectors.toList());
         }
+        if (s.hasNonNull("fill")) {
+            keys = Arrays.asList(Tuple2.of(1L, initial(namespaces)), Tuple2.of(2L, initial(namespaces)));
+            fill(backend, backend.getPartitionedState(initial(namespaces), namespaces, cast(descriptor)), s.get("fill").asText());
+        }
         List<Object> rows = new ArrayList<>();
         for (Tuple2<Object, Object> k : keys) {
             backend.setCurrentKey(k.f0);
@@ -142,10 +148,27 @@ final class Inspector extends AbstractStreamOperator<Long>
             if (!(k.f1 instanceof VoidNamespace)) {
                 row.put("namespace", Values.of(k.f1));
             }
-            row.put("value", value(state));
+            row.put("value", value(state, s.get("type").asText()));
             rows.add(row);
         }
         return rows;
+    }
+
+    /** Write values that the class {@code evolved.Evolved} of an old job has of one of its classes. */
+    @SuppressWarnings("unchecked")
+    private static void fill(KeyedStateBackend<Object> backend, State state, String type) throws Exception {
+        Method values = Class.forName("evolved.Evolved").getMethod("of", String.class, int.class);
+        for (int n = 1; n <= 2; n++) {
+            backend.setCurrentKey((long) n);
+            Object value = values.invoke(null, type, n);
+            if (state instanceof ValueState) {
+                ((ValueState<Object>) state).update(value);
+            } else if (state instanceof MapState) {
+                ((MapState<Object, Object>) state).put("x", value);
+            } else {
+                ((ListState<Object>) state).update(Arrays.asList(value, values.invoke(null, type, n + 5)));
+            }
+        }
     }
 
     @SuppressWarnings("unchecked")
@@ -206,7 +229,10 @@ final class Inspector extends AbstractStreamOperator<Long>
         return null;
     }
 
-    private static Object value(State state) throws Exception {
+    private static Object value(State state, String type) throws Exception {
+        if (type.startsWith("ROWDATA<")) {
+            return RowDatas.fields(((ValueState<?>) state).value(), Types.parse(type));
+        }
         if (state instanceof ValueState) {
             return Values.of(((ValueState<?>) state).value());
         }

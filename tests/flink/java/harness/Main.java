@@ -52,6 +52,8 @@ public final class Main {
                 return WindowJob.run(cluster, request);
             case "sql":
                 return SqlJob.run(cluster, request);
+            case "follow":
+                return FollowJob.run(cluster, request);
             case "class":
                 return other(cluster, request);
             case "logical_types":

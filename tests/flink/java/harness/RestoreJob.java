@@ -12,7 +12,9 @@ import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 
-/** Restores operators from a snapshot, reports what they hold, takes a savepoint where asked, lets their timers fire. */
+/**
+ * Restores operators from a snapshot, or starts them empty, reports what they hold, takes a savepoint where asked, lets their timers fire.
+ */
 final class RestoreJob {
     private RestoreJob() {}
 
@@ -44,7 +46,8 @@ final class RestoreJob {
             add(idle, run, spec);
         }
         int expected = request.get("operators").size() * parallelism;
-        JobID job = cluster.submit(env, request.get("snapshot").asText(), request.path("allow_non_restored").asBoolean());
+        String snapshot = request.hasNonNull("snapshot") ? request.get("snapshot").asText() : null;
+        JobID job = cluster.submit(env, snapshot, request.path("allow_non_restored").asBoolean());
         try {
             cluster.await(job, "all operators to open", () -> board.opened.size() == expected);
             Map<String, Object> out = Values.single("opened", new ArrayList<>(board.opened));
@@ -69,7 +72,9 @@ final class RestoreJob {
                 : idle.rebalance();
         SingleOutputStreamOperator<Long> operator = input.transform(
                 spec.get("name").asText(), org.apache.flink.api.common.typeinfo.Types.LONG, inspector);
-        operator.setMaxParallelism(spec.get("max_parallelism").asInt());
+        if (spec.hasNonNull("max_parallelism")) {
+            operator.setMaxParallelism(spec.get("max_parallelism").asInt());
+        }
         if (spec.hasNonNull("uid")) {
             operator.uid(spec.get("uid").asText());
         } else {

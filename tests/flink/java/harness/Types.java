@@ -14,11 +14,13 @@ import org.apache.flink.api.java.typeutils.MapTypeInfo;
 import org.apache.flink.api.java.typeutils.ObjectArrayTypeInfo;
 import org.apache.flink.api.java.typeutils.RowTypeInfo;
 import org.apache.flink.api.java.typeutils.TupleTypeInfo;
+import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
+import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 
 /**
  * Types as text, as a user's job would declare them: {@code LONG}, {@code MAP<STRING,LIST<INT>>}, {@code TUPLE<..>}, {@code
- * ROW<..>}, {@code EITHER<a,b>}, {@code ARRAY<..>}, {@code PRIMITIVES<INT>}, {@code KRYO<class>}; anything else is the name of
- * a class that Flink's type extraction looks at.
+ * ROW<..>}, {@code ROWDATA<..>}, {@code EITHER<a,b>}, {@code ARRAY<..>}, {@code PRIMITIVES<INT>}, {@code KRYO<class>}; {@code SQL:}
+ * and a type of SQL for internal data; anything else is the name of a class that Flink's type extraction looks at.
  */
 final class Types {
     private static final Map<String, TypeInformation<?>> SIMPLE = new HashMap<>();
@@ -53,6 +55,9 @@ final class Types {
 
     @SuppressWarnings("unchecked")
     static <T> TypeInformation<T> parse(String text) {
+        if (text.startsWith("SQL:")) {
+            return (TypeInformation<T>) InternalTypeInfo.of(LogicalTypeParser.parse(text.substring(4), Types.class.getClassLoader()));
+        }
         Types parser = new Types(text.replace(" ", ""));
         TypeInformation<?> found = parser.type();
         if (parser.at != parser.text.length()) {
@@ -109,6 +114,8 @@ final class Types {
                     return TypeInformation.of(String[].class);
                 }
                 return ObjectArrayTypeInfo.getInfoFor(a[0]);
+            case "ROWDATA":
+                return RowDatas.type(a);
             case "PRIMITIVES":
                 return primitives(a[0].getTypeClass());
             default:

@@ -22,6 +22,8 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 import org.apache.flink.streaming.api.windowing.windows.GlobalWindow;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
+import org.apache.flink.table.data.binary.BinarySection;
+import org.apache.flink.table.data.binary.BinarySegmentUtils;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.Value;
@@ -118,6 +120,10 @@ final class Values {
     }
 
     private static Object flinks(Object v) {
+        if (v instanceof BinarySection) { // rows, arrays and maps of SQL
+            BinarySection s = (BinarySection) v;
+            return single("$hex", hex(BinarySegmentUtils.copyToBytes(s.getSegments(), s.getOffset(), s.getSizeInBytes())));
+        }
         if (v instanceof TimeWindow) {
             Map<String, Object> out = single("start", ((TimeWindow) v).getStart());
             out.put("end", ((TimeWindow) v).getEnd());

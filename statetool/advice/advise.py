@@ -1,0 +1,99 @@
+"""Advice from a history of checkpoints; formulas in :mod:`statetool.advice.history`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from statetool.advice.configuration import parse_duration, parse_size, read_configuration
+from statetool.advice.history import Advice, Aims, History
+from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes, read_json, statistics_of, subtasks_of
+from statetool.advice.suggestions import SUGGESTIONS
+from statetool.directories.chain import chain
+from statetool.errors import OptionError, SnapshotNotFoundError
+from statetool.formats.metadata import parse_metadata
+from statetool.io import files
+from statetool.snapshot.locate import find_metadata
+
+
+def advise(
+    root: str,
+    *,
+    rest: str | Sequence[str] = (),
+    config: str | None = None,
+    max_overhead: float = 0.1,
+    max_recovery: str = "5 min",
+    catch_up: float = 2.0,
+    restore_rate: str = "100 mb",
+    parallelism: int | None = None,
+) -> list[Advice]:
+    """Say what the history of a job's checkpoints suggests, with the arithmetic.
+
+    Parameters
+    ----------
+    root
+        The directory of the job's checkpoints: metadata is read, and of the newest a few megabytes of keyed state.
+    rest
+        Files with what ``/jobs/<id>/checkpoints`` and ``.../checkpoints/details/<id>/subtasks/<vertex>`` answer.
+    config
+        The job's ``flink-conf.yaml`` or ``config.yaml``.
+    max_overhead
+        The share of time in which a checkpoint may be taken.
+    max_recovery
+        How long after a failure results may be behind.
+    catch_up
+        How many times its usual input the job can take.
+    restore_rate
+        Bytes that a subtask loads in a second.
+    parallelism
+        Subtasks that load state; by default the largest parallelism in the newest snapshot.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        A file is not there, or there is no readable snapshot below the directory.
+    FormatError, OptionError
+        A file is not what it should be; an aim that makes no sense.
+    """
+    found = chain(root)
+    if not found.checkpoints:
+        raise SnapshotNotFoundError(
+            f"there is no readable snapshot below {root}", hint="statetool ls says what is there"
+        )
+    statistics, subtasks = _read_rest([rest] if isinstance(rest, str) else rest)
+    aims = Aims(
+        overhead=max_overhead,
+        recovery_ms=parse_duration(max_recovery),
+        catch_up=catch_up,
+        restore_bytes_s=parse_size(restore_rate),
+    )
+    history = History(
+        chain=found,
+        statistics=statistics,
+        subtasks=subtasks,
+        configuration=None if config is None else read_configuration(config),
+        aims=aims,
+        parallelism=parallelism or _parallelism(found.checkpoints[-1].path),
+    )
+    return [advice for suggest in SUGGESTIONS for advice in suggest(history)]
+
+
+def _read_rest(paths: Sequence[str]) -> tuple[CheckpointStatistics | None, list[SubtaskTimes]]:
+    statistics: CheckpointStatistics | None = None
+    subtasks: list[SubtaskTimes] = []
+    for path in paths:
+        tree = read_json(path)
+        if "subtasks" in tree:
+            subtasks += subtasks_of(tree, path)
+        elif statistics is None:
+            statistics = statistics_of(tree, path)
+        else:
+            raise OptionError(
+                f"{path} is a second answer of /jobs/<id>/checkpoints", hint="give those of one job, once"
+            )
+    return statistics, subtasks
+
+
+def _parallelism(path: str) -> int:
+    file = find_metadata(path)
+    operators = parse_metadata(files.read_whole(file), file=file).operators
+    return max((o.parallelism for o in operators), default=1)

@@ -1,0 +1,35 @@
+"""What a look at a configuration finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Level = Literal["error", "warning"]
+DOCS: Final = "https://nightlies.apache.org/flink/flink-docs-stable/docs/"
+CHECKPOINTING: Final = f"{DOCS}dev/datastream/fault-tolerance/checkpointing/"
+CHECKPOINTS: Final = f"{DOCS}ops/state/checkpoints/"
+BACKPRESSURE: Final = f"{DOCS}ops/state/checkpointing_under_backpressure/"
+BACKENDS: Final = f"{DOCS}ops/state/state_backends/"
+TUNING: Final = f"{DOCS}ops/state/large_state_tuning/"
+SAVEPOINTS: Final = f"{DOCS}ops/state/savepoints/"
+RECOVERY: Final = f"{DOCS}ops/state/task_failure_recovery/"
+CONFIG: Final = f"{DOCS}deployment/config/"
+KAFKA: Final = f"{DOCS}connectors/datastream/kafka/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong in a configuration.
+
+    ``level`` is ``error`` for what Flink refuses or what loses state or data, ``warning`` for what has no effect, or not the one that
+    it says. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` what it is set to (``None``: not
+    set), ``page`` the page of Flink's documentation.
+    """
+
+    level: Level
+    rule: str
+    key: str
+    value: str | None
+    message: str
+    page: str

@@ -1,0 +1,267 @@
+"""What a history suggests, one topic a function; the letters are those of :mod:`statetool.advice.history`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from statetool.advice.findings import BACKPRESSURE, CHECKPOINTING, CHECKPOINTS, KAFKA, RECOVERY, TUNING
+from statetool.advice.history import DETECTION_MS, Advice, History
+
+_HOUR_MS: Final = 3_600_000
+_TIMEOUT_MS: Final = 600_000.0
+#: A time-out is this many times what 99 of 100 checkpoints take.
+_ROOM: Final = 3
+#: How much less overhead there may be while the job catches up with backlog.
+_BACKLOG: Final = 10
+#: Barriers that are on their way for a larger share of a checkpoint are what makes it slow.
+_BARRIER_SHARE: Final = 0.5
+#: Snappy costs time on all cores; it is worth that if so much less is written.
+_WORTH: Final = 0.2
+_C: Final = "execution.checkpointing."
+
+
+def _s(ms: float) -> str:
+    return f"{ms / 1000:.4g} s"
+
+
+def _mb(size: float) -> str:
+    return f"{size / (1 << 20):.4g} MiB"
+
+
+def _up(ms: float) -> int:
+    """Round up to whole seconds."""
+    return math.ceil(ms / 1000)
+
+
+def _growth(history: History) -> Iterator[Advice]:
+    points = [(c.modified_ms, c.total_bytes) for c in history.chain.checkpoints if c.modified_ms is not None]
+    hours = (points[-1][0] - points[0][0]) / _HOUR_MS if points else 0.0
+    if len(points) < 2 or hours <= 0:
+        return
+    added = points[-1][1] - points[0][1]
+    yield Advice(
+        topic="growth",
+        key=None,
+        now=_mb(points[-1][1]),
+        advised=None,
+        message=f"state {'grew' if added >= 0 else 'shrank'} by {_mb(abs(added) / hours)} an hour over what is retained",
+        arithmetic=f"({_mb(points[-1][1])} - {_mb(points[0][1])}) / {hours:.3g} h",
+        page=TUNING,
+    )
+    if history.statistics is not None and len(history.statistics.checkpoints) > 3:
+        times = [c.duration_ms for c in history.statistics.checkpoints]
+        half = len(times) // 2
+        older, newer = sum(times[:half]) / half, sum(times[-half:]) / half
+        yield Advice(
+            topic="duration",
+            key=None,
+            now=_s(newer),
+            advised=None,
+            message=f"checkpoints take {newer / max(older, 1):.2g} times as long as in the older half of the history",
+            arithmetic=f"average of the newer {half}: {_s(newer)}; of the older {half}: {_s(older)}",
+            page=TUNING,
+        )
+
+
+def _interval(history: History) -> Iterator[Advice]:
+    d, now, aims = history.duration_ms, history.interval_ms, history.aims
+    if d is None:
+        yield Advice(
+            topic="interval",
+            key=f"{_C}interval",
+            now=None if now is None else _s(now),
+            advised=None,
+            message="how long checkpoints take is not known: give what /jobs/<id>/checkpoints answers",
+            arithmetic="overhead = d / max(I, d + min-pause)",
+            page=CHECKPOINTING,
+        )
+        return
+    x, y, c, r = aims.overhead, aims.recovery_ms, aims.catch_up, history.restore_ms
+    least, most = _up(d / x), math.floor(((y - r) * (c - 1) - d - r) / 1000)
+    low = f"d / x = {_s(d)} / {x:g} = {least} s"
+    high = f"(y - r) * (c - 1) - d - r = ({_s(y)} - {_s(r)}) * {c - 1:g} - {_s(d)} - {_s(r)} = {most} s"
+    if least > most:
+        yield Advice(
+            topic="interval",
+            key=f"{_C}interval",
+            now=None if now is None else _s(now),
+            advised=None,
+            message=f"no interval keeps overhead below {x:.0%} and recovery below {_s(y)}: make checkpoints or restoring faster",
+            arithmetic=f"at least {low}; at most {high}",
+            page=CHECKPOINTING,
+        )
+        return
+    wanted = least if now is None else min(max(_up(now), least), most)
+    fits = now is not None and least * 1000 <= now <= most * 1000
+    yield Advice(
+        topic="interval",
+        key=f"{_C}interval",
+        now=None if now is None else _s(now),
+        advised=None if fits else f"{wanted} s",
+        message=f"between {least} s and {most} s, overhead stays below {x:.0%} and recovery below {_s(y)}",
+        arithmetic=f"at least {low}; at most {high}",
+        page=CHECKPOINTING,
+    )
+    pause, set_pause = _up(d * (1 - x) / x), history.option_ms("min-pause") or 0.0
+    yield Advice(
+        topic="min-pause",
+        key=f"{_C}min-pause",
+        now=_s(set_pause),
+        advised=None if set_pause >= pause * 1000 else f"{pause} s",
+        message="it holds the overhead where checkpoints take longer than now",
+        arithmetic=f"d * (1 - x) / x = {_s(d)} * {1 - x:g} / {x:g} = {pause} s",
+        page=CHECKPOINTING,
+    )
+
+
+def _backlog(history: History) -> Iterator[Advice]:
+    d, x = history.duration_ms, history.aims.overhead
+    if d is None:
+        return
+    wanted, now = _up(max(d * _BACKLOG / x, history.interval_ms or 0.0)), history.option_ms("interval-during-backlog")
+    yield Advice(
+        topic="backlog",
+        key=f"{_C}interval-during-backlog",
+        now=None if now is None else _s(now),
+        advised=None if now == 0 or (now or 0) >= wanted * 1000 else f"{wanted} s",
+        message="a source that says it reads old data (isProcessingBacklog) is caught up with faster with fewer checkpoints; 0 takes none",
+        arithmetic=f"{_BACKLOG} * d / x = {_BACKLOG} * {_s(d)} / {x:g}, and at least the interval: {wanted} s",
+        page=CHECKPOINTING,
+    )
+
+
+def _timeouts(history: History) -> Iterator[Advice]:
+    d = history.duration_ms
+    if d is None:
+        return
+    given = history.option_ms("timeout")
+    now = _TIMEOUT_MS if given is None else given
+    wanted = _up(_ROOM * d)
+    timeout = max(now, wanted * 1000.0)
+    yield Advice(
+        topic="timeout",
+        key=f"{_C}timeout",
+        now=_s(now),
+        advised=None if now >= wanted * 1000 else f"{wanted} s",
+        message=f"{history.statistics.failed if history.statistics else 0} checkpoints of the job failed",
+        arithmetic=f"{_ROOM} * d = {_ROOM} * {_s(d)} = {wanted} s",
+        page=CHECKPOINTING,
+    )
+    period = max(history.interval_ms or 0.0, d + (history.option_ms("min-pause") or 0.0))
+    yield Advice(
+        topic="transactions",
+        key="transaction.timeout.ms",
+        now=None,
+        advised=f"{math.ceil(period + timeout)}",
+        message="exactly-once sinks need transactions that live at least so long, and longer by the time that a restart takes",
+        arithmetic=f"P + timeout = {_s(period)} + {_s(timeout)}",
+        page=KAFKA,
+    )
+
+
+def _barriers(history: History) -> Iterator[Advice]:
+    if not history.subtasks:
+        return
+    slowest = max(history.subtasks, key=lambda s: s.duration_ms)
+    slow = slowest.duration_ms > 0 and slowest.barrier_ms > _BARRIER_SHARE * slowest.duration_ms
+    configuration = history.configuration
+    unaligned = configuration is not None and configuration.flag(f"{_C}unaligned.enabled")
+    words = "most of a checkpoint is spent waiting for barriers, so the job is under backpressure"
+    yield Advice(
+        topic="barriers",
+        key=f"{_C}unaligned.enabled",
+        now=_s(slowest.barrier_ms),
+        advised="true" if slow and not unaligned else None,
+        message=words if slow else "barriers are not what makes checkpoints slow",
+        arithmetic=f"end to end - sync - async = {_s(slowest.duration_ms)} - {_s(slowest.sync_ms)} - {_s(slowest.async_ms)}"
+        f" = {_s(slowest.barrier_ms)} (subtask {slowest.subtask}, the slowest)",
+        page=BACKPRESSURE,
+    )
+
+
+def _incremental(history: History) -> Iterator[Advice]:
+    later = history.chain.checkpoints[1:]
+    if not later:
+        return
+    total, new = sum(c.total_bytes for c in later), sum(c.new_bytes for c in later)
+    saved = 1 - new / total if total else 0.0
+    shares = any(c.reused_bytes for c in later)
+    yield Advice(
+        topic="incremental",
+        key=f"{_C}incremental",
+        now="shares files" if shares else "writes everything each time",
+        advised=None if shares else "true",
+        message=f"sharing files with earlier checkpoints saves {saved:.0%} of what is written"
+        if shares
+        else "with state.backend.type: rocksdb only files that changed would be written; how much that saves is not known before",
+        arithmetic=f"1 - new / needed = 1 - {_mb(new)} / {_mb(total)} = {saved:.3g}, over {len(later)} checkpoints after the first",
+        page=TUNING,
+    )
+
+
+def _compression(history: History) -> Iterator[Advice]:
+    from statetool.advice.compression import measure_compression  # what reads entries loads for long
+
+    found = measure_compression(history.chain.checkpoints[-1].path)
+    if not found.streams and not found.databases and not found.problem:
+        return
+    gain = 1 - found.packed_bytes / found.plain_bytes if found.plain_bytes else 0.0
+    worth = bool(found.streams) and not found.compressed and gain >= _WORTH
+    if found.problem:
+        message = f"what Snappy would save could not be measured: {found.problem}"
+    elif not found.streams:
+        message = "RocksDB and ForSt compress their files themselves: Snappy changes nothing in what they write"
+    else:
+        message = f"Snappy {'saves' if found.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
+    yield Advice(
+        topic="compression",
+        key=f"{_C}snapshot-compression",
+        now=("true" if found.compressed else "false") if found.streams else None,
+        advised="true" if worth else None,
+        message=message,
+        arithmetic=f"1 - compressed / plain = 1 - {_mb(found.packed_bytes)} / {_mb(found.plain_bytes)} = {gain:.3g}, of a sample; worth it from {_WORTH:g} on",
+        page=TUNING,
+    )
+
+
+def _restore(history: History) -> Iterator[Advice]:
+    aims = history.aims
+    yield Advice(
+        topic="restore",
+        key=None,
+        now=_s(history.restore_ms),
+        advised=None,
+        message="until a failed job goes on: finding the failure and loading state",
+        arithmetic=f"{_s(DETECTION_MS)} + {_mb(history.state_bytes)} / ({history.parallelism} * {_mb(aims.restore_bytes_s)}/s)",
+        page=RECOVERY,
+    )
+
+
+def _retention(history: History) -> Iterator[Advice]:
+    found = history.chain
+    kept = sum(c.new_bytes for c in found.checkpoints)
+    newest = found.checkpoints[-1].total_bytes
+    yield Advice(
+        topic="retention",
+        key=f"{_C}num-retained",
+        now=f"{len(found.checkpoints)} snapshots, {_mb(kept)}",
+        advised=None,
+        message=f"keeping more than the newest costs {_mb(kept - newest)}",
+        arithmetic=f"sum of what each added - the newest = {_mb(kept)} - {_mb(newest)}",
+        page=CHECKPOINTS,
+    )
+
+
+SUGGESTIONS: Final[tuple[Callable[[History], Iterator[Advice]], ...]] = (
+    _growth,
+    _interval,
+    _backlog,
+    _timeouts,
+    _barriers,
+    _incremental,
+    _compression,
+    _restore,
+    _retention,
+)

@@ -1,0 +1,235 @@
+"""Answers about whole snapshots: what is large, what grew, what differs, what restores. Heavy packages are loaded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+from typing_extensions import Unpack
+
+from statetool.io.threads import in_threads
+from statetool.snapshot.inventory import Inventory
+from statetool.tables.option_text import Key
+from statetool.types.options import refuse_unknown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from statetool.comparison.compare import UnitCounts
+    from statetool.comparison.plan import ComparisonPlan
+    from statetool.comparison.records import DifferenceCounts, StructureDifference
+    from statetool.compatibility.verdicts import Check
+    from statetool.statistics.records import GrowthRow
+    from statetool.statistics.statistics import Statistics
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class StatisticsOptions(TypedDict, total=False):
+    """Options of :meth:`statetool.Savepoint.stats`."""
+
+    operators: Sequence[str] | None
+    largest: int
+    parallelism: int | None
+    ttl_ms: int | None
+    now_ms: int | None
+    bandwidth_mib: float
+    latency_ms: float
+    spark: SparkSession | None
+    threads: int | None
+
+
+def measured(inventory: Inventory, **options: Unpack[StatisticsOptions]) -> Statistics:
+    """Measure operators; see :meth:`statetool.Savepoint.stats`."""
+    from statetool.statistics.statistics import (
+        BANDWIDTH_MIB,
+        LATENCY_MS,
+        MOST_LARGEST,
+        StatisticsRequest,
+        statistics_of,
+    )
+
+    refuse_unknown(options, list(StatisticsOptions.__annotations__))
+    request = StatisticsRequest.of(
+        largest=options.get("largest", MOST_LARGEST),
+        parallelism=options.get("parallelism"),
+        ttl_ms=options.get("ttl_ms"),
+        now_ms=options.get("now_ms"),
+        bandwidth_mib=options.get("bandwidth_mib", BANDWIDTH_MIB),
+        latency_ms=options.get("latency_ms", LATENCY_MS),
+    )
+    names = options.get("operators")
+    operators = list(inventory.operators.values()) if names is None else [inventory.operator(n) for n in names]
+    return statistics_of(operators, request, each_of(options.get("spark"), options.get("threads")))
+
+
+def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int | None = None) -> list[GrowthRow]:
+    """Measure every complete snapshot below a directory, and what changed from each to the next of its job.
+
+    Parameters
+    ----------
+    root
+        A directory with checkpoints: a local path or any URI that fsspec can list.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+    threads
+        Threads of this process, one a core by default.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        There is no complete snapshot below it.
+    FormatError, DecodeError
+        Damaged bytes.
+    """
+    from statetool.statistics.growth import growth_rows
+
+    return growth_rows(root, tuple((rebase or {}).items()), each_of(None, threads))
+
+
+class Comparison:
+    """What differs between two snapshots: what they say of states first, then counts, then key by key.
+
+    Nothing but headers is read before counts or differences are asked for.
+    """
+
+    def __init__(self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None) -> None:
+        self._plan = plan
+        self._spark = spark
+        self._each = each_of(spark, threads)
+        #: How many differences are kept of each part that is counted.
+        self._kept = 100
+
+    @property
+    def structure(self) -> tuple[StructureDifference, ...]:
+        """Operators, states, kinds and types that differ (severity ``difference``), and what leaves values alone (``note``)."""
+        return self._plan.structure
+
+    @cached_property
+    def _counted(self) -> list[UnitCounts]:
+        from statetool.comparison.compare import CountTask, count_differences
+
+        return list(self._each(count_differences, [CountTask(unit, self._kept) for unit in self._plan.units]))
+
+    def summary(self) -> list[DifferenceCounts]:
+        """Compare everything and return counts by operator and state, those with differences first.
+
+        Raises
+        ------
+        FormatError, DecodeError
+            Damaged bytes. What only statetool cannot read is named by :attr:`unread`.
+        """
+        from statetool.comparison.compare import summed
+
+        return summed(self._counted)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Why some state could not be compared; errors as those of :meth:`summary`."""
+        return tuple(dict.fromkeys(c.unread for c in self._counted if c.unread))
+
+    @property
+    def equal(self) -> bool:
+        """Whether all was compared, and there is no difference but notes; errors as those of :meth:`summary`."""
+        structure = any(s.severity == "difference" for s in self.structure)
+        return not structure and not self.unread and not any(s.added + s.removed + s.changed for s in self.summary())
+
+    def first(self, limit: int) -> pa.Table:
+        """Return the first differences (:meth:`to_arrow` has all), found along with the counts; errors as those of :meth:`summary`."""
+        import pyarrow as pa
+
+        from statetool.comparison.compare import rows_of
+
+        if limit > self._kept:
+            self._kept = limit
+            self.__dict__.pop("_counted", None)
+        return pa.concat_tables([*(rows_of(c) for c in self._counted), _no_differences()]).slice(0, limit)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
+        ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
+
+        Keys and values are text, what is nested JSON, bytes ``0x`` and hex. A changed list has a row for each element that differs.
+
+        Raises
+        ------
+        FormatError, DecodeError
+            Damaged bytes.
+        UnknownSerializerError, UnsupportedError
+            State that statetool cannot read.
+        """
+        from statetool.comparison.compare import differences
+
+        for unit in self._plan.units:
+            yield from differences(unit)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all differences in memory; columns and errors as those of :meth:`batches`."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches(), schema=_no_differences().schema)
+
+    def frame(self) -> DataFrame:
+        """Return all differences as a DataFrame, one partition for some key groups, unshuffled; columns as those of :meth:`batches`.
+
+        Raises
+        ------
+        MissingDependencyError
+            There is no session.
+        """
+        from statetool.spark.differences import differences_frame
+        from statetool.spark.session import active_session
+
+        return differences_frame(active_session() if self._spark is None else self._spark, self._plan.units)
+
+
+def _no_differences() -> pa.Table:
+    from statetool.comparison.records import DIFFERENCES
+
+    return DIFFERENCES.empty_table()
+
+
+def checked(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
+    """Check whether a snapshot is restored; see :func:`statetool.check`."""
+    from statetool.compatibility.check import check_inventories
+
+    return check_inventories(old, new, flink, backend)
+
+
+class ComparisonOptions(TypedDict, total=False):
+    """Options of :meth:`statetool.Savepoint.diff`."""
+
+    operators: Sequence[str] | None
+    states: Sequence[str] | None
+    keys: Sequence[Key] | None
+    access_times: bool
+    threads: int | None
+
+
+def compared(
+    before: Inventory, after: Inventory, spark: SparkSession | None, **options: Unpack[ComparisonOptions]
+) -> Comparison:
+    """Compare two snapshots; see :meth:`statetool.Savepoint.diff`."""
+    from statetool.comparison.plan import ComparisonRequest, plan_comparison
+
+    refuse_unknown(options, list(ComparisonOptions.__annotations__))
+    operators, states, keys = options.get("operators"), options.get("states"), options.get("keys")
+    request = ComparisonRequest(
+        operators=None if operators is None else tuple(operators),
+        states=None if states is None else tuple(states),
+        keys=None if keys is None else tuple(keys),
+        access_times=options.get("access_times", True),
+    )
+    return Comparison(plan_comparison(before, after, request), spark, options.get("threads"))
+
+
+def each_of(spark: SparkSession | None, threads: int | None) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
+    """Return what calls a function for each of many items: tasks of a session, or threads of this process."""
+    if spark is None:
+        return partial(in_threads, threads=threads)
+    from statetool.spark.tasks import run_tasks
+
+    return partial(run_tasks, spark)

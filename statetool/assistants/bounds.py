@@ -1,0 +1,92 @@
+"""One directory, and nothing outside of it: neither by a path that is asked for nor by one that a snapshot's metadata names.
+
+Links are followed as far as they stay inside. Who can write below the directory while it is served could change a link after it was
+looked at: serve what only you write to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote
+
+import statetool
+from statetool.errors import OptionError, SnapshotNotFoundError, StatetoolError
+from statetool.io import files
+from statetool.snapshot.locate import METADATA_NAME
+
+_NOT_BELOW: Final = re.compile(r"^[/~\\]|^[A-Za-z][A-Za-z0-9+.-]*:|(^|[/\\])\.\.([/\\]|$)|\0")
+#: Snapshots that a listing looks at.
+_MOST_SNAPSHOTS: Final = 500
+
+
+class OutsideError(OptionError):
+    """Something outside of the directory that is served."""
+
+
+class Root:
+    """A directory of snapshots: a local path, or any URI that fsspec can list.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._local = files.is_local(root)
+        if not files.is_dir(root):
+            raise SnapshotNotFoundError(f"{root} is not a directory")
+        self._root = os.path.realpath(files.local_path(root)) if self._local else files.canonical(root)
+
+    def open(self, name: str) -> statetool.Savepoint:
+        """Open the snapshot of this path below the root; all of its files are looked at first.
+
+        Raises
+        ------
+        OutsideError
+            The path, its metadata or a file that the metadata names lies outside.
+        StatetoolError
+            There is no snapshot, or it cannot be read.
+        """
+        if _NOT_BELOW.search(name):
+            raise OutsideError(f"{name!r} is not a path below the root", hint="give it as list_snapshots does")
+        path = files.join(self._root, name) if name not in ("", ".") else self._root
+        self._check(path)
+        self._check(files.join(path, METADATA_NAME))
+        savepoint = statetool.load(path)
+        for row in savepoint.metadata_rows("files"):
+            if not row.inline:
+                self._check(row.path)
+        return savepoint
+
+    def snapshots(self) -> Iterator[tuple[str, statetool.Savepoint | StatetoolError]]:
+        """Yield the paths of snapshots below the root, each with what it is or why it cannot be opened."""
+        for name in self._names():
+            try:
+                yield name, self.open(name)
+            except StatetoolError as error:
+                yield name, error
+
+    def _names(self) -> list[str]:
+        if self._local:
+            walked = os.walk(self._root, followlinks=False)
+            found = [os.path.relpath(folder, self._root) for folder, _, names in walked if METADATA_NAME in names]
+        else:
+            rows = statetool.list_snapshots(self._root)
+            found = [r.path.removeprefix(self._root).strip("/") or "." for r in rows if r.metadata_version is not None]
+        return sorted(found)[:_MOST_SNAPSHOTS]
+
+    def _check(self, path: str) -> None:
+        """Refuse what is not below the root, wherever links lead."""
+        if self._local and files.is_local(path):
+            real = os.path.realpath(files.local_path(path))
+            inside = os.path.commonpath([real, self._root]) == self._root
+        else:
+            # Some file systems take two dots, also in their escaped form, as the directory above.
+            inside = not self._local and f"{files.canonical(path)}/".startswith(f"{self._root}/")
+            inside = inside and ".." not in unquote(path).replace("\\", "/").split("/")
+        if not inside:
+            raise OutsideError(f"{path} lies outside of the directory that is served")

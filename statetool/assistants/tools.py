@@ -1,0 +1,115 @@
+"""The five tools. Each returns plain JSON; none writes, none starts Spark, none runs anything that a snapshot contains."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, Final
+
+import statetool
+from statetool.assistants.bounds import Root
+from statetool.errors import OptionError
+from statetool.tables.request import ScanRequest
+
+MOST_ROWS: Final = 1000
+#: Text of an answer with rows; what an assistant can take in is less.
+_MOST_TEXT: Final = 1 << 20
+_TABLES: Final = ("operators", "states", "largest", "skew", "timers")
+
+
+class Tools:
+    """What may be asked of the snapshots below a root."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Root(root)
+
+    def list_snapshots(self) -> dict[str, Any]:
+        """List the checkpoints and savepoints below the root, by path, with ids, sizes, and why one cannot be opened."""
+        found: list[dict[str, Any]] = []
+        for path, opened in self._root.snapshots():
+            if isinstance(opened, statetool.StatetoolError):
+                found.append({"path": path, "problem": str(opened)})
+                continue
+            operators = opened.metadata_rows("operators")
+            found.append(
+                {
+                    "path": path,
+                    "checkpoint_id": opened.checkpoint_id,
+                    "metadata_version": opened.metadata_version,
+                    "operators": len(operators),
+                    "state_bytes": sum(o.state_bytes for o in operators),
+                }
+            )
+        return {"snapshots": found}
+
+    def describe(self, path: str) -> dict[str, Any]:
+        """Describe a snapshot: its operators, with parallelism, tables, and states with their types and why one stays bytes.
+
+        path: as list_snapshots gives it.
+        """
+        savepoint = self._root.open(path)
+        operators = [
+            asdict(row)
+            | {"tables": savepoint[row.operator].tables}
+            | {"states": [asdict(s) for s in savepoint[row.operator].states.values()]}
+            for row in savepoint.metadata_rows("operators")
+        ]
+        head = {"checkpoint_id": savepoint.checkpoint_id, "metadata_version": savepoint.metadata_version}
+        return _plain(head | {"operators": operators})
+
+    def read_rows(
+        self,
+        path: str,
+        operator: str,
+        table: str = "keyed_state",
+        limit: int = 20,
+        keys: list[int | str | float | bool] | None = None,
+    ) -> dict[str, Any]:
+        """Read the first rows of a table of an operator; values that cannot be decoded are hex digits in _undecoded.
+
+        path, operator, table: as list_snapshots and describe give them. limit: rows, at most 1000. keys: only rows of these keys.
+        """
+        from statetool.columns.python_values import shown_rows
+
+        if not 1 <= limit <= MOST_ROWS:
+            raise OptionError(f"limit is {limit}", hint=f"ask for 1 to {MOST_ROWS} rows; keys= finds single ones")
+        request = ScanRequest.of(table, keys=keys, on_error="keep_raw")
+        rows: list[dict[str, Any]] = []
+        size = 0
+        for batch in self._root.open(path)[operator].plan(request).batches():
+            for row in shown_rows(batch.slice(0, limit + 1 - len(rows))):
+                if len(rows) == limit:
+                    return _plain({"rows": rows, "more": True})
+                size += len(json.dumps(row, default=_text))
+                if size > _MOST_TEXT and rows:
+                    return _plain({"rows": rows, "more": True, "note": f"the answer ends at {_MOST_TEXT} characters"})
+                rows.append(row)
+        return _plain({"rows": rows, "more": False})
+
+    def stats(self, path: str, operators: list[str] | None = None, largest: int = 10) -> dict[str, Any]:
+        """Measure what is large: bytes, entries and keys by operator and state, the largest keys and values, skew over subtasks, timers.
+
+        path: as list_snapshots gives it. operators: measure these only. largest: how many large ones are named.
+        """
+        found = self._root.open(path).stats(operators=operators, largest=largest)
+        tables = {name: [asdict(r) for r in found.rows(name)] for name in _TABLES}
+        return _plain(tables | {"unread": list(found.unread)})
+
+    def check(self, path: str, other: str | None = None, flink: str | None = None) -> dict[str, Any]:
+        """Tell whether a job would restore from a snapshot: against a savepoint of the new job, a release of Flink such as 2.3, or both.
+
+        path, other: as list_snapshots gives them.
+        """
+        second = None if other is None else self._root.open(other)
+        found = statetool.check(self._root.open(path), second, flink=flink)
+        return _plain(asdict(found) | {"warnings": list(found.warnings), "ok": found.ok})
+
+
+def _plain(answer: dict[str, Any]) -> dict[str, Any]:
+    # JSON has no numbers for what is none, and none without end: they become text.
+    plain: dict[str, Any] = json.loads(json.dumps(answer, default=_text), parse_constant=str)
+    return plain
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

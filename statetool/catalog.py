@@ -1,0 +1,317 @@
+"""A directory of snapshots as a catalog: each snapshot a database, each operator's tables in it, metadata as tables."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields, make_dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.api import Savepoint, load
+from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.operator import Operator
+from statetool.shown import needed_session
+from statetool.snapshot.metadata_tables import METADATA_TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Metadata tables of a catalog, beside ``snapshots``.
+METADATA: Final = ("operators", "states", "files")
+
+
+def catalog(
+    spark: SparkSession | None, root: str, *, rebase: Mapping[str, str] | None = None, **load_options: Any
+) -> Catalog:
+    """Open every snapshot below a directory as a catalog; nothing but the heads of ``_metadata`` files is read.
+
+    Parameters
+    ----------
+    spark
+        The session of its DataFrames; with ``None`` tables are Arrow tables, and nothing needs a JVM.
+    root
+        A directory: a local path or any URI that fsspec can list.
+    rebase, load_options
+        As for :func:`statetool.load`, for every snapshot.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there or cannot be listed.
+    """
+    return Catalog(spark, root, {"rebase": rebase, **load_options})
+
+
+class Database:
+    """A snapshot in a catalog; ``database["summary_keyed_state"]`` is a table."""
+
+    def __init__(self, spark: SparkSession | None, head: SnapshotHead, load_options: Mapping[str, Any]) -> None:
+        self._spark = spark
+        self._options = load_options
+        self.head = head
+
+    @property
+    def name(self) -> str:
+        """Its name, as SQL takes it: ``chk_42``."""
+        return self.head.database
+
+    @cached_property
+    def savepoint(self) -> Savepoint:
+        """The snapshot, opened at first use."""
+        return load(self.head.path, spark=self._spark, **self._options)
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[Operator, str]]:
+        wanted, places = [], []
+        for operator in self.savepoint.operators.values():
+            flat = {n for n, s in operator.states.items() if s.scope == "keyed" and s.kind in ("list", "map")}
+            for table in operator.tables:
+                wanted.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
+                places.append((operator, table))
+        return dict(zip(unique_names(wanted), places, strict=True))
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of its tables: ``<operator>_keyed_state``, ``<operator>_timers``, ``<operator>_<state>``.
+
+        Keyed lists and maps are flattened, an element or entry a row, in ``<operator>_<state>_elements``.
+        """
+        return list(self._places)
+
+    def __getitem__(self, name: str) -> DataFrame | pa.Table:
+        return self.table(name)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.tables
+
+    def table(self, name: str, **options: Any) -> DataFrame | pa.Table:
+        """Return a table: a DataFrame, or an Arrow table where the catalog has no session.
+
+        Parameters
+        ----------
+        name
+            One of :attr:`tables`; ``summary.balances$elements`` is the same as ``summary_balances_elements``.
+        options
+            As for :meth:`statetool.Operator.table`.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none; names the near ones.
+        """
+        operator, table = self.place(name)
+        return operator.to_arrow(table, **options) if self._spark is None else operator.table(table, **options)
+
+    def place(self, name: str) -> tuple[Operator, str]:
+        """Return the operator of a table, and the name that it has there; errors as for :meth:`table`."""
+        plain = name_in_sql(name)
+        if plain not in self._places:
+            raise UnknownNameError(f"no table {name!r} in {self.name}", hint=suggest(plain, self._places)).at(
+                file=self.head.path
+            )
+        return self._places[plain]
+
+    def operators(self) -> DataFrame | pa.Table:
+        """Return its operators."""
+        return _shown(self._spark, "operators", [self])
+
+    def states(self) -> DataFrame | pa.Table:
+        """Return its states with their types."""
+        return _shown(self._spark, "states", [self])
+
+    def files(self) -> DataFrame | pa.Table:
+        """Return every piece of state and where it lies."""
+        return _shown(self._spark, "files", [self])
+
+    def __repr__(self) -> str:
+        return f"Database({self.name!r}, {self.head.path!r})"
+
+
+class Catalog:
+    """Snapshots by the names of their databases, oldest checkpoint id first; see :func:`catalog`."""
+
+    def __init__(self, spark: SparkSession | None, root: str, load_options: Mapping[str, Any]) -> None:
+        self._spark = spark
+        self._options = load_options
+        self.root = root
+        self._databases = {h.database: Database(spark, h, load_options) for h in snapshot_heads(root)}
+
+    @property
+    def databases(self) -> list[str]:
+        """Names of the databases."""
+        return list(self._databases)
+
+    def __getitem__(self, name: str) -> Database:
+        plain = name_in_sql(name)
+        if plain in self._databases:
+            return self._databases[plain]
+        begun = [n for n in self._databases if n.startswith(plain) and n.startswith("savepoint_")]
+        if len(begun) == 1:
+            return self._databases[begun[0]]
+        raise UnknownNameError(f"no snapshot {name!r} below {self.root}", hint=suggest(plain, self._databases))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._databases)
+
+    def __len__(self) -> int:
+        return len(self._databases)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name_in_sql(name) in self._databases
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.root!r}, {len(self)} snapshots)"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.databases
+
+    def refresh(self) -> Catalog:
+        """Return the catalog as the directory is now."""
+        return Catalog(self._spark, self.root, self._options)
+
+    def at(self, *, checkpoint_id: int | None = None, time: datetime | str | int | None = None) -> Database:
+        """Return the snapshot of a checkpoint id, or the newest at a time.
+
+        Parameters
+        ----------
+        checkpoint_id
+            Its id.
+        time
+            A datetime, ISO text (both UTC where they have no zone) or epoch milliseconds: the last snapshot whose ``_metadata`` was
+            written by then.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none, or more than one job has this id.
+        OptionError
+            Neither or both were given, or it is no time.
+        """
+        if (checkpoint_id is None) == (time is None):
+            raise OptionError("say either checkpoint_id= or time=")
+        known = [d for d in self._databases.values() if not d.head.problem]
+        if checkpoint_id is not None:
+            found = [d for d in known if d.head.checkpoint_id == checkpoint_id]
+            if len(found) != 1:
+                near = ", ".join(d.name for d in found or known[-5:]) or "nothing"
+                raise UnknownNameError(
+                    f"{len(found) or 'no'} snapshots below {self.root} have the id {checkpoint_id}",
+                    hint=f"there is {near}",
+                )
+            return found[0]
+        limit = _epoch_ms(time)
+        before = [d for d in known if d.head.modified_ms is not None and d.head.modified_ms <= limit]
+        if not before:
+            oldest = min((d.head.modified_ms for d in known if d.head.modified_ms is not None), default=None)
+            said = "there is none" if oldest is None else f"the oldest is of {_utc(oldest)}"
+            raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=said)
+        return max(before, key=lambda d: (d.head.modified_ms or 0, d.head.checkpoint_id or 0))
+
+    def snapshots(self) -> DataFrame | pa.Table:
+        """Return the snapshots: database, path, job, kind, id, version, time."""
+        return _frame(self._spark, SnapshotHead, [asdict(d.head) for d in self._databases.values()])
+
+    def operators(self) -> DataFrame | pa.Table:
+        """Return the operators of all snapshots."""
+        return _shown(self._spark, "operators", self._readable())
+
+    def states(self) -> DataFrame | pa.Table:
+        """Return the states of all snapshots with their types."""
+        return _shown(self._spark, "states", self._readable())
+
+    def files(self) -> DataFrame | pa.Table:
+        """Return every piece of state of all snapshots and where it lies."""
+        return _shown(self._spark, "files", self._readable())
+
+    def _readable(self) -> list[Database]:
+        return [d for d in self._databases.values() if not d.head.problem]
+
+    def register(self, *names: str, prefix: str = "", as_name: str | None = None) -> list[str]:
+        """Make snapshots databases of the session's own catalog, for SQL (PySpark 4).
+
+        Each has its :attr:`Database.tables`, and ``operators``, ``states`` and ``files``; they are read when they are queried. What is
+        not possible without Java of our own: that SQL finds new snapshots by itself (call this again), ``VERSION AS OF`` (register what
+        :meth:`at` gives under a name), ``$`` in names, and filters on the key that leave out key groups.
+
+        Parameters
+        ----------
+        names
+            Names of databases, by default all: about a tenth of a second for each table.
+        prefix
+            Put before the names of the databases.
+        as_name
+            Another name for the one database that is given.
+
+        Returns
+        -------
+        list of str
+            Names of the databases.
+
+        Raises
+        ------
+        OptionError
+            A database of this name is there that does not come from here.
+        MissingDependencyError
+            There is no session, or PySpark is older than 4.
+        """
+        from statetool.spark.catalog import make_database
+        from statetool.spark.table_source import metadata_sources, state_source
+
+        spark = needed_session(self._spark)
+        chosen = [self[n] for n in names] if names else self._readable()
+        if as_name is not None and len(chosen) != 1:
+            raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
+        made = []
+        for database in chosen:
+            sources = metadata_sources(database.savepoint.inventory)
+            for name in database.tables:
+                try:
+                    operator, table = database.place(name)
+                    sources[name] = state_source(database.savepoint.inventory, operator.inventory, table)
+                except StatetoolError as error:
+                    warnings.warn(f"{database.name}.{name} is left out of SQL: {error}", stacklevel=2)
+            made.append(prefix + (as_name or database.name))
+            make_database(spark, made[-1], database.head.path, sources)
+        return made
+
+
+def _shown(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
+    record = METADATA_TABLES[table].record
+    rows = [{"database": d.name, **asdict(r)} for d in databases for r in d.savepoint.metadata_rows(table)]
+    kinds = [("database", "str"), *((f.name, f.type) for f in fields(record))]
+    return _frame(spark, make_dataclass(record.__name__, kinds), rows)
+
+
+def _frame(spark: SparkSession | None, record: type[Any], rows: list[dict[str, Any]]) -> DataFrame | pa.Table:
+    import pyarrow as pa
+
+    from statetool.tables.metadata import record_schema
+
+    table = pa.Table.from_pylist(rows, schema=record_schema(record))
+    if spark is None:
+        return table
+    from statetool.spark.tables import arrow_frame
+
+    return arrow_frame(spark, table)
+
+
+def _epoch_ms(time: datetime | str | int | None) -> int:
+    if isinstance(time, int) and not isinstance(time, bool):
+        return time
+    try:
+        moment = datetime.fromisoformat(time.replace("Z", "+00:00")) if isinstance(time, str) else time
+    except ValueError:
+        moment = None
+    if not isinstance(moment, datetime):
+        raise OptionError(
+            f"time={time!r} is no time", hint="write 2026-01-31T12:00:00Z, a datetime or epoch milliseconds"
+        )
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+
+
+def _utc(epoch_ms: int) -> str:
+    return datetime.fromtimestamp(epoch_ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

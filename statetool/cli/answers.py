@@ -1,0 +1,270 @@
+"""Commands that answer what people ask of snapshots: what is large, what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import statetool
+from statetool.cli.completion import complete_operator, complete_path, complete_state
+from statetool.cli.options import (
+    finding_options,
+    given_options,
+    latest_wanted,
+    opened,
+    opened_together,
+    output_option,
+    rebase_pairs,
+    session,
+    spark_option,
+    type_options,
+)
+from statetool.cli.output import Output
+from statetool.cli.places import is_snapshot
+from statetool.errors import OptionError, TargetExistsError
+from statetool.tables.request import ScanRequest
+
+if TYPE_CHECKING:
+    from statetool.answers import Comparison
+    from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
+
+#: Tables of statistics that are shown in text, with their columns.
+_SHOWN = {
+    "operators": ("operator", "size_bytes", "entries_bytes", "header_bytes", "framing_bytes", "entries", "keys", "snappy_ratio"),
+    "states": ("operator", "scope", "state", "kind", "entries", "keys", "size_bytes", "share", "mean_value", "largest_value"),
+    "largest": ("operator", "what", "state", "key", "key_group", "subtask", "length", "size_bytes"),
+    "skew": ("operator", "parallelism", "subtask", "key_groups", "entries", "size_bytes", "of_mean"),
+    "restore": ("operator", "parallelism", "subtask", "files", "requests", "read_bytes", "own_bytes", "seconds"),
+    "ages": ("operator", "state", "age_at_least_ms", "age_below_ms", "count", "expired"),
+    "timers": ("operator", "state", "domain", "in_at_least_ms", "in_below_ms", "count", "first", "last"),
+}  # fmt: skip
+#: Options that growth has too.
+_OF_GROWTH = ("form", "wide", "json", "rebase", "threads")
+_ALL_TABLES = ("operators", "states", "sizes", "largest", "distribution", "skew", "ages", "timers", "restore")
+
+
+@click.command()
+@output_option
+@finding_options
+@type_options
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    shell_complete=complete_operator,
+    help="Measure only this operator, by uid or id.",
+)
+@click.option("--table", type=click.Choice(_ALL_TABLES), help="Show this table alone, with all of its columns.")
+@click.option("--largest", type=click.IntRange(min=0), default=10, show_default=True, help="How many are named.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="Show the skew at this parallelism too.")
+@click.option("--ttl-ms", type=click.IntRange(min=1), help="Count values as expired that are older.")
+@click.option("--now-ms", type=int, help="Epoch milliseconds that ages count from. [default: now]")
+@click.option("--bandwidth", "bandwidth_mib", type=float, default=100.0, show_default=True, help="MiB/s of a restore.")
+@click.option("--latency-ms", type=float, default=20.0, show_default=True, help="What a request of a restore waits.")
+@spark_option("Measure on Spark.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
+@click.argument("path", shell_complete=complete_path)
+def stats(
+    path: str,
+    rebase: tuple[str, ...],
+    form: str,
+    operators: tuple[str, ...],
+    table: str | None,
+    on_spark: bool,
+    **options: Any,
+) -> None:
+    """Show what is large: states, keys, values, subtasks; ages and timers. Of a directory of checkpoints: what grew."""
+    if not latest_wanted() and not is_snapshot(path):
+        for name, written in given_options().items():
+            if name not in _OF_GROWTH:
+                raise OptionError(
+                    f"{written} does nothing for a directory of snapshots, of which growth is shown",
+                    hint="leave it out, or take the newest snapshot: --latest",
+                )
+        Output(form).rows(statetool.growth(path, rebase=rebase_pairs(rebase), threads=options["threads"]))
+        return
+    savepoint = opened(path, rebase)
+    found = savepoint.stats(operators=operators or None, spark=session(on_spark), **options)
+    out = Output(form)
+    if table is not None:
+        out.rows(found.rows(table))
+    elif form == "json":
+        tables = {name: [asdict(r) for r in found.rows(name)] for name in found.tables}
+        out.record({**tables, "unread": list(found.unread)})
+    else:
+        for name, columns in _SHOWN.items():
+            if rows := found.rows(name):
+                out.text(f"{name}:")
+                out.rows([_dated(asdict(r)) for r in rows], columns=columns)
+                out.text("")
+    for reason in found.unread:
+        Output.say(f"not read, so only its bytes are counted: {reason}")
+
+
+@click.command()
+@output_option
+@finding_options
+@type_options
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    shell_complete=complete_operator,
+    help="Compare only this operator, by uid or id.",
+)
+@click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
+@click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
+@click.option("--ignore-access-times", is_flag=True, help="Of values with a time to live compare the values alone.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Differences that are shown.")
+@click.option("--parquet", metavar="FILE", help="Write all differences to a new Parquet file.")
+@spark_option("Compare on Spark.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
+@click.argument("before", metavar="A", shell_complete=complete_path)
+@click.argument("after", metavar="B", shell_complete=complete_path)
+def diff(
+    before: str,
+    after: str,
+    rebase: tuple[str, ...],
+    form: str,
+    operators: tuple[str, ...],
+    states: str | None,
+    keys: str | None,
+    ignore_access_times: bool,
+    limit: int,
+    parquet: str | None,
+    on_spark: bool,
+    threads: int | None,
+) -> None:
+    """Show what differs between A and B: what they say of states, counts, and key by key.
+
+    Backend, form, release and parallelism may differ. Exit code 1 if there are differences.
+    """
+    given = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v})
+    spark = session(on_spark)
+    first, second = opened_together([before, after], rebase, spark=spark)
+    found = first.diff(
+        second,
+        operators=operators or None,
+        states=given.states,
+        keys=given.keys,
+        access_times=not ignore_access_times,
+        threads=threads,
+    )
+    show_differences(found, Output(form), limit)
+    if parquet is not None:
+        _write_parquet(found, parquet)
+    if not found.equal:
+        sys.exit(1)
+
+
+def show_differences(found: Comparison, out: Output, limit: int) -> None:
+    """Show what a comparison finds: what is said of states, counts, the first differences."""
+    summary = [s for s in found.summary() if s.added + s.removed + s.changed]
+    rows = found.first(limit).to_pylist()
+    if out.form == "json":
+        out.record(
+            {
+                "equal": found.equal,
+                "structure": [asdict(s) for s in found.structure],
+                "summary": [asdict(s) for s in summary],
+                "differences": rows,
+                "unread": list(found.unread),
+            }
+        )
+    else:
+        for name, some in (("structure", found.structure), ("summary", summary), ("differences", rows)):
+            if some:
+                out.text(f"{name}:")
+                out.rows(some)
+                out.text("")
+    for reason in found.unread:
+        Output.say(f"not compared: {reason}")
+    total = sum(s.added + s.removed + s.changed for s in summary)
+    Output.say(f"{total} differences" + (f", of which {len(rows)} are shown (--limit)" if total > len(rows) else ""))
+
+
+@click.command()
+@output_option
+@finding_options
+@type_options
+@click.option("--flink", metavar="RELEASE", help="The release that restores, such as 2.3. [default: that of B]")
+@click.option("--backend", type=click.Choice(["heap", "rocksdb"]), help="The backend of the new job. [default: B's]")
+@click.option("--plan", "plan_file", metavar="FILE", help="Write a plan for migrate into a new file; needs B.")
+@click.argument("a", metavar="A", shell_complete=complete_path)
+@click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
+def check(
+    a: str,
+    b: str | None,
+    rebase: tuple[str, ...],
+    form: str,
+    flink: str | None,
+    backend: Any,
+    plan_file: str | None,
+) -> None:
+    """Tell whether a job would restore from A: against B, a savepoint of the new job, a release of Flink, or both.
+
+    Exit code 1 unless it does, fully or after migration, and nothing is lost or may change.
+    """
+    first, *others = opened_together([a] if b is None else [a, b], rebase)
+    found = statetool.check(first, *others, flink=flink, backend=backend)
+    out = Output(form)
+    if form == "json":
+        out.record({**asdict(found), "warnings": list(found.warnings)})
+    else:
+        out.record({"verdict": found.verdict, "reason": found.reason})
+        rows = [_said(o.uid, None, o) for o in found.operators]
+        rows += [_said(o.uid, s.name, s) for o in found.operators for s in o.states if s.verdict != "fully"]
+        out.text("")
+        out.rows(rows)
+    for warning in found.warnings:
+        Output.say(f"warning: {warning}")
+    if plan_file is not None:
+        if not others:
+            raise OptionError("a plan needs a savepoint of the new job", hint="statetool check A B --plan FILE")
+        plan = statetool.plan_migration(first, *others)
+        statetool.write_plan(plan, plan_file)
+        Output.say(f"{len(plan.states)} states to migrate, written to {plan_file}")
+    if not found.ok:
+        sys.exit(1)
+
+
+def _said(operator: str, state: str | None, found: OperatorVerdict | StateVerdict) -> dict[str, Any]:
+    verdict = {"verdict": found.verdict, "reason": found.reason, "remedy": found.remedy}
+    return {"operator": operator, "state": state, **verdict}
+
+
+def _write_parquet(found: Comparison, target: str) -> None:
+    import pyarrow.parquet as pq
+
+    from statetool.comparison.records import DIFFERENCES
+
+    if os.path.exists(target):
+        raise TargetExistsError(f"{target} is there already", hint="name a new file")
+    partial = f"{target}.partial"
+    try:
+        with pq.ParquetWriter(partial, DIFFERENCES) as writer:
+            for batch in found.batches():
+                writer.write_batch(batch)
+        os.replace(partial, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(partial)
+        raise
+
+
+def _dated(row: dict[str, Any]) -> dict[str, Any]:
+    """Add the times of a row as people write them."""
+    return row | {name: _date(row[f"{name}_ms"]) for name in ("first", "last") if f"{name}_ms" in row}
+
+
+def _date(epoch_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(epoch_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return str(epoch_ms)

@@ -1,0 +1,191 @@
+"""A browser of one snapshot for the terminal: operators and tables at the left, rows at the right. It only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, ClassVar, Final
+
+from rich.markup import escape
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Header, Static, Tree
+from textual.worker import get_current_worker
+
+from statetool import Operator, Savepoint
+from statetool.cli.output import shown_text
+from statetool.errors import StatetoolError
+from statetool.shown import remarks
+from statetool.tables.request import ScanRequest
+
+#: Rows that are read at once.
+PAGE: Final = 200
+#: Columns of a terminal that are seen at once, at least: cells are cut to make room for them. A row of its own shows all.
+_SEEN: Final = 3
+_LEAST_CELL: Final = 16
+_STATES: Final = "states"
+
+
+class Browser(App[None]):
+    """Shows one snapshot.
+
+    Parameters
+    ----------
+    savepoint
+        The snapshot; it needs no session.
+    """
+
+    CSS = """
+    Tree { width: 36; max-width: 33%; border-right: solid $primary; }
+    #about { height: auto; max-height: 8; padding: 0 1; color: $text-muted; }
+    DataTable { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "more", "More rows"),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(self, savepoint: Savepoint) -> None:
+        super().__init__()
+        self._savepoint = savepoint
+        self._rows: Iterator[dict[str, Any]] = iter(())
+        self._shown: list[dict[str, Any]] = []
+        self.title = savepoint.path
+        self.sub_title = f"checkpoint {savepoint.checkpoint_id}"
+
+    def compose(self) -> ComposeResult:
+        """Lay out the screen."""
+        yield Header()
+        with Horizontal():
+            yield Tree[tuple[str, str]]("operators")
+            with Vertical():
+                yield Static(id="about")
+                yield DataTable[str](cursor_type="row", zebra_stripes=True)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """List the operators; their tables are looked for when one is opened."""
+        tree = self.query_one(Tree)
+        tree.root.expand()
+        for row in self._savepoint.metadata_rows("operators"):
+            if row.state_bytes:
+                tree.root.add(escape(row.operator), data=(row.operator, ""))
+        self._about(f"{len(self._savepoint.operators)} operators; Enter opens one, then a table")
+        tree.focus()
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[tuple[str, str]]) -> None:
+        """Add the tables of an operator."""
+        node = event.node
+        if node.data is None or node.children:
+            return
+        try:
+            names = [_STATES, *self._savepoint[node.data[0]].tables]
+        except StatetoolError as error:
+            self._about(str(error))
+            return
+        for name in names:
+            node.add_leaf(escape(name), data=(node.data[0], name))
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[tuple[str, str]]) -> None:
+        """Show a table."""
+        if event.node.data is None or not event.node.data[1]:
+            return
+        operator, table = event.node.data
+        self._shown = []
+        self.query_one(DataTable).clear(columns=True)
+        self._about(f"{operator} {table}: reading ...")
+        self._open(operator, table)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Show a row alone, whole."""
+        if event.cursor_row < len(self._shown):
+            self.push_screen(_Row(self._shown[event.cursor_row]))
+
+    def action_more(self) -> None:
+        """Read the next rows."""
+        self._read()
+
+    @work(thread=True, exclusive=True)
+    def _open(self, operator: str, table: str) -> None:
+        """Start to read a table, in a thread; whichever was read before is left."""
+        opened = self._savepoint[operator]
+        try:
+            self._rows = _rows(opened, table)
+            self._take(about_table(opened, table))
+        except StatetoolError as error:
+            self.call_from_thread(self._about, str(error))
+
+    @work(thread=True, exclusive=True)
+    def _read(self) -> None:
+        try:
+            self._take(None)
+        except StatetoolError as error:
+            self.call_from_thread(self._about, str(error))
+
+    def _take(self, about: str | None) -> None:
+        page = list(islice(self._rows, PAGE))
+        if not get_current_worker().is_cancelled:
+            self.call_from_thread(self._add, page, about)
+
+    def _add(self, page: list[dict[str, Any]], about: str | None) -> None:
+        table = self.query_one(DataTable)
+        if page and not table.columns:
+            table.add_columns(*map(escape, page[0]))
+        most = max(_LEAST_CELL, table.size.width // _SEEN - 2)
+        for row in page:
+            table.add_row(*(escape(_cut(shown_text(v), most)) for v in row.values()))
+        self._shown += page
+        more = "m reads more" if len(page) == PAGE else "that is all"
+        text = about if about is not None else str(self.query_one("#about", Static).content).rsplit("\n", 1)[0]
+        self._about(f"{text}\n{len(self._shown)} rows, {more}")
+
+    def _about(self, text: str) -> None:
+        self.query_one("#about", Static).update(escape(text))
+
+
+class _Row(ModalScreen[None]):
+    """One row, a line each column."""
+
+    CSS = "VerticalScroll { margin: 2 4; padding: 1 2; border: round $primary; background: $surface; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "Back")]
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        super().__init__()
+        self._row = row
+
+    def compose(self) -> ComposeResult:
+        """Lay out the screen."""
+        with VerticalScroll():
+            for name, value in self._row.items():
+                yield Static(f"[b]{escape(name)}[/b]\n{escape(shown_text(value))}\n")
+
+
+def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
+    """Yield rows as people read them; what cannot be decoded stays bytes."""
+    if table == _STATES:
+        yield from (
+            {"name": name, "kind": s.kind, "key": s.key_type, "namespace": s.namespace_type, "value": s.value_type}
+            | {"ttl": s.ttl, "remarks": s.reason}
+            for name, s in operator.states.items()
+        )
+        return
+    from statetool.columns.python_values import shown_rows
+
+    for batch in operator.plan(ScanRequest.of(table, on_error="keep_raw")).batches():
+        yield from shown_rows(batch)
+
+
+def about_table(operator: Operator, table: str) -> str:
+    """Return what a person should know of a table: what it is, and why of its values some stay bytes."""
+    state = operator.states.get(table)
+    title = f"{operator.name} {table}"
+    if state is not None:
+        title += f": {state.kind} of {state.value_type}"
+    return "\n".join([title, *remarks(operator.states, table)])
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,106 @@
+"""Completion in a shell: of commands, of operators and tables of the snapshot that is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from statetool.cli.output import Output
+from statetool.errors import OptionError, StatetoolError
+
+if TYPE_CHECKING:
+    from statetool import Savepoint
+
+_VARIABLE: Final = "_STATETOOL_COMPLETE"
+_SHELLS: Final = ("bash", "zsh", "fish")
+#: Names of the arguments that a snapshot is given by.
+_PATHS: Final = ("path", "source", "before", "a")
+#: What zsh needs before completions can be declared.
+_ZSH_FIRST: Final = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
+
+
+def complete_path(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Let the shell complete a path; URIs have nothing that it knows."""
+    return [] if "://" in begun else [CompletionItem(begun, type="file")]
+
+
+def complete_operator(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete uids, and ids where no uid is known."""
+    return _completed(context, begun, lambda savepoint: savepoint)
+
+
+def complete_table(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete tables of the operator that stands before."""
+    return _completed(context, begun, lambda savepoint: savepoint[context.params["operator"]].tables)
+
+
+def complete_state(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete names of states, of the chosen operators or of all."""
+
+    def states(savepoint: Savepoint) -> Iterable[str]:
+        chosen = context.params.get("names") or context.params.get("operators") or savepoint
+        return sorted({s for name in chosen for s in savepoint[name].states})
+
+    return _completed(context, begun, states)
+
+
+def _completed(context: click.Context, begun: str, names: Callable[[Savepoint], Iterable[str]]) -> list[CompletionItem]:
+    import statetool
+
+    # Behind an option whose value is being typed arguments have no names yet.
+    path = next((p for p in (*map(context.params.get, _PATHS), *context.args[:1]) if p), None)
+    if path is None:
+        return []
+    try:
+        return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(begun)]
+    except (StatetoolError, KeyError):  # a prompt is no place for errors
+        return []
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS), required=False)
+@click.option("--show", is_flag=True, help="Print the script; install nothing.")
+def completion(shell: str | None, show: bool) -> None:
+    """Install completion for bash, zsh or fish: by default for the shell that is running."""
+    name = shell or os.path.basename(os.environ.get("SHELL", ""))
+    if name not in _SHELLS:
+        raise OptionError(f"no completion for the shell {name!r}", hint=f"name one of {', '.join(_SHELLS)}")
+    text = _script(name)
+    if show:
+        Output("text").text(text)
+        return
+    for file in _install(name, text):
+        Output.say(f"written: {file}")
+    Output.say("new shells complete statetool")
+
+
+def _script(shell: str) -> str:
+    made: Any = get_completion_class(shell)
+    source: str = made(click.get_current_context().find_root().command, {}, "statetool", _VARIABLE).source()
+    return (_ZSH_FIRST if shell == "zsh" else "") + source
+
+
+def _install(shell: str, text: str) -> list[Path]:
+    """Write the script where the shell looks, or where its start-up file is told to; return the files that changed."""
+    home = Path.home()
+    if shell == "fish":
+        folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions"
+    else:
+        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "statetool"
+    script = folder / ("statetool.fish" if shell == "fish" else f"completion.{shell}")
+    folder.mkdir(parents=True, exist_ok=True)
+    script.write_text(text)
+    if shell == "fish":
+        return [script]
+    start = home / f".{shell}rc"
+    line = f'[ -r "{script}" ] && . "{script}"  # completion of statetool\n'
+    known = start.read_text() if start.exists() else ""
+    if line in known:
+        return [script]
+    start.write_text(known + ("" if not known or known.endswith("\n") else "\n") + line)
+    return [script, start]

@@ -1,0 +1,67 @@
+"""Commands on how a job takes its checkpoints: what to set, and what is set wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import statetool
+from statetool.cli.options import output_option
+from statetool.cli.output import Output
+
+
+@click.command()
+@output_option
+@click.option(
+    "--rest", multiple=True, metavar="FILE", help="What /jobs/<id>/checkpoints answers, and details of subtasks."
+)
+@click.option("--config", metavar="FILE", help="The job's flink-conf.yaml or config.yaml.")
+@click.option("--max-overhead", type=float, default=0.1, show_default=True, help="Share of time for checkpoints.")
+@click.option(
+    "--max-recovery", default="5 min", show_default=True, help="How long after a failure results may be behind."
+)
+@click.option(
+    "--catch-up", type=float, default=2.0, show_default=True, help="How many times its usual input the job takes."
+)
+@click.option("--restore-rate", default="100 mb", show_default=True, help="What a subtask loads in a second.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="Subtasks that load state.  [default: of the newest]")
+@click.argument("root")
+def advise(
+    root: str,
+    form: str,
+    rest: tuple[str, ...],
+    config: str | None,
+    max_overhead: float,
+    max_recovery: str,
+    catch_up: float,
+    restore_rate: str,
+    parallelism: int | None,
+) -> None:
+    """Say what the checkpoints below ROOT suggest to set, with the arithmetic."""
+    found = statetool.advise(
+        root,
+        rest=rest,
+        config=config,
+        max_overhead=max_overhead,
+        max_recovery=max_recovery,
+        catch_up=catch_up,
+        restore_rate=restore_rate,
+        parallelism=parallelism,
+    )
+    Output(form).rows(found, columns=("topic", "now", "advised", "message", "arithmetic"))
+
+
+@click.command()
+@output_option
+@click.option("--rest", metavar="FILE", help="What /jobs/<id>/checkpoints answers: time-outs are compared with it.")
+@click.option("--transaction-timeout", metavar="TIME", help="That of the job's exactly-once sinks: 15 min.")
+@click.argument("config")
+def lint(config: str, form: str, rest: str | None, transaction_timeout: str | None) -> None:
+    """Report what contradicts itself in a Flink configuration. Exit code 1 if there is anything."""
+    found = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
+    if found or form == "json":
+        Output(form).rows(found, columns=("level", "key", "value", "message", "page"))
+    if found:
+        sys.exit(1)
+    Output.say("nothing contradicts itself")

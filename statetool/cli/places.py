@@ -1,0 +1,55 @@
+"""Where a snapshot is: given itself, or as a directory with some below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import statetool
+from statetool.directories.snapshots import SnapshotRow
+from statetool.errors import SnapshotNotFoundError
+
+_MOST_NAMED = 10
+
+
+def is_snapshot(path: str) -> bool:
+    """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
+    from statetool.io import files
+    from statetool.snapshot.locate import METADATA_NAME
+
+    return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
+
+
+def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
+    """Return a snapshot's own path, or of a directory of snapshots that of the newest complete one.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        There is none.
+    """
+    if is_snapshot(path):
+        return path
+    newest = _newest(statetool.list_snapshots(path, rebase=rebase))
+    if newest is None:
+        raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint="statetool ls says what is there")
+    return newest
+
+
+def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:
+    """Return an error that names the snapshots below a directory which is none itself; without such, the same error."""
+    if is_snapshot(path):
+        return error
+    rows = statetool.list_snapshots(path, rebase=rebase)
+    if not rows:
+        return error
+    newest = _newest(rows)
+    named = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (not complete)'}" for r in rows]
+    more = [f"and {len(named) - _MOST_NAMED} more, which statetool ls names"] if len(named) > _MOST_NAMED else []
+    return SnapshotNotFoundError(
+        f"{path} is no snapshot, but a directory with {len(rows)} below it",
+        hint="name one, or let --latest take the newest:\n  " + "\n  ".join([*named[-_MOST_NAMED:], *more]),
+    )
+
+
+def _newest(rows: list[SnapshotRow]) -> str | None:
+    return next((r.path for r in rows if r.newest), None)

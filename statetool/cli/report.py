@@ -1,0 +1,54 @@
+"""The command that writes a report."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from statetool.cli.completion import complete_path
+from statetool.cli.options import finding_options, opened_together, rebase_pairs, showing_progress, type_options
+from statetool.cli.output import Output
+from statetool.cli.places import is_snapshot, newest_snapshot
+
+
+@click.command()
+@finding_options
+@type_options
+@click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE", help="A new file.")
+@click.option("--deep", is_flag=True, help="Decode every value to its last byte too.")
+@click.option("--flink", metavar="RELEASE", help="The release that restores, such as 2.3. [default: that of B]")
+@click.option("--backend", type=click.Choice(["heap", "rocksdb"]), help="The backend of the new job. [default: B's]")
+@click.option("--largest", type=click.IntRange(min=0), default=10, show_default=True, help="How many are named.")
+@click.option("--parallelism", type=click.IntRange(min=1), help="Show the skew at this parallelism too.")
+@click.option("--ttl-ms", type=click.IntRange(min=1), help="Count values as expired that are older.")
+@click.option("--now-ms", type=int, help="Epoch milliseconds that ages count from. [default: now]")
+@click.option("--spark", "on_spark", is_flag=True, help="Read on Spark.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
+@click.argument("path", shell_complete=complete_path)
+@click.argument("other", metavar="[B]", required=False, shell_complete=complete_path)
+@showing_progress
+def report(
+    path: str,
+    other: str | None,
+    rebase: tuple[str, ...],
+    target: str,
+    on_spark: bool,
+    **options: Any,
+) -> None:
+    """Write one HTML page of all answers about PATH, and against B, a savepoint of the new job. It needs no network.
+
+    Of a directory of checkpoints the newest is reported, and what grew. Exit code 1 if something is wrong, cannot be read, or would be lost.
+    """
+    if not is_snapshot(path):
+        options["history"], path = path, newest_snapshot(path, rebase_pairs(rebase))
+    if on_spark:
+        from statetool.spark.session import local_session
+
+        options["spark"] = local_session()
+    first, *others = opened_together([path] if other is None else [path, other], rebase)
+    ok = first.report(target, *others, **options)
+    Output.say(f"{target}: {'nothing wrong was found' if ok else 'something is wrong or not known, see there'}")
+    if not ok:
+        sys.exit(1)

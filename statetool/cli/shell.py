@@ -1,0 +1,89 @@
+"""A Python prompt on one snapshot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+import click
+
+import statetool
+from statetool.cli.completion import complete_path
+from statetool.cli.options import finding_options, opened, type_options
+
+_BANNER = """\
+{path}: checkpoint {checkpoint_id}, {operators} operators
+  sp         the snapshot:     sp["{operator}"].to_arrow(), sp["{operator}"].table("{table}").show()
+  spark      a Spark session:  spark.sql("SHOW VIEWS").show(), spark.sql("SELECT * FROM {view}").show()
+             It starts when it is first used; every table of the snapshot is a view then.
+  statetool  the package:      help(statetool.SavepointWriter)
+"""
+
+
+class LazySession:
+    """A Spark session that starts with the first thing that is asked of it."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self._session: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._session is None:
+            self._session = self._start()
+        return getattr(self._session, name)
+
+
+class _Shell:
+    """What the prompt knows: ``sp``, ``spark``, ``statetool``."""
+
+    def __init__(self, path: str, rebase: tuple[str, ...]) -> None:
+        self.spark = LazySession(self._start)
+        # Not opened with the session: that would start it.
+        self.sp = statetool.Savepoint(opened(path, rebase).inventory, cast("Any", self.spark))
+        self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
+
+    def _start(self) -> Any:
+        from statetool.spark.session import local_session
+
+        print("starting Spark ...", file=sys.stderr)
+        session = local_session(name="statetool shell")
+        session.sparkContext.setLogLevel("ERROR")
+        self.spark._session = self.names["spark"] = session
+        self.sp.register("sp")
+        return session
+
+    def banner(self) -> str:
+        operator = next((o for o in self.sp.operators.values() if o.tables), None)
+        name, table = (operator.name, operator.tables[0]) if operator else ("uid", "keyed_state")
+        view = "".join(c if c.isalnum() and c.isascii() else "_" for c in f"sp_{name}_{table}").lower()
+        return _BANNER.format(
+            path=self.sp.path,
+            checkpoint_id=self.sp.checkpoint_id,
+            operators=len(self.sp.operators),
+            operator=name,
+            table=table,
+            view=view,
+        )
+
+
+@click.command()
+@finding_options
+@type_options
+@click.argument("path", shell_complete=complete_path)
+def shell(path: str, rebase: tuple[str, ...]) -> None:
+    """Look into a snapshot at a Python prompt (IPython where it is installed), with Spark when it is asked."""
+    known = _Shell(path, rebase)
+    if sys.stdin.isatty():
+        try:
+            from IPython import start_ipython
+        except ImportError:
+            pass
+        else:
+            print(known.banner())
+            start_ipython(argv=["--no-banner"], user_ns=known.names)
+            return
+        import readline  # noqa: F401  # arrow keys and history at the prompt
+    import code
+
+    code.interact(known.banner(), local=known.names, exitmsg="")

@@ -1,0 +1,1 @@
+"""Entries to Arrow columns and back, by programs compiled from serializers."""

@@ -1,0 +1,342 @@
+"""Arrow columns as the bytes that Flink writes: the mirror of :mod:`statetool.columns.decode`.
+
+A column is measured first and then filled into one buffer, operation by operation over all of its values. Types that
+the kernels do not serve are encoded value by value with their serializer, which is what the others must agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import assert_never
+
+from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.coerce import ROW_KINDS, TooWideError, coerce, list_parts, map_parts, struct_parts
+from statetool.columns.pieces import (
+    Bytes,
+    Chain,
+    Choice,
+    Constant,
+    Counted,
+    Elements,
+    Encoded,
+    Flagged,
+    Int64s,
+    Integers,
+    Masked,
+    Piece,
+    Some,
+    Text,
+    pack,
+)
+from statetool.columns.to_plain import arrow_to_plain
+from statetool.errors import EncodeError, StatetoolError
+from statetool.io.output import Output
+from statetool.kernels import encode as kernel
+from statetool.kernels import program as ir
+from statetool.kernels.sizes import FIXED_SIZES
+from statetool.serializers.base import Serializer
+from statetool.serializers.temporal import civil_from_days
+from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
+
+_I64_MIN = -(1 << 63)
+_I32_MIN = -(1 << 31)
+_SECOND = 1_000_000_000  # in nanoseconds
+_DAY = 86400 * _SECOND
+_Leaf = ir.Fixed | ir.Text | ir.Counted | ir.Constant | ir.Choice | ir.Flipped | ir.Temporal
+
+
+class NotForKernelsError(Exception):
+    """A program that has to be encoded value by value."""
+
+
+def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> Piece:
+    """Measure a column.
+
+    Parameters
+    ----------
+    last_access_ms
+        Last access of TTL values whose column holds the value alone; ``None``: it is a struct of ``last_access`` and ``value``.
+
+    Raises
+    ------
+    EncodeError
+        A value that the serializer cannot write, or a column of another type; with the path inside the type.
+    """
+    try:
+        return _measure(serializer.program(), serializer.logical, array, last_access_ms)
+    except (NotForKernelsError, TooWideError):
+        return _Plain(serializer, arrow_to_plain(array, serializer.logical, last_access_ms=last_access_ms))
+
+
+def encode_column(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> Encoded:
+    """Encode one value a row; arguments and errors as :func:`measure`."""
+    return pack(measure(serializer, array, last_access_ms=last_access_ms))
+
+
+def first_failing(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> int:
+    """Return the index of the first value that cannot be encoded (there is one)."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            encode_column(serializer, array.slice(low, middle - low), last_access_ms=last_access_ms)
+        except StatetoolError:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+class _Plain:
+    """Values encoded one by one."""
+
+    def __init__(self, serializer: Serializer, values: Sequence[Any]) -> None:
+        out = Output()
+        ends = np.empty(len(values), dtype=np.int64)
+        for i, value in enumerate(values):
+            if value is None and not serializer.nullable:
+                raise null_error(serializer.type_name)
+            serializer.encode(out, value)
+            ends[i] = len(out)
+        self.data = np.frombuffer(bytes(out), dtype=np.uint8)
+        self.sizes = np.diff(ends, prepend=0)
+
+    def fill(self, out: Bytes, pos: Int64s) -> None:
+        kernel.copy_ranges(self.data, np.cumsum(self.sizes) - self.sizes, self.sizes, out, pos)
+
+
+def null_error(what: str) -> EncodeError:
+    """Make the error for a null in a type that has none."""
+    return EncodeError(
+        f"a null where a value of type {what} must be",
+        hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
+    )
+
+
+def _numbers(array: pa.Array) -> Int64s:
+    """Return the values of an integer, date or time array without nulls."""
+    return np.asarray(array.cast(pa.int64()), dtype=np.int64)
+
+
+def _fixed(kind: ir.FixedKind, array: pa.Array, logical: LogicalType) -> Piece:
+    if array.null_count:
+        raise null_error(str(getattr(logical, "name", logical)))
+    if kind == "bool":
+        return Integers(np.asarray(array.cast(pa.uint8()), dtype=np.int64), 1)
+    if kind in ("f32", "f64"):
+        floats = np.asarray(array, dtype=np.float32 if kind == "f32" else np.float64)
+        bits = floats.view(np.int32 if kind == "f32" else np.int64).astype(np.int64)
+        return Integers(bits, FIXED_SIZES[kind])
+    return Integers(_numbers(array), FIXED_SIZES[kind])
+
+
+def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+    match op:
+        case ir.Struct(names, parts):
+            return _struct(names, parts, logical, array, access)
+        case ir.Flagged(value, null_flag, padding):
+            valid = is_valid(array)
+            some = array if valid.all() else array.filter(as_arrow(valid))
+            with_value = _measure(value, logical, some, access)
+            return Flagged(valid, with_value, (1 - null_flag, null_flag), padding)
+        case ir.Present(value, flag):
+            there = np.ones(len(array), dtype=np.bool_)
+            return Flagged(there, _measure(value, logical, array, access), (flag, 1 - flag), 0)
+        case ir.Repeated(element):
+            assert isinstance(logical, ListType)
+            counts, elements = list_parts(array)
+            return Elements(counts, _part("element", element, logical.element, elements, access))
+        case ir.Pairs(key, value):
+            assert isinstance(logical, MapType)
+            counts, keys, values = map_parts(array)
+            first = _part("key", key, logical.key, keys, access)
+            second = _part("value", value, logical.value, values, access)
+            return Elements(counts, Chain((first, second), len(keys)))
+        case ir.Pojo(names, parts):
+            return _pojo(names, parts, logical, array, access)
+        case ir.Masked():
+            return _masked(op, logical, array, access)
+        case ir.EitherOf(left, right):
+            return _either(left, right, logical, array, access)
+        case ir.Ttl(value):
+            return _ttl(value, logical, array, access)
+        case ir.Blocks() | ir.Union() | ir.StreamElement() | ir.MaskedList():
+            raise NotForKernelsError
+    if isinstance(op, _Leaf):
+        if op == ir.Fixed("char") or isinstance(logical, BitmapType):
+            raise NotForKernelsError
+        return _leaf(op, logical, coerce(array, logical))
+    match op:
+        case (
+            ir.BigInt()
+            | ir.BigDec()
+            | ir.SqlDecimal()
+            | ir.BytesDecimal()
+            | ir.SqlTimestamp()
+            | ir.Clock()
+            | ir.Epoch()
+        ):
+            raise NotForKernelsError
+        case ir.FixedBytes() | ir.BinaryData() | ir.Framed() | ir.Rest() | ir.PerRecord() | ir.Graph():
+            raise NotForKernelsError
+    assert_never(op)
+
+
+def _leaf(op: _Leaf, logical: LogicalType, array: pa.Array) -> Piece:
+    match op:
+        case ir.Fixed(kind):
+            return _fixed(kind, array, logical)
+        case ir.Text(nullable):
+            if not nullable and array.null_count:
+                raise null_error("string")
+            return Text(array, int(nullable))
+        case ir.Counted():
+            if array.null_count:
+                raise null_error("byte array")
+            return Counted(array)
+        case ir.Constant(size, byte):
+            return Constant(len(array), size, byte)
+        case ir.Choice(names):
+            if array.null_count:
+                raise null_error("constant of an enum")
+            index = pa.compute.index_in(array, pa.array(names, type=pa.string()))
+            if index.null_count:
+                bad = array.filter(index.is_null())[0].as_py()
+                raise EncodeError(f"{bad!r} is not a constant of the enum: {', '.join(names)}")
+            return Integers(_numbers(index), 4)
+        case ir.Flipped():
+            if array.null_count:
+                raise null_error("timestamp of a timer")
+            return Integers(_numbers(array) ^ np.int64(_I64_MIN), 8)
+        case ir.Temporal(kind):
+            return _temporal(kind, array)
+    assert_never(op)
+
+
+def _part(step: str, op: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+    try:
+        return _measure(op, logical, array, access)
+    except StatetoolError as error:
+        raise error.inside(step) from error.__cause__
+
+
+def _struct(
+    names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: LogicalType, array: pa.Array, access: int | None
+) -> Piece:
+    assert isinstance(logical, StructType)
+    if not is_valid(array).all():
+        raise null_error("struct")
+    columns = struct_parts(array, logical)
+    pieces = [
+        _part(name, op, field.type, column, access)
+        for name, op, field, column in zip(names, ops, logical.fields, columns, strict=True)
+    ]
+    return Chain(pieces, len(array))
+
+
+def _pojo(
+    names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: LogicalType, array: pa.Array, access: int | None
+) -> Piece:
+    assert isinstance(logical, StructType)
+    valid = is_valid(array)
+    some = array if valid.all() else array.filter(as_arrow(valid))
+    pieces: list[Piece] = []
+    for name, op, field, column in zip(names, ops, logical.fields, struct_parts(some, logical), strict=True):
+        there = is_valid(column)
+        kept = column if there.all() else column.filter(as_arrow(there))
+        pieces.append(Flagged(there, _part(name, op, field.type, kept, access), (0, 1), 0))
+    return Flagged(valid, Chain(pieces, len(some)), (2, 1), 0)
+
+
+def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+    assert isinstance(logical, StructType)
+    if not is_valid(array).all():
+        raise null_error("row")
+    columns = struct_parts(array, logical, kind_field=op.row_kind)
+    flags, parts = [], []
+    if op.row_kind:
+        kinds = columns.pop()
+        index = pa.compute.index_in(kinds, ROW_KINDS)
+        if index.null_count:
+            bad = kinds.filter(index.is_null())[0].as_py()
+            raise EncodeError(f"{bad!r} is not a row kind ({', '.join(ROW_KINDS.to_pylist())})").inside("_kind")
+        number = _numbers(index)
+        flags += [number & 1 == 1, number & 2 == 2]
+    for name, part, field, column in zip(op.names, op.parts, logical.fields, columns, strict=False):
+        there = is_valid(column)
+        kept = column if there.all() else column.filter(as_arrow(there))
+        flags.append(~there)
+        parts.append(Some(there, _part(name, part, field.type, kept, access)))
+    n = len(array)
+    return Masked(np.stack(flags, axis=1) if flags else np.zeros((n, 0), dtype=np.bool_), parts)
+
+
+def _either(left: ir.Op, right: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+    assert isinstance(logical, StructType)
+    if not is_valid(array).all():
+        raise null_error("choice of two")
+    lefts, rights = struct_parts(array, logical)
+    is_left, is_right = is_valid(lefts), is_valid(rights)
+    if not (is_left ^ is_right).all():
+        raise EncodeError(f"exactly one of {' and '.join(f.name for f in logical.fields)} must be there")
+    first = _part(logical.fields[0].name, left, logical.fields[0].type, lefts.filter(as_arrow(is_left)), access)
+    second = _part(logical.fields[1].name, right, logical.fields[1].type, rights.filter(as_arrow(is_right)), access)
+    return Choice(is_left, first, second)
+
+
+def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
+    assert isinstance(logical, TtlType)
+    if access is not None:
+        times = np.full(len(array), access, dtype=np.int64)
+        return Chain((Integers(times, 8), _part("value", value, logical.value, array, None)), len(array))
+    if not is_valid(array).all():
+        raise null_error("value with its last access")
+    last, values = struct_parts(array, StructType.of(last_access=TimestampType("ms", zoned=True), value=logical.value))
+    stamps = coerce(last, TimestampType("ms", zoned=True))
+    if stamps.null_count:
+        raise null_error("last access").inside("last_access")
+    return Chain((Integers(_numbers(stamps), 8), _part("value", value, logical.value, values, None)), len(array))
+
+
+def _temporal(kind: ir.TemporalKind, array: pa.Array) -> Piece:
+    """Integers in the unit of the type (days, nanoseconds of the day, since the epoch) as parts; null is the smallest."""
+    valid = is_valid(array)
+    raw = np.asarray(array.cast(pa.int64()).fill_null(0), dtype=np.int64)
+
+    def part(values: Any, size: int, null: int) -> Piece:
+        return Integers(np.where(valid, values, null).astype(np.int64), size)
+
+    def date(days: Any) -> list[Piece]:
+        year, month, day = civil_from_days(days)
+        return [part(year, 4, _I32_MIN), part(month << 8 | day, 2, -(1 << 15))]
+
+    def time(nanos: Any) -> list[Piece]:
+        if ((nanos < 0) | (nanos >= _DAY)).any():
+            raise EncodeError(f"{int(nanos[(nanos < 0) | (nanos >= _DAY)][0])} ns is not a time of day")
+        second = nanos // _SECOND
+        return [
+            part(second // 3600, 1, -128),
+            part((second // 60 % 60) << 8 | second % 60, 2, -(1 << 15)),
+            part(nanos % _SECOND, 4, _I32_MIN),
+        ]
+
+    match kind:
+        case "millis":
+            pieces = [part(raw, 8, _I64_MIN)]
+        case "millis_nanos":
+            pieces = [part(raw // 1_000_000, 8, _I64_MIN), part(raw % _SECOND, 4, 0)]
+        case "seconds_nanos":
+            pieces = [part(raw // _SECOND, 8, _I64_MIN), part(raw % _SECOND, 4, _I32_MIN)]
+        case "date":
+            pieces = date(raw)
+        case "time":
+            pieces = time(raw)
+        case "date_time":
+            pieces = date(raw // _DAY) + time(raw % _DAY)
+        case _:
+            assert_never(kind)
+    return Chain(pieces, len(raw))

@@ -1,0 +1,85 @@
+"""Arrow values as Python's, whose dates and times have the years 1 to 9999 alone; Arrow, Spark and Java have more."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Final
+
+import pyarrow as pa
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_DAY_MICROS: Final = 86_400_000_000
+#: Days of 400 years, after which the calendar repeats.
+_CYCLE_DAYS: Final = 146_097
+
+
+def as_python(array: pa.Array, time: Callable[[int, pa.DataType], Any]) -> list[Any]:
+    """Return what ``to_pylist`` does, with dates, timestamps and durations at any depth as ``time`` makes them of their numbers."""
+    kind = array.type
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_date32(kind):
+        numbers = array.view(pa.int32() if pa.types.is_date32(kind) else pa.int64()).to_pylist()
+        return [None if n is None else time(n, kind) for n in numbers]
+    if pa.types.is_struct(kind):
+        names = [f.name for f in kind]
+        parts = [as_python(array.field(i), time) for i in range(kind.num_fields)]
+        rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+        rows = rows if parts else [{} for _ in range(len(array))]
+    elif pa.types.is_map(kind) or pa.types.is_list(kind):
+        offsets = array.offsets.to_pylist()
+        first, length = offsets[0], offsets[-1] - offsets[0]
+        children = (array.keys, array.items) if pa.types.is_map(kind) else (array.values,)
+        columns = [as_python(c.slice(first, length), time) for c in children]
+        entries: list[Any] = list(zip(*columns, strict=True)) if pa.types.is_map(kind) else columns[0]
+        rows = [entries[start - first : end - first] for start, end in pairwise(offsets)]
+    else:
+        rows = array.to_pylist()
+        return rows
+    return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+
+def number_of(number: int, kind: pa.DataType) -> int:
+    """Return the number itself, for :func:`as_python`."""
+    return number
+
+
+def shown_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows for people: as ``to_pylist`` does, but dates and timestamps that Python does not have are text.
+
+    They have the year as Spark shows it: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
+    """
+    columns = [as_python(column, _shown) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _shown(number: int, kind: pa.DataType) -> dt.date | dt.timedelta | str:
+    if pa.types.is_duration(kind):
+        return dt.timedelta(microseconds=number)
+    if pa.types.is_timestamp(kind):
+        return _shown_timestamp(number, zoned=kind.tz is not None)
+    year, day = _date(number)
+    return day if 1 <= year <= 9999 else _with_year(year, str(day))
+
+
+def _shown_timestamp(micros: int, *, zoned: bool) -> dt.datetime | str:
+    days, below = divmod(micros, _DAY_MICROS)
+    year, day = _date(days)
+    time = dt.datetime.combine(day, (_EPOCH + dt.timedelta(microseconds=below)).time())
+    time = time.replace(tzinfo=dt.timezone.utc) if zoned else time
+    return time if 1 <= year <= 9999 else _with_year(year, str(time))
+
+
+def _date(days: int) -> tuple[int, dt.date]:
+    """Return the year of a day since 1970-01-01, and the date: that of a year from 1 to 400 where Python does not have the year's."""
+    cycle, within = divmod(days + _EPOCH_DAY - 1, _CYCLE_DAYS)
+    day = dt.date.fromordinal(within + 1)
+    year = day.year + 400 * cycle
+    return year, day.replace(year=year) if 1 <= year <= 9999 else day
+
+
+def _with_year(year: int, text: str) -> str:
+    """Put a year in front of what follows the four digits of another one."""
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    return f"{sign}{abs(year):04d}{text[4:]}"

@@ -1,0 +1,297 @@
+"""Values of keyed states as columns: one value for each entry, comma-joined lists, maps of one entry each.
+
+States whose values cannot be decoded because a part has no findable end are shown as the exact bytes of their frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.columns.decode import decode_column
+from statetool.columns.leaves import spread
+from statetool.errors import DecodeError, StatetoolError, UndescribedClassError
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.io.cursor import Cursor
+from statetool.kernels import elements
+from statetool.kernels import program as ir
+from statetool.kernels.arrays import Bytes, Positions
+from statetool.kernels.codes import BAD_SEPARATOR, OK, coded_error
+from statetool.kernels.rewrite import split_values
+from statetool.kernels.skip_program import compile_skip
+from statetool.serializers.base import Serializer
+from statetool.serializers.ends import find_ends, undescribed
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pyflink import PythonSerializer, python_part
+from statetool.serializers.runtime import unwrap
+from statetool.types import ListType, LogicalType, MapType
+from statetool.types.options import ReadOptions
+
+_ACCESS_BYTES: Final = 8
+
+
+class StateShape:
+    """What the value part of a keyed state is made of.
+
+    ``element`` is the serializer of a list's elements or a map's values, or of the whole value of other kinds;
+    ``user_key`` that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
+
+    A value state of a Python job is a list of one byte array, which as bytes is the array: its ``kind`` is ``value``. Of its list
+    states, ``packed`` says what the arrays are; each holds values one after another, and ``item`` decodes one of those.
+    """
+
+    def __init__(self, meta: StateMeta) -> None:
+        self.name = meta.name
+        self.kind = meta.kind
+        self.serializers = tuple(meta.serializers.values())
+        self.user_key: Serializer | None = None
+        value = unwrap(meta.value)
+        if meta.backend_type == KEY_VALUE_V2:
+            self.element = value
+            self.user_key = meta.serializers.get("USER_KEY_SERIALIZER")
+        elif self.kind == "list":
+            self.element = self._nested(meta, value, 1)[0]
+        elif self.kind == "map":
+            self.user_key, self.element = self._nested(meta, value, 2)
+        else:
+            self.element = value
+        self.framed_bytes = unreadable(self.element, tail=self.kind != "list")
+        if self.framed_bytes:
+            self.element = OpaqueSerializer(b"", self.element.type_name)
+        self.item: Serializer = self.element
+        self.packed: PythonSerializer | None = None
+        self.declared = python_part(self.element)
+        if self.kind == "list" and self.declared is not None:
+            if not self.declared.many:
+                self.kind = "value"
+            elif self.declared is self.element:
+                self.packed, self.item, self.element = self.declared, self.declared.item, self.declared.single()
+        if self.user_key is not None and unreadable(self.user_key, tail=True):
+            self.user_key = OpaqueSerializer(b"", self.user_key.type_name)
+
+    @staticmethod
+    def _nested(meta: StateMeta, value: Serializer, n: int) -> tuple[Any, ...]:
+        parts = tuple(unwrap(s) for _, s in value.children())
+        if len(parts) != n:
+            if isinstance(value, OpaqueSerializer) or value.framed_only:
+                return (value,) * n
+            raise DecodeError(f"a {meta.kind} state whose serializer is {value.type_name}").at(state=meta.name)
+        return parts
+
+    @property
+    def logical(self) -> LogicalType:
+        """Type of the state's column in the keyed-state table."""
+        if self.kind == "list" and not self.framed_bytes:
+            return ListType(self.item.logical)
+        if self.kind == "map" and self.user_key is not None:
+            return MapType(self.user_key.logical, self.element.logical)
+        return self.element.logical
+
+
+def unreadable(serializer: Serializer, *, tail: bool) -> bool:
+    """Tell whether some part has no findable end and does not end the frame either."""
+    if serializer.framed_only and not serializer.children():
+        return not tail
+    op = serializer.program()
+    return _program_unreadable(op, tail) or any(
+        unreadable(s, tail=tail and i == len(serializer.children()) - 1)
+        for i, (_, s) in enumerate(serializer.children())
+    )
+
+
+def _program_unreadable(op: ir.Op, tail: bool) -> bool:
+    if isinstance(op, ir.Rest):
+        return not tail
+    if isinstance(op, ir.Repeated | ir.Pairs):
+        # Elements are found by kernels or not at all.
+        return any(compile_skip(child) is None for child in ir.children(op))
+    parts = ir.children(op)
+    return any(_program_unreadable(part, tail and i == len(parts) - 1) for i, part in enumerate(parts))
+
+
+def decode_framed(
+    serializer: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> pa.Array:
+    """Decode values that must fill their frames exactly."""
+    try:
+        array, after = decode_column(serializer.program(), serializer.logical, data, pos, end, options)
+    except (DecodeError, UndescribedClassError) as error:
+        raise undescribed(error, serializer.decode, data, pos, end) from None
+    check_filled(after, end)
+    return array
+
+
+def check_filled(after: Positions, end: Positions) -> None:
+    """Raise unless every value ended where its frame does."""
+    bad = np.flatnonzero(after != end)
+    if len(bad):
+        i = int(bad[0])
+        raise DecodeError(
+            f"{int(end[i] - after[i])} bytes trail behind a value",
+            hint="the bytes do not belong to the serializer that the header names",
+        ).at(offset=int(after[i]))
+
+
+def split_joined(
+    element: Serializer, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find the elements of comma-joined lists: counts of each list, starts and ends of all elements."""
+    program = element.program()
+    if isinstance(program, ir.Graph) and (parts := split_values(data, program, pos, end)) is not None:
+        return parts
+    prog = compile_skip(program)
+    if prog is None:
+        return _split_joined_slowly(element.skip, data, pos, end)
+    counts = np.empty_like(pos)
+    code, index = elements.joined_counts(data, prog, pos, end, counts)
+    if code != OK:
+        try:
+            _split_joined_slowly(element.skip, data, pos[index : index + 1], end[index : index + 1])
+        except UndescribedClassError as error:
+            raise error from None
+        except StatetoolError:
+            pass
+        raise coded_error(int(code)).at(offset=int(pos[index]))
+    total = int(counts.sum())
+    starts, ends = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    elements.joined_positions(data, prog, pos, end, counts, starts, ends)
+    return counts, starts, ends
+
+
+def split_list(
+    shape: StateShape, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find the items of lists, which ``shape.item`` decodes: as :func:`split_joined`."""
+    if shape.packed is None:
+        return split_joined(shape.element, data, pos, end)
+    arrays, first, last = split_joined(shape.packed.array, data, pos, end)
+    starts, ends, owner = _split_packed(shape.item, data, first + 4, last)
+    counts = np.zeros(len(pos), dtype=np.int64)
+    np.add.at(counts, np.repeat(np.arange(len(pos)), arrays)[owner], 1)
+    return counts, starts, ends
+
+
+def _split_packed(
+    item: Serializer, data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    """Find values that stand one after another up to ``end``: their starts, ends, and the index of the run of each."""
+    at, left = pos.copy(), np.arange(len(pos))
+    starts: list[Positions] = []
+    ends: list[Positions] = []
+    owners: list[Positions] = []
+    while True:
+        left = left[at[left] < end[left]]
+        if not len(left):
+            break
+        after = find_ends(item.program(), item.decode, data, at[left], end[left])
+        stuck = np.flatnonzero(after == at[left])
+        if len(stuck):
+            raise DecodeError(f"a {item.type_name} that takes no bytes").at(offset=int(at[left[stuck[0]]]))
+        starts.append(at[left])
+        ends.append(after)
+        owners.append(left)
+        at[left] = after
+    if not owners:
+        empty = np.empty(0, dtype=np.int64)
+        return empty, empty, empty
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate(starts)[order], np.concatenate(ends)[order], owner[order]
+
+
+def _split_joined_slowly(
+    skip_value: Callable[[Cursor], None], data: Bytes, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions]:
+    counts, starts, ends = [], [], []
+    view = data.data
+    for first, stop in zip(pos.tolist(), end.tolist(), strict=True):
+        c = Cursor(view, first, stop)
+        n = 0
+        while True:
+            starts.append(c.pos)
+            skip_value(c)
+            ends.append(c.pos)
+            n += 1
+            if c.left == 0:
+                break
+            if c.u1() != 0x2C:
+                raise coded_error(BAD_SEPARATOR).at(offset=c.pos - 1)
+        counts.append(n)
+    return tuple(np.array(x, dtype=np.int64) for x in (counts, starts, ends))  # type: ignore[return-value]
+
+
+def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
+    """Decode what can be decoded of ``n`` values; the others are null and their indexes are returned.
+
+    ``decode`` is called with ever smaller slices around what it raises :class:`StatetoolError` for.
+    """
+    arrays, bad = [], []
+    left = [(0, n)]
+    while left:
+        start, stop = left.pop()
+        try:
+            arrays.append(decode(slice(start, stop)))
+        except StatetoolError:
+            if stop - start == 1:
+                arrays.append(pa.nulls(1, kind))
+                bad.append(start)
+            else:
+                middle = (start + stop) // 2
+                left += [(middle, stop), (start, middle)]
+    return pa.concat_arrays(arrays), bad
+
+
+def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> pa.Array:
+    """Decode the values of map entries: bool is null, value."""
+    short = np.flatnonzero(pos >= end)
+    if len(short):
+        raise DecodeError("a map entry without its null flag").at(offset=int(pos[short[0]]))
+    flags = data[pos]
+    bad = np.flatnonzero(flags > 1)
+    if len(bad):
+        raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
+    some = np.flatnonzero(flags == 0)
+    decoder_pos, decoder_end = pos[some] + 1, end[some]
+    array = decode_framed(element, data, decoder_pos, decoder_end, options)
+    return spread(array, flags == 0)
+
+
+def kept_map_values(
+    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> npt.NDArray[np.bool_] | None:
+    """Tell which map values had not expired; ``None`` where all are shown."""
+    if not _hides(element, options):
+        return None
+    kept = np.ones(len(pos), dtype=np.bool_)
+    timed = np.flatnonzero(end - pos > _ACCESS_BYTES)
+    timed = timed[data[pos[timed]] == 0]
+    kept[timed] = _fresh(data, pos[timed] + 1, options)
+    return kept
+
+
+def kept_elements(
+    element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> npt.NDArray[np.bool_] | None:
+    """Tell which list elements (or whole values) had not expired; ``None`` where all are shown."""
+    if not _hides(element, options):
+        return None
+    kept = np.ones(len(pos), dtype=np.bool_)
+    timed = np.flatnonzero(end - pos >= _ACCESS_BYTES)
+    kept[timed] = _fresh(data, pos[timed], options)
+    return kept
+
+
+def _hides(element: Serializer, options: ReadOptions) -> bool:
+    return options.ttl == "hide_expired" and isinstance(element.program(), ir.Ttl)
+
+
+def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
+    assert options.ttl_ms is not None
+    assert options.now_ms is not None
+    raw = data[pos[:, None] + np.arange(_ACCESS_BYTES)].astype(np.uint8)
+    access = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
+    return np.asarray(access > options.now_ms - options.ttl_ms)

@@ -1,0 +1,288 @@
+"""What changed in a keyed table between two checkpoints of a job: its own rows, each with what happened to it.
+
+Where both are incremental and share files, those are hardly read (:func:`~statetool.entries.database.database_changes`); else both are read
+whole and compared by hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.columns.batches import bounded, row_runs
+from statetool.comparison.keyed import MOST_BYTES
+from statetool.comparison.meaning import Seeds
+from statetool.comparison.plan import ComparisonRequest, keyed_units
+from statetool.comparison.side import Side, SideRequest, Slice, size_of_sources
+from statetool.entries.database import database_changes
+from statetool.entries.form import EntrySource
+from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.keyed.distinct import Hashes, changed_ids, distinct
+from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.io.memory import keep_freed_memory
+from statetool.kernels.arrays import Bytes, Positions
+from statetool.kernels.comparison import hash_spans
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.decoding import decoding
+from statetool.tables.keyed import KeyedTable
+from statetool.tables.read import timer_names, whole_batch
+from statetool.tables.request import ScanRequest
+from statetool.tables.scan import TableScan
+from statetool.tables.splits import KeyedSplit, TableSpec
+
+#: What stands before the columns of the table.
+CHANGE: Final = pa.field("change", pa.string(), nullable=False)
+INSERT, UPDATE, DELETE, UPSERT = "insert", "update", "delete", "upsert"
+
+
+_Change = tuple[str, pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeUnit:
+    """What one task looks for: some key groups of both checkpoints; picklable. With ``upserts``, inserts and updates are not told apart.
+
+    ``common`` divides the max parallelisms of both: a key's key groups there leave the same rest.
+    """
+
+    spec: TableSpec
+    before: SideRequest
+    after: SideRequest
+    upserts: bool
+    common: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Entries of one stream; ``seeds`` are of their values, by state: equal bytes of other meaning get other hashes."""
+
+    header: KeyedHeader
+    batch: EntryBatch
+    seeds: Hashes
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one side: the bytes in ``data`` that say which each is, what is left of its key group and its state as one number, and its place in a list."""
+
+    data: Bytes
+    start: Positions
+    end: Positions
+    group: Positions
+    index: Positions
+    value: Hashes
+    batch: pa.RecordBatch
+
+
+def check_changes(operator: OperatorInventory, request: ScanRequest) -> None:
+    """Refuse what has no changes.
+
+    Raises
+    ------
+    OptionError
+        A table of operator state, the elements of which have no keys; values that leave with time alone, while nothing in the files changes.
+    """
+    if operator.state_tables.get(request.table, ("keyed", ""))[0] == "operator":
+        raise OptionError(
+            f"{request.table!r} is operator state: its elements have no keys to follow them by",
+            hint="read it in full: mode=full",
+        )
+    if request.options.ttl == "hide_expired":
+        raise OptionError(
+            "ttl='hide_expired' hides values without a change to the state, of which the changes would not tell",
+            hint="read changes with ttl='show' (the default) or 'raw'",
+        )
+
+
+def plan_changes(
+    old: tuple[OperatorInventory, TableScan],
+    new: tuple[OperatorInventory, TableScan],
+    request: ScanRequest,
+    *,
+    upserts: bool = False,
+) -> list[ChangeUnit]:
+    """Plan the changes of a table from one checkpoint to the next; reads headers only."""
+    keyed = [s for s in (*new[1].splits, *old[1].splits) if isinstance(s, KeyedSplit)]
+    if not keyed:
+        return []
+    spec = keyed[0].spec
+    if spec.table not in ("keyed_state", "state", "timers"):
+        raise OptionError(
+            f"{request.table!r} is made of several states, and its rows have no keys of their own to follow them by",
+            hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
+        )
+    asked = ComparisonRequest(states=spec.states, keys=request.keys)
+    units = keyed_units(old[0], new[0], asked)
+    common = gcd(old[0].state.max_parallelism, new[0].state.max_parallelism)
+    return [ChangeUnit(spec=spec, before=u.before, after=u.after, upserts=upserts, common=common) for u in units]
+
+
+def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
+    """Yield changed rows, in a task: ``change`` and the columns of the table, of what is deleted as they were.
+
+    Raises
+    ------
+    FormatError, DecodeError
+        Bytes that are damaged.
+    UnsupportedError
+        The keys of the two checkpoints have other types.
+    """
+    keep_freed_memory()
+    for before, after in _paired(unit.before, unit.after):
+        for change, batch in _changes_of(unit, before, after):
+            yield with_change(batch, UPSERT if unit.upserts and change != DELETE else change)
+
+
+def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
+    """Yield sources that have the same key groups; all at once where they were dealt out to other subtasks."""
+    sides = [{(type(s), *sorted(s.group_sizes())): s for s in side.sources} for side in (before, after)]
+    lone = all(len(found) == len(side.sources) for found, side in zip(sides, (before, after), strict=True))
+    if not lone or sides[0].keys() != sides[1].keys():
+        yield before, after
+        return
+    for groups, source in sides[1].items():
+        yield _only(before, sides[0][groups]), _only(after, source)
+
+
+def _only(side: SideRequest, source: EntrySource) -> SideRequest:
+    return SideRequest(sources=(source,), states=side.states, keys=side.keys)
+
+
+def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> Iterator[_Change]:
+    spec = unit.spec
+    whole_keys = spec.table == "keyed_state"
+    if len(before.sources) == len(after.sources) == 1:
+        old, new = before.sources[0], after.sources[0]
+        found = database_changes(old, new, spec.states, whole_keys=whole_keys, upserts=unit.upserts)
+        if found is not None:
+            header, windows = found
+            seeds = np.ones(len(header.states), dtype=np.uint64)
+            for lost, won in windows:
+                yield from _joined(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
+            return
+    parts = max(1, -(-(size_of_sources(before.sources) + size_of_sources(after.sources)) // MOST_BYTES))
+    for number in range(parts):
+        yield from _compared(unit, before, after, Slice(number, parts))
+
+
+def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
+    """Read both sides whole, and what differs by its hashes once more."""
+    seeds, spec = Seeds(), unit.spec
+    common = unit.common if spec.table == "keyed_state" else None
+    sides = [Side(request, seeds, part, common=common) for request in (before, after)]
+    if any(seeds.keys_differ(name) for name in spec.states):
+        raise UnsupportedError(
+            "the keys of the two checkpoints have other types, so that nothing tells which belong together",
+            hint="start the query again with the later one as startingCheckpoint, or compare the two with diff",
+        ).at(operator=spec.operator)
+    hashes = [side.hashes() for side in sides]
+    wanted = changed_ids(*hashes)
+    if len(wanted):
+        old, new = (
+            _parts(side, np.flatnonzero(np.isin(ids, wanted))) for side, (ids, _) in zip(sides, hashes, strict=True)
+        )
+        yield from _joined(unit, old, new)
+
+
+def _parts(side: Side, index: Positions) -> list[_Part]:
+    """Return entries by their numbers, those of one stream together, so that no key is in two parts."""
+    found: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
+    for header, batch, _ in side.chosen(index):
+        found.setdefault(id(header), []).append((header, batch))
+    seeds = {id(h): s for h, (_, s) in zip(side.headers, side.seeds, strict=True)}
+    return [_Part(some[0][0], concat([b for _, b in some]), seeds[number]) for number, some in found.items()]
+
+
+def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
+    """Yield what happened to each row."""
+    before, after = ([r for p in parts for r in _rows(unit, p, side)] for side, parts in enumerate((old, new)))
+    if not before and not after:
+        return
+    place, value = _places([*before, *after]), np.concatenate([r.value for r in (*before, *after)])
+    n = sum(len(r.value) for r in before)
+    _, at_a, at_b = np.intersect1d(place[:n], place[n:], assume_unique=True, return_indices=True)
+    changed = at_b[value[at_a] != value[n + at_b]]
+    gone = np.setdiff1d(np.arange(n), at_a, assume_unique=True)
+    come = np.setdiff1d(np.arange(len(place) - n), at_b, assume_unique=True)
+    for change, rows, index in ((DELETE, before, gone), (UPDATE, after, changed), (INSERT, after, come)):
+        if len(index):
+            some = pa.Table.from_batches([r.batch for r in rows]).take(pa.array(np.sort(index)))
+            for batch in some.to_batches(max_chunksize=65_536):
+                for rest in bounded(batch):
+                    yield change, rest
+
+
+def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
+    """Yield the rows of a part of one side, 0 or 1."""
+    if not len(part.batch):
+        return
+    spec = unit.spec
+    table = KeyedTable(part.header, spec.states, spec.options, spec.keys)
+    if spec.table == "keyed_state":
+        keys = table.keys_of(part.batch, spec.states)
+        n = len(keys.start)
+        batch = whole_batch(n, keys.group, table.keyed_columns(part.batch, keys), spec)
+        # A key that is there on both sides has changed, or it would not have come.
+        value = np.full(n, side, dtype=np.uint64)
+        group = keys.group % unit.common
+        yield _Rows(part.batch.data, keys.start, keys.end, group, np.zeros(n, np.int64), value, batch)
+        return
+    for number, name in enumerate(spec.states):
+        if name not in table.metas:
+            continue
+        for entries, source, index, value, batch in (_timers if spec.table == "timers" else _values)(
+            spec, table, name, part
+        ):
+            group = entries.group[source] % unit.common * len(spec.states) + number
+            yield _Rows(entries.data, entries.key[source], entries.key_end[source], group, index, value, batch)
+
+
+_Found = Iterator[tuple[EntryBatch, Positions, Positions, Hashes, pa.RecordBatch]]
+
+
+def _timers(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Found:
+    entries = part.batch.of_state(table.ids[name])
+    if table.keys is not None:
+        entries = entries.take(np.flatnonzero(table.timers_of_keys(entries)))
+    n, groups, columns = table.timer_rows(entries, name)
+    batch = whole_batch(n, groups, [*columns, *timer_names(name, n)], spec)
+    yield entries, np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.uint64), batch
+
+
+def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Found:
+    shape, meta = table.shapes[name], table.metas[name]
+    with decoding(name, part.batch, part.header.key, shape):
+        entries, keys = table.split(part.batch, meta)
+        items = table.items(shape, entries)
+        sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
+        for run in row_runs(sizes):
+            some = items.of(run)
+            n, groups, columns = table.long_run(shape, meta, entries, keys, some)
+            value = np.empty(n, dtype=np.uint64)
+            state = np.full(n, table.ids[name], dtype=np.int64)
+            hash_spans(entries.data, some.pos, some.end, state, part.seeds, value)
+            index = np.zeros(n, np.int64) if some.index is None else some.index
+            yield entries, some.source, index, value, whole_batch(n, groups, columns, spec)
+
+
+def _places(rows: Sequence[_Rows]) -> Positions:
+    """Return a number for each row, the same for those of the two sides that are the same row."""
+    starts = np.cumsum([0, *(len(r.data) for r in rows)])[:-1].tolist()
+    start, end = (
+        np.concatenate([getattr(r, name) + at for r, at in zip(rows, starts, strict=True)]) for name in ("start", "end")
+    )
+    index = np.concatenate([r.index for r in rows])
+    ids, _ = distinct(np.concatenate([r.data for r in rows]), start, end, np.concatenate([r.group for r in rows]))
+    return np.asarray(ids * (1 + index.max(initial=0)) + index, dtype=np.int64)
+
+
+def with_change(batch: pa.RecordBatch, change: str) -> pa.RecordBatch:
+    """Return rows with what happened to them all."""
+    column = pa.array([change], CHANGE.type).take(pa.array(np.zeros(batch.num_rows, dtype=np.int32)))
+    return pa.RecordBatch.from_arrays([column, *batch.columns], schema=pa.schema([CHANGE, *batch.schema]))

@@ -1,0 +1,114 @@
+"""Run a comparison: a unit as batches of differences, or as counts and the first few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from typing_extensions import assert_never
+
+from statetool.comparison.elements import ElementUnit, compare_elements
+from statetool.comparison.keyed import KeyedUnit, compare_keyed
+from statetool.comparison.plan import Unit
+from statetool.comparison.records import DIFFERENCES, DifferenceCounts
+from statetool.errors import UnknownSerializerError, UnsupportedError
+from statetool.io.memory import keep_freed_memory
+
+
+@dataclass(frozen=True, slots=True)
+class CountTask:
+    """A unit that is counted; ``most`` of its differences are returned."""
+
+    unit: Unit
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCounts:
+    """What was counted: by state and what (``before``, ``after``, and the changes).
+
+    ``first`` are the first differences (IPC bytes). ``unread`` says why the unit could not be compared.
+    """
+
+    operator: str
+    counts: Counter[tuple[str, str]]
+    first: bytes = b""
+    unread: str = ""
+
+
+def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of a unit, in a task.
+
+    Raises
+    ------
+    FormatError, DecodeError, UnknownSerializerError
+        Bytes that are damaged, or of which nothing tells where they end.
+    """
+    keep_freed_memory()
+    counts = Counter() if counts is None else counts
+    match unit:
+        case KeyedUnit():
+            yield from compare_keyed(unit, counts)
+        case ElementUnit():
+            yield from compare_elements(unit, counts)
+        case _:
+            assert_never(unit)
+
+
+def count_differences(task: CountTask) -> UnitCounts:
+    """Count the differences of a unit, in a task; what only we cannot read is said in the result, damage is raised."""
+    try:
+        return _counts(task)
+    except (UnknownSerializerError, UnsupportedError) as error:
+        return UnitCounts(task.unit.operator, Counter(), unread=str(error))
+
+
+def _counts(task: CountTask) -> UnitCounts:
+    counts: Counter[tuple[str, str]] = Counter()
+    kept: list[pa.RecordBatch] = []
+    left = task.most
+    for batch in differences(task.unit, counts):
+        for state, change, n in _counted(batch):
+            counts[state, change] += n
+        if left > 0:
+            kept.append(batch.slice(0, left))
+            left -= kept[-1].num_rows
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, DIFFERENCES) as writer:
+        for batch in kept:
+            writer.write_batch(batch)
+    return UnitCounts(task.unit.operator, counts, sink.getvalue().to_pybytes())
+
+
+def _counted(batch: pa.RecordBatch) -> Iterator[tuple[str, str, int]]:
+    table = pa.Table.from_batches([batch])
+    for row in table.group_by(["state", "change"]).aggregate([("operator", "count")]).to_pylist():
+        yield row["state"], row["change"], row["operator_count"]
+
+
+def rows_of(found: UnitCounts) -> pa.Table:
+    """Return the first differences of a unit."""
+    return pa.ipc.open_stream(found.first).read_all() if found.first else DIFFERENCES.empty_table()
+
+
+def summed(found: Sequence[UnitCounts]) -> list[DifferenceCounts]:
+    """Return the counts by operator and state, those with differences first."""
+    total: Counter[tuple[str, str, str]] = Counter()
+    for unit in found:
+        for (state, what), n in unit.counts.items():
+            total[unit.operator, state, what] += n
+    rows = [
+        DifferenceCounts(
+            operator=operator,
+            state=state,
+            entries_before=total[operator, state, "before"],
+            entries_after=total[operator, state, "after"],
+            added=total[operator, state, "added"],
+            removed=total[operator, state, "removed"],
+            changed=total[operator, state, "changed"],
+        )
+        for operator, state in dict.fromkeys((o, s) for o, s, _ in total)
+    ]
+    return sorted(rows, key=lambda r: -(r.added + r.removed + r.changed))

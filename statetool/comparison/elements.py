@@ -1,0 +1,156 @@
+"""Compare operator state: elements of lists and unions as they are, wherever they lie; entries of broadcast state by their keys.
+
+Flink deals elements of lists out to subtasks anew at every restore, so neither subtask nor order says anything: each element of the one
+side is paired with an equal one of the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.comparison.records import DIFFERENCES
+from statetool.comparison.texts import texts_of
+from statetool.entries.form import MEMORY_BYTES
+from statetool.formats.keyed.distinct import Hashes
+from statetool.kernels.arrays import Positions
+from statetool.kernels.comparison import hash_spans, pair_hashes
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.element_splits import plan_elements
+from statetool.tables.elements import element_rows
+from statetool.tables.splits import ElementSplit, TableSpec
+from statetool.types.options import ReadOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementUnit:
+    """One operator state of both sides; picklable."""
+
+    operator: str
+    state: str
+    before: tuple[ElementSplit, ...]
+    after: tuple[ElementSplit, ...]
+
+
+def element_units(
+    old: OperatorInventory | None,
+    new: OperatorInventory | None,
+    states: Sequence[str] | None,
+    options: ReadOptions,
+) -> Iterator[ElementUnit]:
+    """Yield what is compared of the operator state of an operator."""
+    both = [o for o in (old, new) if o is not None]
+    for name in dict.fromkeys(n for o in both for n in o.operator_states):
+        if states is None or name in states:
+            yield ElementUnit(
+                operator=both[0].label,
+                state=name,
+                before=_splits(old, name, options),
+                after=_splits(new, name, options),
+            )
+
+
+def _splits(operator: OperatorInventory | None, name: str, options: ReadOptions) -> tuple[ElementSplit, ...]:
+    if operator is None or name not in operator.operator_states:
+        return ()
+    spec = TableSpec(
+        operator=operator.label,
+        table="elements",
+        states=(name,),
+        options=options,
+        schema=b"",
+        memory_bytes=MEMORY_BYTES,
+    )
+    one_copy = operator.operator_states[name].kind == "broadcast"
+    return tuple(plan_elements(operator, spec, one_copy=one_copy))
+
+
+def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of a unit; only hashes of elements are kept, those that differ are read again."""
+    key_a, value_a = _hashes(unit.before)
+    key_b, value_b = _hashes(unit.after)
+    counts[unit.state, "before"] += len(key_a)
+    counts[unit.state, "after"] += len(key_b)
+    pairs, taken = np.empty(len(key_a), dtype=np.int64), np.zeros(len(key_b), dtype=np.uint8)
+    pair_hashes(key_a, key_b, _table(key_b), pairs, taken)
+    paired = np.flatnonzero(pairs >= 0)
+    changed = paired[value_a[paired] != value_b[pairs[paired]]]
+    after = {int(pairs[i]): int(i) for i in changed}
+    new_values: dict[int, str | None] = {}
+    for batch, index in _chosen(unit.after, np.sort(pairs[changed])):
+        new_values |= {after[i]: v for i, v in zip(index.tolist(), batch["value"].to_pylist(), strict=True)}
+    for batch, index in _chosen(unit.before, changed):
+        yield _differences(unit, batch, "changed", pa.array([new_values[i] for i in index.tolist()], pa.string()))
+    for batch, _ in _chosen(unit.before, np.flatnonzero(pairs < 0)):
+        yield _differences(unit, batch, "removed", None)
+    for batch, _ in _chosen(unit.after, np.flatnonzero(taken == 0)):
+        yield _differences(unit, batch, "added", None)
+
+
+def _table(keys: Hashes) -> Positions:
+    return np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, dtype=np.int64)
+
+
+def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]]:
+    for split in splits:
+        for _, columns in element_rows(split):
+            yield texts_of(columns, split.spec.options)
+
+
+def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
+    """Return hashes of what says which element it is (of broadcast state the key, else all of it), and of values."""
+    keys: list[Hashes] = [np.empty(0, dtype=np.uint64)]
+    values: list[Hashes] = [np.empty(0, dtype=np.uint64)]
+    for texts in _texts(splits):
+        value = _hashed(texts["value"])
+        keys.append(_hashed(texts["key"]) if "key" in texts else value)
+        values.append(value)
+    return np.concatenate(keys), np.concatenate(values)
+
+
+def _hashed(column: pa.StringArray) -> Hashes:
+    n = len(column)
+    filled = column.fill_null("\0null")
+    out = np.empty(n, dtype=np.uint64)
+    _, offsets, data = filled.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[filled.offset : filled.offset + n + 1].astype(np.int64)
+    raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
+    hash_spans(raw, ends[:-1], ends[1:], np.zeros(n, dtype=np.int64), np.array([1], dtype=np.uint64), out)
+    return out
+
+
+def _chosen(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
+    """Yield rows by their numbers, which ascend."""
+    at = 0
+    for texts in _texts(splits) if len(index) else ():
+        rows = pa.table(texts)
+        first, stop = np.searchsorted(index, (at, at + rows.num_rows))
+        if stop > first:
+            yield rows.take(pa.array(index[first:stop] - at)), index[first:stop]
+        at += rows.num_rows
+
+
+def _differences(unit: ElementUnit, rows: pa.Table, change: str, after: pa.Array | None) -> pa.RecordBatch:
+    n, nothing = rows.num_rows, pa.nulls(rows.num_rows, pa.string())
+    value = rows["value"].combine_chunks()
+    columns = [
+        pa.array([unit.operator] * n, pa.string()),
+        pa.array([unit.state] * n, pa.string()),
+        pa.nulls(n, pa.int32()),
+        rows["key"].combine_chunks() if "key" in rows.column_names else nothing,
+        nothing,
+        nothing,
+        pa.nulls(n, pa.int64()),
+        pa.array([change] * n, pa.string()),
+        nothing if change == "added" else value,
+        value if change == "added" else nothing if after is None else after,
+    ]
+    return pa.RecordBatch.from_arrays([_whole(c) for c in columns], schema=DIFFERENCES)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

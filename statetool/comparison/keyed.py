@@ -1,0 +1,220 @@
+"""Compare the keyed state of some key groups: what has equal hashes on both sides is equal and is not looked at again.
+
+The hashes of a key and its value have 128 bits together. What is left is read as values; equal values with other bytes (maps in another
+order, other versions of serializers) are equal too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statetool.columns.batches import row_runs
+from statetool.comparison.meaning import Seeds
+from statetool.comparison.records import DIFFERENCES
+from statetool.comparison.side import Side, SideRequest, Slice, size_of_sources
+from statetool.comparison.texts import texts_of
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.kernels.arrays import Positions
+from statetool.kernels.comparison import pair_hashes
+from statetool.tables.decoding import decoding
+from statetool.tables.keyed import KeyedTable
+from statetool.types.options import ReadOptions
+
+#: Bytes of both sides that are compared at once; more is compared by parts, each of which reads everything.
+MOST_BYTES: Final = 512 << 20
+_PLACE: Final = ("key", "namespace", "map_key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedUnit:
+    """What one task compares; picklable. Keys of the one side are in the key groups of the other."""
+
+    operator: str
+    before: SideRequest
+    after: SideRequest
+    options: ReadOptions
+
+    @property
+    def size_bytes(self) -> int:
+        """Stored bytes of both sides, about."""
+        return size_of_sources(self.before.sources) + size_of_sources(self.after.sources)
+
+
+def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+    """Yield the differences of a unit; ``counts`` gets the entries of each state: ``(state, "before")``, ``(state, "after")``."""
+    seeds = Seeds()
+    for request in (unit.before, unit.after):
+        Side(request, seeds, Slice())
+    # Where equal keys may have other bytes, hashes do not say which belong together.
+    whole = any(seeds.keys_differ(name) for name in unit.before.states)
+    parts = 1 if whole else max(1, -(-unit.size_bytes // MOST_BYTES))
+    for number in range(parts):
+        yield from _compare(unit, Slice(number, parts), counts)
+
+
+def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+    seeds = Seeds()
+    before, after = Side(unit.before, seeds, part), Side(unit.after, seeds, part)
+    key_a, value_a = before.hashes()
+    key_b, value_b = after.hashes()
+    for side, name in ((before, "before"), (after, "after")):
+        for state, n in side.counts.items():
+            counts[state, name] += n
+    pairs, taken = np.empty(len(key_a), dtype=np.int64), np.zeros(len(key_b), dtype=np.uint8)
+    table = np.full(1 << max(4, (2 * len(key_b)).bit_length()), -1, dtype=np.int64)
+    pair_hashes(key_a, key_b, table, pairs, taken)
+    del table
+    paired = np.flatnonzero(pairs >= 0)
+    differing = paired[value_a[paired] != value_b[pairs[paired]]]
+    alone = np.flatnonzero(pairs < 0)
+    # Places: those of the side before are its numbers; what the side after has alone follows.
+    index_a = np.union1d(differing, alone)
+    alone_b = np.flatnonzero(taken == 0)
+    partner = pairs[differing]
+    index_b = np.concatenate([partner, alone_b])
+    place_b = np.concatenate([differing, len(key_a) + alone_b])
+    order = np.argsort(index_b, kind="stable")
+    if not len(index_a) and not len(index_b):
+        return
+    rows_a = _rows(before, index_a, index_a, unit.options)
+    rows_b = _rows(after, index_b[order], place_b[order], unit.options)
+    for state in sorted(rows_a.keys() | rows_b.keys()):
+        found = joined(unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state))
+        yield from found.to_batches(max_chunksize=65_536)
+
+
+def _rows(side: Side, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
+    """Return entries as rows of text, by state; ``place`` is the same for entries of the two sides with equal keys."""
+    found: dict[str, list[pa.Table]] = {}
+    for header, batch, numbers in side.chosen(index):
+        places = place[np.searchsorted(index, numbers)]
+        for state, meta in enumerate(header.states):
+            some = np.flatnonzero(batch.state == state)
+            if len(some):
+                table = KeyedTable(header, [meta.name], options, None)
+                tables = _timer_rows if meta.kind == "timers" else _value_rows
+                found.setdefault(meta.name, []).extend(tables(table, meta.name, batch.take(some), places[some]))
+    return {name: pa.concat_tables(tables) for name, tables in found.items()}
+
+
+def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
+    shape, meta = table.shapes[name], table.metas[name]
+    with decoding(name, batch, table.header.key, shape):
+        entries, keys = table.split(batch, meta)
+        items = table.items(shape, entries)
+        sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
+        for some in row_runs(sizes):
+            part = items.of(some)
+            _, groups, columns = table.long_run(shape, meta, entries, keys, part)
+            indexes = {n: a for n, _, a in columns if n == "list_index"}
+            texts = texts_of([c for c in columns if c[0] != "list_index"], table.options)
+            yield _row_table(places[part.source], groups, texts, indexes.get("list_index"))
+
+
+def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
+    _, groups, columns = table.timer_rows(batch, name)
+    texts = texts_of(columns, table.options)
+    texts["value"] = texts.pop("timestamp")
+    yield _row_table(places, groups, texts, None)
+
+
+def _row_table(
+    places: Positions, groups: Positions, texts: dict[str, pa.StringArray], index: pa.Array | None
+) -> pa.Table:
+    n = len(places)
+    nothing = pa.nulls(n, pa.string())
+    columns = {
+        "place": pa.array(places),
+        "list_index": pa.nulls(n, pa.int64()) if index is None else pa.array(index, type=pa.int64()),
+        "key_group": pa.array(groups.astype(np.int32)),
+        **{name: texts.get(name, nothing) for name in (*_PLACE, "value")},
+    }
+    return pa.table(columns)
+
+
+def joined(
+    operator: str, state: str, before: pa.Table | None, after: pa.Table | None, *, by_text: bool = False
+) -> pa.Table:
+    """Return the differences of two sets of rows that have ``place`` and ``list_index`` in common where they are the same.
+
+    Parameters
+    ----------
+    by_text
+        Places do not tell, as equal keys may have other bytes: rows with the same texts of key, namespace and map key have one place.
+    """
+    empty = (before if before is not None else after).slice(0, 0)  # type: ignore[union-attr]
+    before, after = before if before is not None else empty, after if after is not None else empty
+    if by_text:
+        before, after = _placed_by_text(before, after)
+    longest = 1 + max(pc.max(rows["list_index"]).as_py() or 0 for rows in (before, after))
+    code_a, code_b = _codes(before, longest), _codes(after, longest)
+    order_a, order_b = np.argsort(code_a, kind="stable"), np.argsort(code_b, kind="stable")
+    code_a, code_b = code_a[order_a], code_b[order_b]
+    at_b = np.searchsorted(code_b, code_a)
+    found = np.flatnonzero(at_b < len(code_b))
+    found = found[code_b[at_b[found]] == code_a[found]]
+    both_a, both_b = order_a[found], order_b[at_b[found]]
+    values_a, values_b = before["value"].take(pa.array(both_a)), after["value"].take(pa.array(both_b))
+    same = pc.fill_null(pc.equal(values_a, values_b), False)
+    same = pc.or_(same, pc.and_(pc.is_null(values_a), pc.is_null(values_b)))
+    changed = np.flatnonzero(~same.to_numpy().astype(np.bool_))
+    only_a = np.setdiff1d(order_a, both_a)
+    only_b = np.setdiff1d(order_b, both_b)
+    return pa.concat_tables(
+        [
+            _differences(operator, state, before, only_a, after, None, "removed"),
+            _differences(operator, state, before, both_a[changed], after, both_b[changed], "changed"),
+            _differences(operator, state, after, only_b, after, only_b, "added"),
+        ]
+    )
+
+
+def _differences(
+    operator: str,
+    state: str,
+    rows: pa.Table,
+    index: Positions,
+    after: pa.Table,
+    after_index: Positions | None,
+    change: str,
+) -> pa.Table:
+    n, nothing = len(index), pa.nulls(len(index), pa.string())
+    some = rows.take(pa.array(index))
+    new = nothing if after_index is None else after["value"].take(pa.array(after_index))
+    columns = [
+        pa.array([operator] * n, pa.string()),
+        pa.array([state] * n, pa.string()),
+        some["key_group"],
+        some["key"],
+        some["namespace"],
+        some["map_key"],
+        some["list_index"],
+        pa.array([change] * n, pa.string()),
+        nothing if change == "added" else some["value"],
+        new,
+    ]
+    return pa.Table.from_arrays(columns, schema=DIFFERENCES)
+
+
+def _codes(rows: pa.Table, longest: int) -> Positions:
+    """Return a number for place and list index together."""
+    index = pc.fill_null(rows["list_index"], 0).to_numpy()
+    return np.asarray(rows["place"].to_numpy() * longest + index, dtype=np.int64)
+
+
+def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+    parts = [pc.fill_null(pa.concat_tables([before, after])[name], "\0") for name in _PLACE]
+    whole = pc.binary_join_element_wise(*parts, "\x01")
+    numbers = whole.combine_chunks().dictionary_encode()
+    numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+    places = pc.cast(numbers.indices, pa.int64())
+    at = before.schema.get_field_index("place")
+    n = before.num_rows
+    return before.set_column(at, "place", places[:n]), after.set_column(at, "place", places[n:])

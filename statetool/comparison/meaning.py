@@ -1,0 +1,106 @@
+"""Whether equal bytes mean equal values: the same serializer wrote them, or one that reads them as the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.types.declared import TypeContext
+
+_SEED: Final = 0x9E3779B97F4A7C15
+
+
+def snapshot_bytes(serializer: Serializer) -> bytes:
+    """Return the snapshot of a serializer as it is written."""
+    out = Output()
+    serializer.write_snapshot(out)
+    return bytes(out)
+
+
+def all_parts(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and those nested in it."""
+    yield serializer
+    for _, child in serializer.children():
+        yield from all_parts(child)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What bytes are: serializers, and the version of Kryo that some of them depend on."""
+
+    parts: tuple[Serializer, ...]
+    types: TypeContext
+
+    def same(self, other: Meaning) -> bool:
+        """Tell whether equal bytes are equal values."""
+        return len(self.parts) == len(other.parts) and all(
+            self._same(a, b, other.types) for a, b in zip(self.parts, other.parts, strict=True)
+        )
+
+    def _same(self, a: Serializer, b: Serializer, types: TypeContext) -> bool:
+        if self.types.kryo != types.kryo and any(isinstance(p, KryoSerializer) for p in all_parts(a)):
+            return False
+        if self.types.classes != types.classes or self.types.python != types.python:
+            return False
+        if snapshot_bytes(a) == snapshot_bytes(b):
+            return True
+        return bool(a.program() == b.program()) and a.logical == b.logical
+
+
+def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Meaning:
+    """Return what the keys of a state's entries are: key, namespace and map key."""
+    if meta.kind == "timers":
+        return Meaning((header.key, meta.value), types)
+    parts = [header.key, *([meta.namespace] if meta.namespace is not None else [])]
+    return Meaning((*parts, *(meta.parts[:1] if meta.kind == "map" else ())), types)
+
+
+@dataclass
+class Classes:
+    """Numbers meanings: the same number for the same."""
+
+    known: list[Meaning] = field(default_factory=list)
+
+    def number(self, meaning: Meaning) -> int:
+        """Return the number of a meaning."""
+        for i, other in enumerate(self.known):
+            if meaning.same(other):
+                return i
+        self.known.append(meaning)
+        return len(self.known) - 1
+
+
+class Seeds:
+    """Hash seeds by state: entries of states of other names, or bytes of another meaning, do not agree."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._keys: dict[str, Classes] = {}
+        self._values: dict[str, Classes] = {}
+
+    def of(self, header: KeyedHeader, types: TypeContext, wanted: Sequence[str]) -> tuple[npt.NDArray[np.uint64], ...]:
+        """Return the seeds of keys and of values by state id, uint64[states] each."""
+        keys = np.zeros(len(header.states), dtype=np.uint64)
+        values = np.zeros(len(header.states), dtype=np.uint64)
+        for i, meta in enumerate(header.states):
+            if meta.name not in wanted:
+                continue
+            name = self._names.setdefault(meta.name, len(self._names) + 1)
+            key = self._keys.setdefault(meta.name, Classes()).number(key_meaning(header, meta, types))
+            value = self._values.setdefault(meta.name, Classes()).number(Meaning((meta.value,), types))
+            keys[i] = (name * 1_000_003 + key) * _SEED % (1 << 64)
+            values[i] = (name * 1_000_003 + value + 500_000) * _SEED % (1 << 64)
+        return keys, values
+
+    def keys_differ(self, name: str) -> bool:
+        """Tell whether equal keys of a state may have other bytes in other sources."""
+        return name in self._keys and len(self._keys[name].known) > 1

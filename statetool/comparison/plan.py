@@ -1,0 +1,177 @@
+"""Plan a comparison: which operators belong together, which states, and what each task compares.
+
+A key lies in key group ``hash % max parallelism``. Key groups of two max parallelisms that have the same rest by a common divisor hold
+the same keys together, so the greatest common divisor says what must be compared at once: with equal max parallelism single key groups.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, Final
+
+from statetool.comparison.elements import ElementUnit, element_units
+from statetool.comparison.keyed import KeyedUnit
+from statetool.comparison.records import StructureDifference
+from statetool.comparison.side import SideRequest
+from statetool.comparison.structure import operator_differences
+from statetool.comparison.texts import EXACT, EXACT_VALUES
+from statetool.entries.form import TARGET_BYTES, EntrySource
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.scan import encode_keys
+from statetool.types.options import ReadOptions
+
+Unit = KeyedUnit | ElementUnit
+#: Bytes of both sides that a task compares, about.
+UNIT_BYTES: Final = 2 * TARGET_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRequest:
+    """What is compared: names of operators and of states (``None`` for all), plain keys; whether times of last access count."""
+
+    operators: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    keys: tuple[Any, ...] | None = None
+    access_times: bool = True
+
+    @property
+    def options(self) -> ReadOptions:
+        """How values are read."""
+        return EXACT if self.access_times else EXACT_VALUES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPlan:
+    """Differences of what the snapshots say, and what tasks compare."""
+
+    structure: tuple[StructureDifference, ...]
+    units: tuple[Unit, ...]
+
+
+def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequest) -> ComparisonPlan:
+    """Plan a comparison; reads headers only.
+
+    Raises
+    ------
+    UnknownNameError
+        Neither side has such an operator or state.
+    EncodeError
+        A key is not of the type of the keys of any operator.
+    """
+    structure: list[StructureDifference] = []
+    units: list[Unit] = []
+    pairs = _operators(before, after, request.operators)
+    _check_states(pairs, request.states)
+    if request.keys is not None and len(pairs) > 1 and request.operators is None:
+        raise OptionError("keys are those of one operator", hint="name it: operators=[...], --operator")
+    for old, new in pairs:
+        structure += operator_differences(old, new, request.states)
+        units += keyed_units(old, new, request)
+        if request.keys is None:
+            units += element_units(old, new, request.states, request.options)
+    return ComparisonPlan(structure=tuple(structure), units=tuple(units))
+
+
+Pair = tuple[OperatorInventory | None, OperatorInventory | None]
+
+
+def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None) -> list[Pair]:
+    """Return operators that belong together: those of one id."""
+    old = {o.state.operator_id: o for o in before.operators.values()}
+    new = {o.state.operator_id: o for o in after.operators.values()}
+    pairs: list[Pair] = [(old.get(i), new.get(i)) for i in dict.fromkeys((*old, *new))]
+    if wanted is None:
+        return pairs
+    found = []
+    for name in wanted:
+        ids = {o.state.operator_id for side in (before, after) if (o := _named(side, name)) is not None}
+        if not ids:
+            known = dict.fromkeys((*before.operators, *after.operators))
+            raise UnknownNameError(f"neither snapshot has an operator {name!r}", hint=suggest(name, known))
+        found += [(old.get(i), new.get(i)) for i in sorted(ids)]
+    return found
+
+
+def _named(side: Inventory, name: str) -> OperatorInventory | None:
+    try:
+        return side.operator(name)
+    except UnknownNameError:
+        return None
+
+
+def _check_states(pairs: Sequence[Pair], wanted: Sequence[str] | None) -> None:
+    known = {n for pair in pairs for o in pair if o is not None for n in (*o.keyed_states, *o.operator_states)}
+    for name in wanted or ():
+        if name not in known:
+            raise UnknownNameError(f"neither snapshot has a state {name!r}", hint=suggest(name, known))
+
+
+def keyed_units(
+    old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest
+) -> Iterator[KeyedUnit]:
+    """Yield what is compared of the keyed state of an operator."""
+    both = [o for o in (old, new) if o is not None]
+    names = dict.fromkeys(n for o in both for n in o.keyed_states)
+    states = tuple(n for n in names if request.states is None or n in request.states)
+    if not states:
+        return
+    common = gcd(*(o.state.max_parallelism for o in both))
+    sides = [_Groups(o, request.keys, common) if o is not None else None for o in (old, new)]
+    classes: dict[int, int] = {}
+    for side in sides:
+        for number, size in (side.sizes if side is not None else {}).items():
+            classes[number] = classes.get(number, 0) + size
+    for some in _runs(classes):
+        requests = [
+            SideRequest(sources=side.of(some), states=states, keys=side.keys)
+            if side is not None
+            else SideRequest(sources=(), states=states, keys=None)
+            for side in sides
+        ]
+        yield KeyedUnit(operator=both[0].label, before=requests[0], after=requests[1], options=request.options)
+
+
+class _Groups:
+    """The sources of an operator, by what is left of their key groups' numbers when divided by ``common``."""
+
+    def __init__(self, operator: OperatorInventory, keys: Sequence[Any] | None, common: int) -> None:
+        self.common = common
+        self.keys: tuple[bytes, ...] | None = None
+        groups = None
+        if keys is not None:
+            self.keys, groups = encode_keys(operator, operator.keyed.key, keys)
+        # Units cut them, at the same key groups on both sides.
+        self.sources = operator.keyed.sources(groups=groups, raw=True, target_bytes=sys.maxsize)
+        self.sizes: dict[int, int] = {}
+        for source in self.sources:
+            for group, size in source.group_sizes().items():
+                self.sizes[group % common] = self.sizes.get(group % common, 0) + size
+
+    def of(self, classes: frozenset[int]) -> tuple[EntrySource, ...]:
+        """Return the sources of some classes of key groups."""
+        found = []
+        for source in self.sources:
+            groups = [g for g in source.group_sizes() if g % self.common in classes]
+            part = source.within(groups) if groups else None
+            if part is not None:
+                found.append(part)
+        return tuple(found)
+
+
+def _runs(sizes: Mapping[int, int]) -> Iterator[frozenset[int]]:
+    """Cut classes of key groups into runs of about :data:`UNIT_BYTES`."""
+    run: list[int] = []
+    total = 0
+    for number in sorted(sizes):
+        if run and total + sizes[number] > UNIT_BYTES:
+            yield frozenset(run)
+            run, total = [], 0
+        run.append(number)
+        total += sizes[number]
+    if run:
+        yield frozenset(run)

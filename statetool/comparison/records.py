@@ -1,0 +1,53 @@
+"""What a comparison gives: rows of tables, and the schema of the differences themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow as pa
+
+#: Differences: a row each, values as text (what is nested as JSON), so that all states fit one table.
+DIFFERENCES: Final = pa.schema(
+    [
+        pa.field("operator", pa.string(), nullable=False),
+        pa.field("state", pa.string(), nullable=False),
+        pa.field("key_group", pa.int32()),
+        pa.field("key", pa.string()),
+        pa.field("namespace", pa.string()),
+        pa.field("map_key", pa.string()),
+        pa.field("list_index", pa.int64()),
+        pa.field("change", pa.string(), nullable=False),
+        pa.field("before", pa.string()),
+        pa.field("after", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructureDifference:
+    """What two snapshots say differently of an operator or a state.
+
+    ``severity`` is ``difference`` for states, their kinds and types; ``note`` for what leaves the state's values alone: parallelism, max
+    parallelism, versions of serializers; and for what is not compared key by key: raw state, data in flight, coordinators.
+    """
+
+    severity: Literal["difference", "note"]
+    operator: str
+    state: str | None
+    what: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceCounts:
+    """How many rows of the differences one state has; ``entries_before`` and ``entries_after`` are what was compared."""
+
+    operator: str
+    state: str
+    entries_before: int
+    entries_after: int
+    added: int
+    removed: int
+    changed: int

@@ -1,0 +1,178 @@
+"""One side of a comparison: the entries of some key groups of one snapshot, hashed first, looked at again where hashes differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from statetool.comparison.meaning import Seeds
+from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.keys import split_keys
+from statetool.entries.selection import StateSelection
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.distinct import Hashes, mixed
+from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.kernels.arrays import Mask, Positions
+from statetool.kernels.comparison import copy_spans, hash_spans
+from statetool.kernels.walk import match_range
+
+#: Bytes of entries that are kept for the second look; where there are more, they are read again.
+HELD_BYTES: Final = 192 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideRequest:
+    """What is compared: ``sources`` of one snapshot, of them the ``states``, of them the encoded ``keys`` (``None`` for all)."""
+
+    sources: tuple[EntrySource, ...]
+    states: tuple[str, ...]
+    keys: tuple[bytes, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of all keys, by their hashes: what is compared at once has to fit memory."""
+
+    number: int = 0
+    of: int = 1
+
+    def holds(self, hashes: Hashes) -> Mask:
+        """Tell which keys belong to it."""
+        found: Mask = (hashes >> np.uint64(40)) % np.uint64(self.of) == np.uint64(self.number)
+        return found
+
+
+class Side:
+    """Entries of one side; with ``common`` those of a key belong together, whatever their states.
+
+    A key is its bytes and what is left of its key group divided by ``common``, which the max parallelisms of both sides have in common.
+    """
+
+    def __init__(self, request: SideRequest, seeds: Seeds, part: Slice, *, common: int | None = None) -> None:
+        self.request = request
+        self.common = common
+        self.part = part
+        self.headers = [s.header() for s in request.sources]
+        self.seeds = [
+            seeds.of(header, source.context.types, request.states)
+            for header, source in zip(self.headers, request.sources, strict=True)
+        ]
+        self._held: list[tuple[int, EntryBatch]] | None = []
+        self._held_bytes = 0
+        #: Entries that were compared, by state.
+        self.counts: dict[str, int] = dict.fromkeys(request.states, 0)
+
+    def hashes(self) -> tuple[Hashes, Hashes]:
+        """Read all entries and return the hashes of their keys and values; of whole keys, of their keys and of all the rest."""
+        keys: list[Hashes] = []
+        values: list[Hashes] = []
+        for number, batch in self._read():
+            key, value = self._hashed(number, batch)
+            keys.append(key)
+            values.append(value)
+            for state, n in enumerate(np.bincount(batch.state).tolist()):
+                if n:
+                    self.counts[self.headers[number].states[state].name] += n
+            self._hold(number, batch)
+        empty = np.empty(0, dtype=np.uint64)
+        return np.concatenate([empty, *keys]), np.concatenate([empty, *values])
+
+    def _hold(self, number: int, batch: EntryBatch) -> None:
+        self._held_bytes += len(batch.data)
+        if self._held is not None and self._held_bytes <= HELD_BYTES and self.part.of == 1:
+            self._held.append((number, batch))
+        else:
+            self._held = None
+
+    def _read(self) -> Iterator[tuple[int, EntryBatch]]:
+        """Yield the entries that are wanted, with the number of their source."""
+        for number, source in enumerate(self.request.sources):
+            seeds = self.seeds[number][0]
+            metas = self.headers[number].states
+            timers = any(m.kind == "timers" and m.name in self.request.states for m in metas)
+            request = EntryRequest(states=self.request.states, keys=None if timers else self.request.keys)
+            for batch in source.batches(request):
+                wanted = seeds[batch.state] != 0
+                if self.request.keys is not None:
+                    wanted &= self._of_keys(self.headers[number], batch)
+                if self.part.of > 1:
+                    wanted &= self.part.holds(self._hashed(number, batch)[0])
+                yield number, batch if wanted.all() else batch.take(np.flatnonzero(wanted))
+
+    def _hashed(self, number: int, batch: EntryBatch) -> tuple[Hashes, Hashes]:
+        keys, values = np.empty(len(batch), dtype=np.uint64), np.empty(len(batch), dtype=np.uint64)
+        key_seeds, value_seeds = self.seeds[number]
+        hash_spans(batch.data, batch.key, batch.key_end, batch.state, key_seeds, keys)
+        hash_spans(batch.data, batch.value, batch.value_end, batch.state, value_seeds, values)
+        if self.common is None:
+            return keys, values
+        selection = StateSelection(self.headers[number], self.request.states)
+        return selection.hashes(replace(batch, group=batch.group % self.common)), mixed(keys, values)
+
+    def _of_keys(self, header: KeyedHeader, batch: EntryBatch) -> Mask:
+        """Tell which entries are of the keys that are wanted; timers are looked at as their keys stand behind their time."""
+        found = np.zeros(len(batch), dtype=np.uint8)
+        for state, meta in enumerate(header.states):
+            index = np.flatnonzero(batch.state == state)
+            if not len(index) or meta.name not in self.request.states:
+                continue
+            some = batch.take(index)
+            if meta.kind == "timers":
+                start, whole = some.key + 8, some.key_end
+            else:
+                try:
+                    keys = split_keys(some, header.key, meta)
+                except StatetoolError as error:
+                    raise batch.locate(error).at(state=meta.name) from None
+                start, whole = keys.key, keys.key_end
+            matches = np.zeros(len(index), dtype=np.uint8)
+            for key in self.request.keys or ():
+                end = np.minimum(start + len(key), whole) if meta.kind == "timers" else whole
+                match_range(batch.data, start, end, np.frombuffer(key, dtype=np.uint8), matches)
+            found[index] = matches
+        return found.astype(np.bool_)
+
+    def chosen(self, index: Positions) -> Iterator[tuple[KeyedHeader, EntryBatch, Positions]]:
+        """Yield entries, numbered as :meth:`hashes` had them, by header: the header, the entries, and the number of each."""
+        parts: list[list[EntryBatch]] = [[] for _ in self.headers]
+        numbers: list[list[Positions]] = [[] for _ in self.headers]
+        at = 0
+        for number, batch in self._held if self._held is not None else self._read():
+            first, stop = np.searchsorted(index, (at, at + len(batch)))
+            if stop > first:
+                parts[number].append(compact(batch.take(index[first:stop] - at)))
+                numbers[number].append(index[first:stop])
+            at += len(batch)
+        for number, header in enumerate(self.headers):
+            for batch, some in zip(parts[number], numbers[number], strict=True):
+                yield header, batch, some
+
+
+def compact(batch: EntryBatch) -> EntryBatch:
+    """Return entries over a copy of their own bytes alone."""
+    key_size, size = batch.key_end - batch.key, batch.value_end - batch.value
+    ends = np.cumsum(key_size + size)
+    start = ends - key_size - size
+    data = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
+    copy_spans(batch.data, batch.key, batch.key_end, data, start)
+    copy_spans(batch.data, batch.value, batch.value_end, data, start + key_size)
+    return RebuiltBatch(
+        data=data,
+        state=batch.state,
+        group=batch.group,
+        key=start,
+        key_end=start + key_size,
+        value=start + key_size,
+        value_end=ends,
+        regions=(),
+        file=batch.file,
+    )
+
+
+def size_of_sources(sources: Sequence[EntrySource]) -> int:
+    """Return the stored bytes of sources, about."""
+    return sum(sum(s.group_sizes().values()) for s in sources)

@@ -1,0 +1,134 @@
+"""What two snapshots say differently of an operator: its states, their kinds and types, its parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from statetool.comparison.meaning import snapshot_bytes
+from statetool.comparison.records import StructureDifference
+from statetool.formats.metadata.handles import streams_of
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
+from statetool.snapshot.metadata_tables import file_rows, operator_row
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types import StructType
+
+
+def operator_differences(
+    old: OperatorInventory | None, new: OperatorInventory | None, states: Sequence[str] | None
+) -> Iterator[StructureDifference]:
+    """Yield what is said differently of an operator; ``states`` are those that are compared, ``None`` for all."""
+    some = old if old is not None else new
+    assert some is not None
+    say = _Say(some.label)
+    if old is None or new is None:
+        kept = [*some.keyed_states, *some.operator_states]
+        there = f"{len(kept)} states"
+        before, after = (there, None) if new is None else (None, there)
+        yield say(None, "operator", before, after, severity="difference" if kept else "note")
+        return
+    for what in ("uid", "parallelism", "max_parallelism"):
+        first, second = (str(getattr(operator_row(o), what)) for o in (old, new))
+        if first != second:
+            yield say(None, what, first, second, severity="note")
+    before_key, after_key = old.keyed.key, new.keyed.key
+    if before_key is not None and after_key is not None:
+        yield from _serializers(say, None, "key type", before_key, after_key)
+    before_keyed, after_keyed = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
+    yield from _states(say, before_keyed, after_keyed, states)
+    yield from _states(say, old.operator_states, new.operator_states, states)
+    yield from _uncompared(say, old, new)
+
+
+class _Say:
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+
+    def __call__(
+        self,
+        state: str | None,
+        what: str,
+        before: str | None,
+        after: str | None,
+        *,
+        severity: Literal["difference", "note"] = "difference",
+    ) -> StructureDifference:
+        return StructureDifference(
+            severity=severity, operator=self.operator, state=state, what=what, before=before, after=after
+        )
+
+
+def _states(
+    say: _Say,
+    old: Mapping[str, StateMeta],
+    new: Mapping[str, StateMeta],
+    wanted: Sequence[str] | None,
+) -> Iterator[StructureDifference]:
+    for name in dict.fromkeys((*old, *new)):
+        if wanted is not None and name not in wanted:
+            continue
+        before, after = old.get(name), new.get(name)
+        if before is None or after is None:
+            # Queues of timers are there as soon as anybody asks for a timer service.
+            queue = any(m is not None and m.kind == "timers" for m in (before, after))
+            severity: Literal["difference", "note"] = "note" if queue else "difference"
+            yield say(name, "state", _described(before), _described(after), severity=severity)
+            continue
+        if before.kind != after.kind:
+            yield say(name, "kind", before.kind, after.kind)
+        for role in dict.fromkeys((*before.serializers, *after.serializers)):
+            first, second = before.serializers.get(role), after.serializers.get(role)
+            what = role.removesuffix("_SERIALIZER").replace("_", " ").lower()
+            if first is None or second is None:
+                yield say(name, f"{what} type", _type(first), _type(second))
+            else:
+                yield from _serializers(say, name, f"{what} type", first, second)
+
+
+def _serializers(
+    say: _Say, state: str | None, what: str, before: Serializer, after: Serializer
+) -> Iterator[StructureDifference]:
+    if before.type_name != after.type_name or before.logical != after.logical:
+        yield say(state, what, _type(before), _type(after))
+    elif snapshot_bytes(before) != snapshot_bytes(after):
+        first, second = (f"{s.snapshot_class} version {s.snapshot_version}" for s in (before, after))
+        yield say(state, f"{what}: serializer", first, second, severity="note")
+
+
+def _described(meta: StateMeta | None) -> str | None:
+    return None if meta is None else f"{meta.kind} of {meta.value.type_name}"
+
+
+def _type(serializer: Serializer | None) -> str | None:
+    """Return the type of a serializer, with the names of its fields."""
+    if serializer is None:
+        return None
+    logical = serializer.logical
+    fields = f" ({', '.join(f.name for f in logical.fields)})" if isinstance(logical, StructType) else ""
+    return f"{serializer.type_name}{fields}"
+
+
+def _uncompared(say: _Say, old: OperatorInventory, new: OperatorInventory) -> Iterator[StructureDifference]:
+    """Yield what is there and not compared key by key."""
+    for what in ("raw operator", "input channel", "output channel"):
+        before, after = (sum(r.size_bytes for r in file_rows(o) if r.slot == what) for o in (old, new))
+        if before or after:
+            yield say(None, f"{what} state, not compared", f"{before} bytes", f"{after} bytes", severity="note")
+    for o in (old, new):
+        if o.keyed.own_raw_subtasks:
+            yield say(None, "raw keyed state, not compared", None, None, severity="note")
+            break
+    first, second = (_coordinator(o) for o in (old, new))
+    if first != second:
+        yield say(None, "coordinator", f"{len(first)} bytes", f"{len(second)} bytes", severity="note")
+
+
+def _coordinator(operator: OperatorInventory) -> bytes:
+    parts = []
+    for piece in streams_of(operator.state.coordinator):
+        stream = operator.resolve(piece)
+        if stream is not None:
+            with stream.open() as f:
+                parts.append(bytes(f.read_at(0, stream.size_bytes)))
+    return b"".join(parts)

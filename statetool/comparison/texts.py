@@ -1,0 +1,99 @@
+"""Columns as text: one form for values of all types, the same for equal values."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statetool.columns.python_values import as_python, number_of
+from statetool.tables.keyed import UNDECODED, Columns, flatten
+from statetool.types import LogicalType
+from statetool.types.options import ReadOptions
+
+#: What a value is, not how it is shown: nothing is rounded, and what no table can show is its bytes.
+EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw", on_error="keep_raw")
+#: The same without the times of last access.
+EXACT_VALUES: Final = replace(EXACT, ttl="show")
+
+
+def texts_of(columns: Columns, options: ReadOptions) -> dict[str, pa.StringArray]:
+    """Return columns by name as text; what could not be decoded is ``0x`` and its bytes.
+
+    Numbers, text, dates and times are as Arrow writes them, bytes as hex, what is nested as JSON (maps as pairs in the order of their
+    keys, as Java's maps have none).
+    """
+    found = {name: as_text(name, logical, array, options) for name, logical, array in columns if name != UNDECODED}
+    raw = next((array for name, _, array in columns if name == UNDECODED), None)
+    if raw is not None and raw.null_count < len(raw):
+        for part in ("value", "map_key"):
+            if part in found:
+                found[part] = _with_bytes(found[part], raw, part)
+    return found
+
+
+def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptions) -> pa.StringArray:
+    """Return a column as text."""
+    arrays, _ = flatten([(name, logical, array)], options)
+    if len(arrays) == 1:
+        return _text(arrays[0])
+    rows = zip(*(_plain(a) for a in arrays), strict=True)
+    return pa.array([None if row[0] is None else _json(list(row)) for row in rows], type=pa.string())
+
+
+def _with_bytes(column: pa.StringArray, raw: pa.Array, part: str) -> pa.StringArray:
+    rows: list[str | None] = column.to_pylist()
+    for i, found in enumerate(raw.to_pylist()):
+        for name, value in found or ():
+            if name.endswith(".map_key") == (part == "map_key"):
+                rows[i] = f"0x{value.hex()}"
+    return pa.array(rows, type=pa.string())
+
+
+def _text(array: pa.Array) -> pa.StringArray:
+    kind = array.type
+    if pa.types.is_string(kind):
+        return array
+    if pa.types.is_binary(kind):
+        return pa.array([None if v is None else f"0x{v.hex()}" for v in array.to_pylist()], type=pa.string())
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array), pa.string())
+    if pa.types.is_nested(kind) or pa.types.is_duration(kind):
+        return pa.array([None if v is None else _json(v) for v in _plain(array)], type=pa.string())
+    return pc.cast(array, pa.string())
+
+
+def _plain(array: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+        texts: list[Any] = _text(array).to_pylist()
+        return texts
+    return as_python(array, number_of)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_sorted(value), ensure_ascii=False, separators=(", ", ": "))
+
+
+def _sorted(value: Any) -> Any:
+    """Return a value for JSON: maps (lists of pairs, which nothing else is) in the order of their keys."""
+    if isinstance(value, dict):
+        return {k: _sorted(v) for k, v in value.items()}
+    if isinstance(value, list):
+        rows = [_sorted(v) for v in value]
+        if value and all(isinstance(v, tuple) for v in value):
+            rows.sort(key=lambda pair: json.dumps(pair[0], default=str))
+        return rows
+    if isinstance(value, tuple):
+        return [_sorted(v) for v in value]
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

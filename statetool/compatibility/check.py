@@ -1,0 +1,186 @@
+"""Check a snapshot against the snapshot of a new job, a release of Flink, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from statetool.compatibility.hidden import hidden_subclasses
+from statetool.compatibility.states import Backend, Job, check_key, element_verdicts, keyed_verdicts
+from statetool.compatibility.verdicts import (
+    Check,
+    CheckWarning,
+    Level,
+    OperatorVerdict,
+    Resolution,
+    StateVerdict,
+    combined,
+    worst,
+)
+from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.key_groups import default_max_parallelism
+from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.saving.versions import RELEASES, Target, fitted, parse_release
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.metadata_tables import operator_row
+from statetool.snapshot.operator import OperatorInventory
+
+#: Metadata since this version is of Flink 2.x.
+_FIRST_OF_2: Final = 5
+_BACKENDS: Final = ("heap", "rocksdb")
+
+
+def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
+    """Return whether a snapshot is restored; the parameters are those of :func:`statetool.check`."""
+    if new is None and flink is None:
+        raise OptionError("nothing to check against", hint="give the snapshot of a new job, or a release: flink='2.3'")
+    if backend is not None and backend not in _BACKENDS:
+        raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
+    job = Job(backend=_backend(new, backend), target=_target(new, flink))
+    whole = _metadata(old, job)
+    operators = tuple(_operators(old, new, job))
+    verdict = worst([whole.level.verdict, *(o.verdict for o in operators)])
+    first = next((o for o in operators if o.verdict == verdict), None)
+    reason = whole.reason
+    if not reason and first is not None and verdict != "fully":
+        states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
+        reason = f"{first.uid}: {first.reason or '; '.join(states)}"
+    return Check(verdict=verdict, reason=reason, operators=operators)
+
+
+def _target(new: Inventory | None, flink: str | None) -> Target | None:
+    if flink is not None:
+        return parse_release(flink)
+    if new is None:
+        return None
+    return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
+
+
+def _backend(new: Inventory | None, given: str | None) -> Backend:
+    if given is not None:
+        return "heap" if given == "heap" else "rocksdb"
+    for operator in () if new is None else new.operators.values():
+        for stored in operator.keyed.managed:
+            return "rocksdb" if stored.database else "unknown"
+    return "unknown"
+
+
+def _metadata(old: Inventory, job: Job) -> Resolution:
+    """Return whether the release reads the metadata and its handles."""
+    target = job.target
+    if target is None or target.release is None:
+        return Resolution(Level.AS_IS)
+    if old.metadata.version > target.metadata_version:
+        readers = [r for r, (version, _) in RELEASES.items() if version >= old.metadata.version]
+        return Resolution(
+            Level.INCOMPATIBLE,
+            f"Flink {target.release} does not read metadata of version {old.metadata.version}, Flink {readers[0]} and later do",
+        )
+    try:
+        fitted(old.metadata, target, properties=savepoint_properties())
+    except UnsupportedError as error:
+        return Resolution(Level.INCOMPATIBLE, error.message, error.hint or "")
+    return Resolution(Level.AS_IS)
+
+
+def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[OperatorVerdict]:
+    places = {} if new is None else {o.state.operator_id: o for o in new.operators.values()}
+    ids = {o.state.operator_id for o in old.operators.values()}
+    fresh = [o for i, o in places.items() if i not in ids]
+    for operator in old.operators.values():
+        place = places.get(operator.state.operator_id)
+        if new is not None and place is None:
+            yield _without_place(operator, fresh)
+        else:
+            yield _restored(operator, place, job)
+    for operator in fresh:
+        yield OperatorVerdict(uid=operator.label, verdict="fully", reason="new in the job: starts empty", remedy="")
+
+
+def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
+    states: list[StateVerdict] = []
+    own = [_parallelism(old, new), _forms(old, new, job)]
+    if old.keyed.key is not None:
+        own.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
+    hidden = {} if new is None else hidden_subclasses(old)
+    states += keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden)
+    states += element_verdicts(old.operator_states, None if new is None else new.operator_states, job, hidden)
+    found = combined(own)
+    return OperatorVerdict(
+        uid=old.label,
+        verdict=worst([found.level.verdict, *(s.verdict for s in states)]),
+        reason=found.reason,
+        remedy=found.remedy,
+        states=tuple(states),
+        warnings=found.warnings,
+    )
+
+
+def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resolution:
+    if new is None:
+        return Resolution(Level.AS_IS)
+    before, after = old.state.max_parallelism, new.state.max_parallelism
+    if new.state.parallelism > before:
+        return Resolution(
+            Level.INCOMPATIBLE,
+            f"parallelism {new.state.parallelism} above the max parallelism {before} of the snapshot",
+            f"statetool rescale --max-parallelism {after}, or a lower parallelism",
+        )
+    if before != after:
+        # Where a job does not set it, Flink takes that of the snapshot; alone its savepoint does not tell which it was.
+        unset = after == default_max_parallelism(new.state.parallelism)
+        return Resolution(
+            Level.UNKNOWN if unset else Level.INCOMPATIBLE,
+            f"max parallelism {before} became {after}: Flink refuses it where the job sets it, and keeps {before} where not",
+            f"statetool rescale --uid {old.label}={after}, or do not set it",
+        )
+    return Resolution(Level.AS_IS)
+
+
+def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
+    """Return whether the new backend reads the form: only canonical savepoints go from one to another."""
+    for stored in old.keyed.managed:
+        if job.backend == "unknown":
+            if new is not None and stored.database:
+                return Resolution(
+                    Level.UNKNOWN,
+                    "keyed state in the form of RocksDB or ForSt, and the snapshot of the new job does not tell its backend",
+                    "name it (--backend), or make a canonical savepoint with statetool convert, which all backends read",
+                )
+        elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
+            mine = "RocksDB or ForSt" if stored.database else "another form than RocksDB's own"
+            return Resolution(
+                Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
+                f"keyed state in the form of {mine}, and a job with the backend {job.backend}",
+                "statetool convert makes a canonical savepoint of it, which all backends read",
+            )
+    return Resolution(Level.AS_IS)
+
+
+def _without_place(old: OperatorInventory, fresh: list[OperatorInventory]) -> OperatorVerdict:
+    row = operator_row(old)
+    size = row.state_bytes + row.coordinator_bytes
+    if not size:
+        return OperatorVerdict(uid=old.label, verdict="fully", reason="gone from the job, without state", remedy="")
+    likely = sorted(fresh, key=lambda o: -_likeness(old, o))
+    remedy = "allow non-restored state, if its state is no longer needed"
+    if likely and _likeness(old, likely[0]) > 0:
+        remedy = f"if it is {likely[0].label} now: statetool uid SRC DST {old.label}={likely[0].label}; else {remedy}"
+    return OperatorVerdict(
+        uid=old.label,
+        verdict="not",
+        reason=f"the new job has no operator of this uid: {size} bytes of state have no place",
+        remedy=remedy,
+        warnings=(CheckWarning(kind="loses", text=f"{size} bytes, if non-restored state is allowed"),),
+    )
+
+
+def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
+    """Return how alike two operators are by names and types of their states, and by their own names."""
+    mine = {(n, m.value.type_name) for n, (_, m) in old.keyed_states.items()}
+    mine |= {(n, m.value.type_name) for n, m in old.operator_states.items()}
+    other = {(n, m.value.type_name) for n, (_, m) in new.keyed_states.items()}
+    other |= {(n, m.value.type_name) for n, m in new.operator_states.items()}
+    same = len(mine & other) / max(1, len(mine | other))
+    named = bool(old.state.name) and old.state.name == new.state.name
+    return same + (0.5 if named and same else 0)

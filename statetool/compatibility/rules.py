@@ -1,0 +1,237 @@
+"""How a new serializer goes with what an old one wrote: what each of Flink's snapshot classes answers.
+
+Follows ``resolveSchemaCompatibility`` of the snapshot classes: POJOs and Avro evolve by name, what has parts is as good as the worst of
+them, all else has to be the same serializer. Both sides are snapshots: the old one that of the savepoint, the new one that of a savepoint
+of the new job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from statetool.comparison.meaning import all_parts, snapshot_bytes
+from statetool.compatibility.avro_rules import bare, unreadable
+from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
+from statetool.io.output import Output
+from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import CompositeSerializer
+from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.row import RowSerializer
+from statetool.serializers.rowdata import BinaryDataSerializer
+from statetool.serializers.runtime import TtlSerializer, unwrap
+
+_GENERIC_RECORD: Final = "org.apache.avro.generic.GenericRecord"
+_AS_IS: Final = Resolution(Level.AS_IS)
+_EMPTY: Final = "read the old state and write it anew with the new type, or give the state a new name and start empty"
+
+
+def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = None) -> Resolution:
+    """Return how a new serializer goes with what an old one wrote.
+
+    Parameters
+    ----------
+    ttl_may_switch
+        Whether the release migrates values when time to live is switched on or off (2.x does); ``None`` where it is not known.
+    """
+    old, new = unwrap(old), unwrap(new)
+    if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
+        return _ttl_switched(old, new, may=ttl_may_switch)
+    if isinstance(old, OpaqueSerializer) or isinstance(new, OpaqueSerializer):
+        return _of_user(old, new)
+    if type(old) is not type(new):
+        return _other(old, new)
+    match old, new:
+        case PojoSerializer(), PojoSerializer():
+            return _pojos(old, new)
+        case EnumSerializer(), EnumSerializer():
+            return _enums(old, new)
+        case AvroSerializer(), AvroSerializer():
+            return _avro(old, new)
+        case KryoSerializer(), KryoSerializer():
+            return _kryo(old, new)
+        case BinaryDataSerializer(), BinaryDataSerializer():
+            return _binary(old, new)
+        case RowSerializer(), RowSerializer() if len(old.nested) == len(new.nested):
+            kind = _AS_IS if old.row_kind == new.row_kind else Resolution(Level.AFTER_MIGRATION, "rows get a kind")
+            return combined([_parts(old, new), kind])
+        case CompositeSerializer(), CompositeSerializer():
+            return _composites(old, new)
+    return _others_of_one_class(old, new)
+
+
+def _other(old: Serializer, new: Serializer) -> Resolution:
+    return Resolution(Level.INCOMPATIBLE, f"{old.type_name} became {new.type_name}", _EMPTY)
+
+
+def _of_user(old: Serializer, new: Serializer) -> Resolution:
+    same = "the same snapshot" if snapshot_bytes(old) == snapshot_bytes(new) else "another snapshot"
+    return Resolution(
+        Level.UNKNOWN,
+        f"{old.type_name}: only its own class knows, which wrote {same}",
+        "try it with a copy of the job",
+    )
+
+
+def _ttl_switched(old: Serializer, new: Serializer, *, may: bool | None) -> Resolution:
+    on = isinstance(new, TtlSerializer)
+    words = f"time to live was switched {'on' if on else 'off'}"
+    if may is None:
+        return Resolution(Level.UNKNOWN, words, "say for which release of Flink: flink='2.3'")
+    if not may:
+        remedy = "Flink 1.x refuses this: keep the setting, or give the state a new name"
+        return Resolution(Level.INCOMPATIBLE, words, remedy)
+    values = [s.children()[1][1] if isinstance(s, TtlSerializer) else s for s in (old, new)]
+    return combined([Resolution(Level.AFTER_MIGRATION, words), resolve(*values)])
+
+
+def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
+    if old.pojo_class != new.pojo_class:
+        return Resolution(Level.INCOMPATIBLE, f"the class {old.pojo_class} became {new.pojo_class}", _EMPTY)
+    before, after = dict(old.fields), dict(new.fields)
+    parts = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
+    removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
+    if removed:
+        kind: CheckWarning = CheckWarning(kind="loses", text=f"the values of {', '.join(removed)} are dropped")
+        remedy = "a renamed field is a dropped and a new one: keep the name" if added else ""
+        parts.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (kind,)))
+    if added:
+        parts.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
+    return combined([*parts, *_subclasses(old, new)])
+
+
+def _subclasses(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
+    described: Mapping[str, Serializer] = dict((*new.others, *new.registered))
+    for name, serializer in (*old.registered, *old.others):
+        if name in described:
+            yield resolve(serializer, described[name]).inside(name)
+        else:
+            yield Resolution(
+                Level.UNKNOWN,
+                f"the snapshot of the new job does not describe the subclass {name}",
+                "take it from a job that has seen a value of that class, or registers it",
+            )
+    if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
+        yield Resolution(Level.RECONFIGURED, "subclasses are registered otherwise")
+
+
+def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
+    if old.enum_class != new.enum_class:
+        return Resolution(Level.INCOMPATIBLE, f"the enum {old.enum_class} became {new.enum_class}", _EMPTY)
+    if missing := [n for n in old.names if n not in new.names]:
+        return Resolution(
+            Level.INCOMPATIBLE, f"{old.enum_class} lost {', '.join(missing)}", "keep the constants that were there"
+        )
+    if (old.names, old.ids) == (new.names[: len(old.names)], new.ids[: len(old.names)]):
+        return _AS_IS if len(old.names) == len(new.names) else Resolution(Level.RECONFIGURED)
+    if type(old) is not EnumSerializer:
+        return Resolution(Level.INCOMPATIBLE, f"the constants of {old.enum_class} have other numbers", _EMPTY)
+    return Resolution(Level.RECONFIGURED)
+
+
+def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
+    before, after = json.loads(old.schema_json), json.loads(new.schema_json)
+    if before == after:
+        return _AS_IS
+    problem = unreadable(before, after)
+    if problem:
+        return Resolution(Level.INCOMPATIBLE, f"the new Avro schema does not read the old one: {problem}", _EMPTY)
+    if new.runtime_class == _GENERIC_RECORD and bare(before) != bare(after):
+        text = (
+            "a GenericRecord keeps the schema it was written with, and the new serializer takes its fields by position"
+        )
+        remedy = "read the old state and write it anew with the new schema, or use a generated class, which Avro resolves by name"
+        return Resolution(Level.UNKNOWN, text, remedy, (CheckWarning(kind="may_change", text=text),))
+    return combined([Resolution(Level.AFTER_MIGRATION, "another Avro schema", "", tuple(_avro_losses(before, after)))])
+
+
+def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
+    """Yield a warning where fields of the outermost record are gone."""
+    if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
+        kept = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
+        if gone := [f["name"] for f in before["fields"] if f["name"] not in kept]:
+            yield CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped")
+
+
+def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
+    if old.type_class != new.type_class:
+        return Resolution(Level.INCOMPATIBLE, f"the class {old.type_class} became {new.type_class}", _EMPTY)
+    if old.context.kryo != new.context.kryo:
+        return Resolution(
+            Level.INCOMPATIBLE,
+            f"values of {old.type_class} that another Kryo wrote: Flink 1.x has Kryo 2, Flink 2.x has Kryo 5",
+            "before the upgrade give the type a serializer that both have: a POJO, Avro",
+        )
+    gone = {e.name for m in old.maps for e in m} - {e.name for m in new.maps for e in m}
+    if gone:
+        return Resolution(
+            Level.INCOMPATIBLE,
+            f"Kryo's registrations of {', '.join(sorted(gone))} are gone",
+            "register the classes as before",
+        )
+    level = Level.AS_IS if old.maps == new.maps else Level.RECONFIGURED
+    if old.type_class.startswith(("java.", "scala.")):
+        return Resolution(level)
+    text = f"Kryo does not say which fields {old.type_class} had: it must not have changed"
+    remedy = "if the class is as it was, it restores; if not, write the state anew as a type that evolves: a POJO, Avro"
+    return Resolution(Level.UNKNOWN, text, remedy, (CheckWarning(kind="may_change", text=text),))
+
+
+def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
+    if old.payload == new.payload:
+        return _nested_notes(old)
+    if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
+        return Resolution(
+            Level.INCOMPATIBLE,
+            f"{old.type_name} became {new.type_name}: rows of SQL go by position and type",
+            "keep the columns that the state holds; a changed plan needs a migrated or an empty state",
+        )
+    return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot")
+
+
+def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:
+    if old.outer != new.outer or len(old.nested) != len(new.nested):
+        return _other(old, new) if old.type_name != new.type_name else Resolution(Level.UNKNOWN, old.type_name)
+    return _parts(old, new)
+
+
+def _parts(old: Serializer, new: Serializer) -> Resolution:
+    steps = zip(old.children(), new.children(), strict=True)
+    return combined(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
+
+
+def _others_of_one_class(old: Serializer, new: Serializer) -> Resolution:
+    """Serializers without rules of their own: the same type with the same settings, or not."""
+    if old.children() or new.children():
+        if snapshot_bytes(old) == snapshot_bytes(new):
+            return _nested_notes(old)
+        if old.type_name != new.type_name:
+            return _other(old, new)
+        return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot", "try it with a copy of the job")
+    if old.type_name != new.type_name:
+        return _other(old, new)
+    return (
+        _AS_IS if _payload(old) == _payload(new) else Resolution(Level.UNKNOWN, f"{old.type_name} with other settings")
+    )
+
+
+def _nested_notes(serializer: Serializer) -> Resolution:
+    """Return what is to be said of a serializer that is the same on both sides."""
+    parts = list(all_parts(serializer))[1:]
+    return combined(_own_notes(p for p in parts if isinstance(p, KryoSerializer | OpaqueSerializer)))
+
+
+def _own_notes(parts: Iterable[Serializer]) -> Iterator[Resolution]:
+    for part in parts:
+        yield _kryo(part, part) if isinstance(part, KryoSerializer) else _of_user(part, part)
+
+
+def _payload(serializer: Serializer) -> bytes:
+    out = Output()
+    serializer.write_payload(out)
+    return bytes(out)

@@ -1,0 +1,169 @@
+"""Tables of sources and sinks as users hold them: DataFrames, or Arrow if there is no session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from statetool.errors import OptionError
+from statetool.shown import shown_records
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from statetool.connectors.sources import Source
+    from statetool.operator import Operator
+
+
+def connector_table(
+    spark: SparkSession | None, table: str, operators: Iterable[OperatorInventory], connector: str | None = None
+) -> DataFrame | pa.Table:
+    """Return a table of sources or sinks."""
+    from statetool.connectors.tables import CONNECTOR_TABLES, connector_rows
+
+    return shown_records(spark, CONNECTOR_TABLES[table].record, connector_rows(table, operators, connector))
+
+
+def source_table(
+    spark: SparkSession | None, table: str, operator: OperatorInventory, connector: str | None
+) -> DataFrame | pa.Table:
+    """Return a table of one source; an operator that is none is refused."""
+    needed_source(operator, connector)
+    return connector_table(spark, table, [operator], connector)
+
+
+def transactions_table(spark: SparkSession | None, operator: OperatorInventory) -> DataFrame | pa.Table:
+    """Return what a sink has not committed; an operator that is none is refused."""
+    from statetool.connectors.elements import unknown_state
+    from statetool.connectors.sinks import sink_of
+
+    if sink_of(operator) is None:
+        raise unknown_state(operator) or OptionError(
+            f"operator {operator.label!r} is no sink", hint="Savepoint.sinks() lists them"
+        )
+    return connector_table(spark, "transactions", [operator])
+
+
+def lag_table(
+    spark: SparkSession | None, operator: OperatorInventory, ends: Any, connector: str | None
+) -> DataFrame | pa.Table:
+    """Return how far a source is behind ends: a mapping, an Arrow table or a DataFrame."""
+    from statetool.connectors.lag import LagRow, lag_rows
+
+    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _given_ends(ends)))
+
+
+def _given_ends(ends: Any) -> Mapping[str, int | str]:
+    from statetool.connectors.positions import positions_of
+
+    if isinstance(ends, Mapping):
+        return ends
+    return positions_of(ends.to_pylist() if hasattr(ends, "to_pylist") else [row.asDict() for row in ends.collect()])
+
+
+def kafka_ends(operator: Operator, bootstrap_servers: str, **settings: Any) -> dict[str, int]:
+    """Return what a running Kafka writes next to the partitions that a source holds, for :meth:`statetool.Operator.lag`.
+
+    Parameters
+    ----------
+    operator
+        A source of Kafka.
+    bootstrap_servers
+        Brokers: ``host:port``, separated by commas.
+    settings
+        More settings of the consumer of ``kafka-python`` (the extra ``kafka``), such as ``security_protocol="SSL"``.
+
+    Returns
+    -------
+    dict of str to int
+        By ``topic:partition``; without those that Kafka does not have.
+
+    Raises
+    ------
+    OptionError
+        The operator is no source of Kafka; a setting that ``kafka-python`` does not know.
+    ConnectionFailedError
+        Kafka did not answer, or refused.
+    MissingDependencyError
+        ``kafka-python`` is not there.
+    """
+    from statetool.connectors import kafka_ends as asked
+
+    return asked.kafka_ends(needed_source(operator.inventory, None), bootstrap_servers, settings)
+
+
+def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
+    """Return what an operator keeps as a source.
+
+    Raises
+    ------
+    OptionError
+        It is none.
+    UnknownSerializerError
+        It has state of a type that is not known, so that nobody can tell.
+    """
+    from statetool.connectors.elements import unknown_state
+    from statetool.connectors.sources import source_of
+
+    source = source_of(operator, connector)
+    if source is None:
+        raise unknown_state(operator) or OptionError(
+            f"operator {operator.label!r} is no source", hint="statetool sources list shows them"
+        )
+    return source
+
+
+class SnapshotConnectors:
+    """What sources and sinks of a snapshot keep: DataFrames, or Arrow tables if no session was given."""
+
+    _inventory: Inventory
+    _spark: SparkSession | None
+
+    def sources(
+        self, *, ends: Mapping[str, int | str] | Any = None, behind: int | None = None, last_source: int | None = None
+    ) -> DataFrame | pa.Table:
+        """Return every source: its connector, numbers of splits, problems that a cross-check of readers and enumerator finds.
+
+        Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred (``backlog_inferred_from`` says by what): a hybrid
+        source that is not at its last one, change data capture that reads the snapshot; and by what the parameters say.
+
+        Parameters
+        ----------
+        ends, behind
+            What is written next, as for :meth:`Operator.lag`, and how far before that a split counts as behind.
+        last_source
+            The index of the last source of hybrid ones, from 0 on.
+
+        Raises
+        ------
+        OptionError
+            ``ends`` without ``behind`` or the other way round; a number that is none, or below 0.
+        """
+        from statetool.connectors.backlog import BacklogRules, source_rows
+        from statetool.connectors.rows import SourceRow
+
+        rules = BacklogRules(ends=None if ends is None else _given_ends(ends), behind=behind, last_source=last_source)
+        return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
+
+    def source_checks(self) -> DataFrame | pa.Table:
+        """Return what a cross-check of readers and enumerators finds: :class:`statetool.connectors.checks.SourceCheck`."""
+        return connector_table(self._spark, "source_checks", self._inventory.operators.values())
+
+    def sinks(self) -> DataFrame | pa.Table:
+        """Return every operator of a sink, and how much it has not committed: :class:`statetool.connectors.rows.SinkRow`."""
+        return connector_table(self._spark, "sinks", self._inventory.operators.values())
+
+    def connector_rows(self, table: str) -> list[Any]:
+        """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        """
+        from statetool.connectors.tables import connector_rows
+
+        return connector_rows(table, self._inventory.operators.values())

@@ -1,0 +1,249 @@
+"""Change what sources and sinks keep: where a source reads on, and what a sink has not committed.
+
+Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from statetool.api import Savepoint
+from statetool.connected import needed_source
+from statetool.connectors import conversion, edits
+from statetool.connectors.conversion import OLDEST, ConvertedConsumer, ConvertedSource
+from statetool.connectors.rows import TransactionRow, transaction_rows
+from statetool.connectors.sinks import sink_of, without_committables
+from statetool.connectors.sources import READER_STATE
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.operations import check_target, opened, write_changed
+from statetool.saving.composition import OperatorChange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+def edit_source(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    *,
+    positions: Mapping[str, int | str] | None = None,
+    to: str | None = None,
+    remove: Iterable[str] = (),
+    add: Mapping[str, int | str] | None = None,
+    upgrade_enumerator: bool = False,
+    connector: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> edits.EditedSource:
+    """Write a copy of a snapshot in which a source reads on from elsewhere, or reads other splits.
+
+    Readers and enumerator stay consistent, versions are as found, and the bytes of what is not named stay.
+
+    Parameters
+    ----------
+    uid
+        The source, by uid or operator id.
+    positions
+        What is read next, by split (``{"orders:3": 1234}``) or its id; ``earliest``, ``latest``, ... become its own markers.
+    to
+        The same for all splits.
+    remove
+        Splits that go, from readers and enumerator; what is discovered again starts as new ones do.
+    add
+        New splits and what is read next of them; each is given to the reader with the fewest.
+    upgrade_enumerator
+        Write a newer version of enumerator state where its own stores no positions of unassigned splits (Kafka's 1 and 2 become 3).
+    connector
+        Name of the connector, where the bytes do not tell it. Others as for :func:`statetool.rescale`.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnknownNameError, OptionError, UnsupportedError
+        No such split or position; the operator is no source, or its connector is not known or not written.
+    """
+    inventory = opened(src, uids, rebase)
+    check_target(dst, dry_run)
+    wanted = edits.SourceEdit(
+        positions=_texts(positions),
+        everywhere=to,
+        removed=frozenset(remove),
+        added=_texts(add),
+        upgrade=upgrade_enumerator,
+    )
+    plan = edits.edit_source(needed_source(inventory.operator(uid), connector), wanted)
+    if not dry_run:
+        change = OperatorChange(elements=plan.elements, coordinator=plan.coordinator)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+    return plan
+
+
+def convert_consumer(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    *,
+    enumerator_version: int = OLDEST,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> ConvertedConsumer:
+    """Write a copy of a snapshot in which the state of ``FlinkKafkaConsumer`` is that of ``KafkaSource``, under the same uid.
+
+    The source reads on from the records at which the consumer was: it kept the last one read, the source keeps the next.
+
+    Parameters
+    ----------
+    uid
+        The consumer, by uid or operator id; the source of the new job has the same.
+    enumerator_version
+        Version of the enumerator state that is written: 1, which every release of the connector reads, 2 or 3.
+
+    Others as for :func:`statetool.rescale`.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    OptionError, UnsupportedError
+        The operator is no such consumer; a partition whose offset it had not found yet.
+    """
+    from statetool.bootstrap import bootstrap_list_state
+
+    inventory = opened(src, uids, rebase)
+    check_target(dst, dry_run)
+    plan = conversion.convert_consumer(needed_source(inventory.operator(uid), None), enumerator_version)
+    if not dry_run:
+        rows = [(subtask, value) for subtask, values in sorted(plan.readers.items()) for value in values]
+        readers = bootstrap_list_state(READER_STATE, _by_subtask(rows), type="BINARY", subtask="subtask")
+        change = OperatorChange(bootstraps=(readers,), without=plan.states, coordinator=plan.coordinator)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+    return plan
+
+
+def convert_source(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    *,
+    connector: str | None = None,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> ConvertedSource:
+    """Write a copy of a snapshot in which the state of ``KafkaSource`` is that of ``FlinkKafkaConsumer``, under the same uid.
+
+    The way back of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x). It reads on from the same
+    records: the source kept the next one, the consumer keeps the last one read.
+
+    Parameters
+    ----------
+    uid
+        The source, by uid or operator id; the consumer of the new job has the same.
+    connector
+        Name of the connector, where the bytes do not tell it. Others as for :func:`statetool.rescale`.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    OptionError, UnsupportedError
+        The operator is not Kafka's source; a partition that has an end, or begins where the settings of the job say; splits that
+        do not agree with the enumerator; a snapshot of Flink 2.
+    """
+    from statetool.bootstrap import bootstrap_union_state
+    from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
+
+    inventory = opened(src, uids, rebase)
+    check_target(dst, dry_run)
+    plan = conversion.convert_source(needed_source(inventory.operator(uid), connector), inventory.metadata.version)
+    if not dry_run:
+        # Tasks do not know the class: elements travel as their bytes.
+        stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
+        state = bootstrap_union_state(KafkaConsumer.state, stored, type=state_type(), subtask="subtask")
+        change = OperatorChange(bootstraps=(state,), without=plan.states, coordinator=b"")
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+    return plan
+
+
+def _by_subtask(elements: Iterable[tuple[int, bytes]]) -> pa.Table:
+    """Return elements as a table that says the subtask of each."""
+    import pyarrow as pa
+
+    some = list(elements)
+    subtasks, values = [n for n, _ in some], [v for _, v in some]
+    return pa.table({"subtask": pa.array(subtasks, pa.int32()), "value": pa.array(values, pa.binary())})
+
+
+def _texts(positions: Mapping[str, int | str] | None) -> dict[str, str]:
+    return {name: str(position) for name, position in (positions or {}).items()}
+
+
+def forget_transactions(
+    src: str | Savepoint,
+    dst: str,
+    uid: str,
+    names: Iterable[str],
+    *,
+    spark: SparkSession | None = None,
+    uids: Iterable[str] = (),
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+) -> list[TransactionRow]:
+    """Write a copy of a snapshot in which a sink does not commit some of its transactions or files: their records are **lost**.
+
+    Parameters
+    ----------
+    uid
+        The operator that holds them (``transactions`` shows it), by uid or operator id.
+    names
+        Each by its name there: that is how the loss is accepted.
+
+    Others as for :func:`statetool.rescale`.
+
+    Returns
+    -------
+    list of TransactionRow
+        What is lost.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnknownNameError, OptionError, UnsupportedError
+        No such name; one that is open, which nobody commits anyhow; the operator is no sink, or its connector is not known.
+    """
+    inventory = opened(src, uids, rebase)
+    check_target(dst, dry_run)
+    sink = sink_of(inventory.operator(uid))
+    if sink is None:
+        raise OptionError(f"operator {uid!r} is no sink", hint="statetool sinks list shows them")
+    wanted = frozenset(names)
+    rows = list(transaction_rows(sink))
+    known = {r.name for r in rows if r.status != "open" and r.undecoded is None}
+    for name in sorted(wanted):
+        if name not in known:
+            hint = "it is open, and aborted on restore" if any(r.name == name for r in rows) else suggest(name, known)
+            raise UnknownNameError(f"nothing that could be forgotten is called {name!r}", hint=hint).at(operator=uid)
+    if not wanted:
+        raise OptionError("nothing to forget", hint="name what is to be lost")
+    elements = without_committables(sink, wanted)
+    if not dry_run:
+        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: OperatorChange(elements=elements)})
+    return [r for r in rows if r.name in wanted and r.status != "open"]

@@ -1,0 +1,138 @@
+"""Whether sources were behind when the snapshot was taken, as far as that can be inferred: no snapshot stores it.
+
+A running source says it (``isProcessingBacklog``, FLIP-309) by rules that its state shows: a hybrid one until it has come to its last
+source, change data capture until the log is assigned. Of others it is what the user calls behind, by the ends of what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from statetool.connectors.hybrid import CURRENT, HybridSource
+from statetool.connectors.lag import lag_rows
+from statetool.connectors.rows import SourceRow, inferred_from
+from statetool.connectors.sources import Source, source_of
+from statetool.connectors.tables import connector_rows
+from statetool.errors import OptionError, StatetoolError, UnknownNameError
+from statetool.snapshot.operator import OperatorInventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogRules:
+    """What the user knows, and state does not tell.
+
+    Attributes
+    ----------
+    ends
+        What is written next, by split, as for :func:`~statetool.connectors.lag.lag_rows`.
+    behind
+        A split that is more than this before its end is behind.
+    last_source
+        The index of the last source of hybrid ones, from 0 on.
+
+    Raises
+    ------
+    OptionError
+        ``ends`` without ``behind`` or the other way round; a number below 0.
+    """
+
+    ends: Mapping[str, int | str] | None = None
+    behind: int | None = None
+    last_source: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.ends is None) != (self.behind is None):
+            raise OptionError("ends= and behind= go together: where logs end, and how far from there is too far")
+        for name in ("behind", "last_source"):
+            if (getattr(self, name) or 0) < 0:
+                raise OptionError(f"{name}={getattr(self, name)} is below 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogRow:
+    """Whether a source was behind, ``None`` where nothing tells, and by what that is inferred."""
+
+    operator: str
+    connector: str
+    backlog: bool | None
+    backlog_inferred_from: str
+
+
+def source_rows(operators: Iterable[OperatorInventory], rules: BacklogRules) -> list[SourceRow]:
+    """Return the sources as :func:`~statetool.connectors.tables.connector_rows` does, with what the rules tell of their backlog.
+
+    Raises
+    ------
+    OptionError
+        An end that is no number.
+    FormatError
+        Damaged state.
+    """
+    given = list(operators)
+    rows = connector_rows("sources", given)
+    readable = {r.operator for r in rows}
+    sources = {s.label: s for o in given if o.label in readable and (s := source_of(o)) is not None}
+    return [replace(r, **_told(sources[r.operator], rules)) if r.operator in sources else r for r in rows]
+
+
+def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
+    """Return the sources whose own state tells whether they were behind, and those that may be such and cannot be read.
+
+    Only operators are looked at whose coordinator keeps state: no other source has phases.
+    """
+    found = []
+    for operator in operators:
+        if operator.state.coordinator is None:
+            continue
+        try:
+            source = source_of(operator)
+        except StatetoolError as error:
+            why = f"not known: {error.message}"
+            found.append(BacklogRow(operator=operator.label, connector="", backlog=None, backlog_inferred_from=why))
+            continue
+        if source is not None and source.state.backlog is not None:
+            found.append(
+                BacklogRow(
+                    operator=source.label,
+                    connector=source.name,
+                    backlog=source.state.backlog,
+                    backlog_inferred_from=inferred_from(source),
+                )
+            )
+    return found
+
+
+def _told(source: Source, rules: BacklogRules) -> dict[str, bool | str | None]:
+    """Return what is inferred of a source; that it is behind by one rule outweighs what others say."""
+    told = [(source.state.backlog, inferred_from(source)), _by_index(source, rules), _by_positions(source, rules)]
+    known = [one for one in told if one is not None and one[0] is not None]
+    backlog, why = next((one for one in known if one[0]), known[-1] if known else (None, ""))
+    return {"backlog": backlog, "backlog_inferred_from": why}
+
+
+def _by_index(source: Source, rules: BacklogRules) -> tuple[bool, str] | None:
+    enumerator = source.state.enumerator
+    if rules.last_source is None or not isinstance(source.connector, HybridSource) or enumerator is None:
+        return None
+    current = enumerator.facts[CURRENT]
+    return current < rules.last_source, f"it reads its source {current}, the last is {rules.last_source}"
+
+
+def _by_positions(source: Source, rules: BacklogRules) -> tuple[bool, str] | None:
+    if rules.ends is None or rules.behind is None:
+        return None
+    try:
+        rows = lag_rows(source, rules.ends)
+    except UnknownNameError:
+        # These ends are of another source.
+        return None
+    late = [r for r in rows if r.lag is not None and r.lag > rules.behind]
+    if late:
+        return (
+            True,
+            f"{len(late)} of {len(rows)} splits are more than {rules.behind} behind, the first {late[0].split_id}",
+        )
+    if not rows or any(r.lag is None for r in rows):
+        return None
+    return False, f"no split is more than {rules.behind} behind"

@@ -1,0 +1,266 @@
+"""What a connector is: a class of one of these kinds, in a file of its own, registered by an entry point (:mod:`statetool.connectors.registry`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from statetool.connectors.elements import OperatorBytes, kept_by
+from statetool.connectors.model import Enumerator, HeldSplit, Pending, Place, SinkState, SourceBytes, SourceState, Split
+from statetool.connectors.wire import read_version
+from statetool.errors import StatetoolError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import ClassDeclaration
+
+
+class SourceConnector(ABC):
+    """A source: what its splits and its enumerator are, and how a user names positions in it.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    kind
+        What one place is called (topic, path, ...), for messages.
+    markers
+        Words that can stand for a position.
+    """
+
+    name: ClassVar[str]
+    markers: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def place(self, split: Any) -> Place:
+        """Say where a split is."""
+
+    def at(self, split: Any, position: str) -> Any:
+        """Return the split at another position: a text of the source's own, or one of :attr:`markers`.
+
+        Raises
+        ------
+        OptionError
+            Not a position of this source.
+        """
+        raise UnsupportedError(f"positions of {self.name} cannot be changed", hint="only shown, so far")
+
+    def added(self, split_id: str, position: str, others: Sequence[Split]) -> Any:
+        """Return a new split by its id.
+
+        Raises
+        ------
+        OptionError
+            Not the id of a split, or not a position, of this source.
+        """
+        raise UnsupportedError(f"splits of {self.name} cannot be added", hint="let the enumerator discover them")
+
+
+class SplitConnector(SourceConnector):
+    """A FLIP-27 source: splits and enumerator have serializers with versions.
+
+    Attributes
+    ----------
+    split_versions, enumerator_versions
+        Those whose layout is known.
+    """
+
+    split_versions: ClassVar[frozenset[int]]
+    enumerator_versions: ClassVar[frozenset[int]]
+
+    @abstractmethod
+    def read_split(self, version: int, c: Cursor) -> Any:
+        """Read a split of a known version, and refuse what cannot be one."""
+
+    @abstractmethod
+    def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
+        """Read enumerator state of a known version."""
+
+    def write_split(self, version: int, split: Any) -> bytes:
+        """Return the bytes of a split."""
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+
+    def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
+        """Return the bytes of enumerator state."""
+        raise UnsupportedError(f"the enumerator of {self.name} is not written", hint="only shown, so far")
+
+    def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
+        """Tell whether enumerator state stores where splits begin that are not assigned yet."""
+        return True
+
+    def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
+        """Return enumerator state in a version that stores positions, where there is one."""
+        raise UnsupportedError(f"no version of the enumerator of {self.name} stores positions")
+
+    def read(self, given: SourceBytes) -> SourceState:
+        """Read all that is of a known version.
+
+        Raises
+        ------
+        StatetoolError
+            Bytes that are not this connector's.
+        """
+        held = tuple(replace(h, split=self._split(h)) for h in given.held)
+        enumerator = None
+        if given.enumerator is not None and given.enumerator_version in self.enumerator_versions:
+            enumerator = read_version(
+                given.enumerator, given.enumerator_version, self.read_enumerator, "enumerator state"
+            )
+        return SourceState(held=held, enumerator=enumerator, backlog=self.backlog(enumerator))
+
+    def write(self, given: SourceBytes, state: SourceState) -> SourceBytes:
+        """Return the bytes of changed state: of splits without bytes, and of the enumerator if it is another one than in ``given``.
+
+        ``given`` says in which version the enumerator is written.
+        """
+        held = tuple(h if h.data else replace(h, data=self.write_split(h.version, h.split)) for h in state.held)
+        enumerator = given.enumerator
+        if state.enumerator is not None:
+            assert given.enumerator_version is not None
+            enumerator = self.write_enumerator(given.enumerator_version, state.enumerator)
+        return replace(given, held=held, enumerator=enumerator)
+
+    def backlog(self, enumerator: Enumerator | None) -> bool | None:
+        """Tell whether the source was in its backlog phase, ``None`` where its state does not tell."""
+        return None
+
+    def phase(self, state: SourceState) -> str:
+        """Say in what phase the source is, from which ``backlog`` of its state was inferred."""
+        return "its enumerator"
+
+    def _split(self, held: HeldSplit) -> Any:
+        if held.version not in self.split_versions:
+            return None
+        return read_version(held.data, held.version, self.read_split, "a split")
+
+
+class StateSource(SourceConnector):
+    """A source that keeps its positions in a list state of its own, without an enumerator.
+
+    Attributes
+    ----------
+    state
+        Name of the list state.
+    classes
+        Classes in it that its serializers do not describe.
+    """
+
+    state: ClassVar[str]
+    classes: ClassVar[tuple[ClassDeclaration, ...]] = ()
+
+    @abstractmethod
+    def read_element(self, operator: OperatorBytes, value: Any) -> Any:
+        """Return the split that an element of the state is."""
+
+    def element_of(self, split: Any) -> Any:
+        """Return the element of the state that a split is."""
+        raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
+
+    def recognises(self, operator: OperatorBytes) -> bool:
+        """Tell whether an operator's state is that of this source."""
+        return self.state in operator.states
+
+    def read(self, operator: OperatorBytes) -> SourceState:
+        """Read the state of an operator."""
+        elements = zip(operator.elements(self.state), operator.values(self.state), strict=True)
+        with kept_by(self.name, operator):
+            held = tuple(
+                HeldSplit(subtask=e.subtask, version=0, data=e.data, split=self.read_element(operator, value))
+                for e, (_, value) in elements
+            )
+            for each in held:
+                self.place(each.split)  # parts of other types come to light here, not when they are shown
+        return SourceState(held=held)
+
+
+class SinkConnector(ABC):
+    """A sink by Sink V2: states of writers and committables have serializers with versions.
+
+    Attributes
+    ----------
+    writer_versions, committable_versions
+        Those whose layout is known.
+    """
+
+    name: ClassVar[str]
+    writer_versions: ClassVar[frozenset[int]] = frozenset()
+    committable_versions: ClassVar[frozenset[int]] = frozenset()
+
+    def read_writer(self, version: int, c: Cursor) -> Any:
+        """Read the state of a writer, of a known version."""
+        raise UnsupportedError(f"the state of writers of {self.name}")
+
+    def read_committable(self, version: int, c: Cursor) -> Any:
+        """Read a committable of a known version."""
+        raise UnsupportedError(f"committables of {self.name}")
+
+    def pending(self, committable: Any) -> Pending:
+        """Say what a committable is; checkpoint, subtask and status are added to it."""
+        raise UnsupportedError(f"committables of {self.name}")
+
+    def check_forgettable(self) -> None:
+        """Refuse to leave out committables, where that would not keep them from being committed.
+
+        Raises
+        ------
+        UnsupportedError
+            Something else commits them.
+        """
+
+    def tools(self, pending: Pending) -> Sequence[str]:
+        """Return command lines of the outside system's own tools about something pending."""
+        return ()
+
+
+class StateSink(ABC):
+    """A sink that keeps what is pending in list states of its own."""
+
+    name: ClassVar[str]
+    classes: ClassVar[tuple[ClassDeclaration, ...]] = ()
+
+    @abstractmethod
+    def recognises(self, operator: OperatorBytes) -> bool:
+        """Tell whether an operator's state is that of this sink."""
+
+    @abstractmethod
+    def read(self, operator: OperatorBytes) -> SinkState:
+        """Read the state of an operator."""
+
+    def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
+        """Return the elements, by state and subtask, of the states in which something pending is left out."""
+        raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
+
+    def tools(self, pending: Pending) -> Sequence[str]:
+        """Return command lines of the outside system's own tools about something pending."""
+        return ()
+
+
+C = TypeVar("C", bound="SourceConnector | SinkConnector | StateSink")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised(Generic[C]):
+    """An operator that is a source, or belongs to a sink; ``connector`` is ``None`` where none is recognised, or more than one (``candidates``)."""
+
+    operator: OperatorInventory
+    connector: C | None = None
+    candidates: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Uid or id of the operator."""
+        return self.operator.label
+
+    @property
+    def name(self) -> str:
+        """The connector's name, ``unknown`` where there is none."""
+        return "unknown" if self.connector is None else self.connector.name
+
+
+def fits(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
+    """Return what a connector reads in the bytes of a source, ``None`` if they are not its own."""
+    try:
+        return connector.read(given)
+    except (StatetoolError, UnicodeError):
+        return None

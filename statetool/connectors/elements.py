@@ -1,0 +1,157 @@
+"""The bytes of an operator that connectors read: elements of list states, and coordinator state. All of it is small, and is read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from statetool.errors import FormatError, StatetoolError, UnknownSerializerError
+from statetool.formats.compression import stream_chunks
+from statetool.formats.operator_state import OperatorHeader, read_operator_header
+from statetool.formats.state_meta import StateMeta
+from statetool.formats.stream import OpenStream
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.snapshot.elements import ElementStream
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import ClassDeclaration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """One element of a list state, uncompressed."""
+
+    subtask: int
+    data: bytes
+
+
+class OperatorBytes:
+    """What an operator keeps outside of keyed state.
+
+    Parameters
+    ----------
+    operator
+        The operator.
+    classes
+        Classes of connectors that snapshots do not describe.
+    """
+
+    def __init__(self, operator: OperatorInventory, classes: tuple[ClassDeclaration, ...] = ()) -> None:
+        self.operator = operator
+        self._types = replace(operator.types, classes=(*operator.types.classes, *classes))
+
+    @property
+    def label(self) -> str:
+        """How errors name the operator."""
+        return self.operator.label
+
+    @cached_property
+    def states(self) -> Mapping[str, StateMeta]:
+        """List and union states by name."""
+        found: dict[str, StateMeta] = {}
+        for _, header in self._parts:
+            for meta in header.states:
+                if meta.kind != "broadcast":
+                    found.setdefault(meta.name, meta)
+        return found
+
+    @cached_property
+    def coordinator(self) -> bytes | None:
+        """The bytes of the coordinator, ``None`` where it kept none."""
+        stream = self.operator.resolve(self.operator.state.coordinator)
+        if stream is None:
+            return None
+        with stream.open() as f:
+            return bytes(f.read_at(0, stream.size_bytes))
+
+    def elements(self, state: str) -> Iterator[Element]:
+        """Yield the elements of a state; errors name file and state."""
+        for part, header in self._parts:
+            try:
+                with part.stream.open() as f:
+                    for start, end in part.ranges(state):
+                        data = _plain(f, start, end, compressed=header.compressed)
+                        yield Element(subtask=part.subtask, data=data)
+            except StatetoolError as error:
+                raise error.at(file=part.stream.file, operator=self.label, state=state) from None
+
+    def values(self, state: str) -> Iterator[tuple[int, Any]]:
+        """Yield subtask and value of each element of a state, by its serializer.
+
+        Raises
+        ------
+        FormatError
+            An element that the serializer does not read to its last byte.
+        """
+        serializer = self.states[state].value
+        for element in self.elements(state):
+            c = Cursor(element.data)
+            try:
+                value = serializer.decode(c)
+                c.expect_end("an element")
+            except StatetoolError as error:
+                raise error.at(operator=self.label, state=state) from None
+            yield element.subtask, value
+
+    def encoded(self, state: str, value: Any) -> bytes:
+        """Return the bytes of an element, by the serializer of the state."""
+        out = Output()
+        self.states[state].value.encode(out, value)
+        return bytes(out)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[ElementStream, OperatorHeader], ...]:
+        return tuple((part, self._header(part)) for part in self.operator.elements.streams)
+
+    def _header(self, part: ElementStream) -> OperatorHeader:
+        header = self.operator.elements.header(part)
+        if not header.size_bytes or self._types == self.operator.types:
+            return header
+        try:
+            with part.stream.open() as f:
+                raw = f.read_at(0, header.size_bytes)
+            return read_operator_header(Cursor(raw, base=part.stream.start), self._types, end=len(raw))
+        except StatetoolError as error:
+            raise error.at(file=part.stream.file, operator=self.label) from None
+
+
+@contextmanager
+def kept_by(connector: str, operator: OperatorBytes) -> Iterator[None]:
+    """Say so where values do not come apart as those of a connector do: the state is the user's own of the same name, or damaged.
+
+    Raises
+    ------
+    FormatError
+        They do not.
+    """
+    try:
+        yield
+    except StatetoolError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"the operator state is not as {connector} keeps it: {error}",
+            hint="the tables of its states show what is there",
+        ).at(operator=operator.label) from error
+
+
+def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> bytes:
+    if not compressed:
+        return bytes(f.read_at(start, end - start))
+    chunks = stream_chunks(lambda at, n: f.read_at(start + at, n), end - start, base=f.stream.start + start)
+    return b"".join(bytes(chunk.data) for chunk in chunks)
+
+
+def unknown_state(operator: OperatorInventory) -> UnknownSerializerError | None:
+    """Return why nobody can tell whether an operator is a source or a sink: it has operator state of a type that is not known."""
+    for name, meta in operator.operator_states.items():
+        for serializer in meta.serializers.values():
+            if isinstance(serializer, OpaqueSerializer) and serializer.proxy_bytes is not None:
+                return UnknownSerializerError(serializer.reason, hint=serializer.missing).at(
+                    operator=operator.label, state=name
+                )
+    return None

@@ -1,0 +1,257 @@
+"""Files: ``FileSink``, and ``StreamingFileSink`` before it.
+
+Bucket (``FileWriterBucketStateSerializer`` 3): i4 0x1E764B79, bucket id (versioned; version 1: **little-endian** i4 length, UTF-8), utf path of
+the bucket, i8 creation time of the part in progress (``Long.MAX_VALUE``: none), boolean has one [versioned]. Versions 1 and 2
+(``StreamingFileSink``'s ``BucketState``): then i4 version of pending files, i4 count of checkpoints, each i8 id, i4 count, files (i4
+length, bytes); in 1 files of both kinds are bare recoverables.
+
+Part in progress 2: i4 0xB3A4073D, boolean has path [utf], recoverable (versioned); 1: without the path. Pending file 2: i4 0x2C853C89, boolean
+has path [utf], i8 size, recoverable (versioned); 1: without both. Recoverable of a local file, 1: **little-endian** i4 0x1E744B57, i8
+offset, i4 and i4 lengths, UTF-8 target, UTF-8 temporary file. Other file systems have recoverables of their own, which stay bytes.
+
+Committable 2 (``FileSinkCommittableSerializer``): i4 0x1E765C80, utf bucket id, boolean has pending file [versioned], boolean has part to clean up
+[versioned], boolean has compacted file to remove [utf]; 1: without bucket id and the last one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, TypeVar
+
+from statetool.connectors.connector import SinkConnector, StateSink
+from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.model import Pending, SinkState
+from statetool.connectors.wire import known, read_inner, read_version, read_versioned, whole_versioned
+from statetool.errors import FormatError
+from statetool.io.cursor import Cursor
+
+T = TypeVar("T")
+_BUCKET: Final = 0x1E764B79
+_IN_PROGRESS: Final = 0xB3A4073D
+_PENDING: Final = 0x2C853C89
+_COMMITTABLE: Final = 0x1E765C80
+_LOCAL: Final = struct.Struct("<Iqii")
+_LOCAL_MAGIC: Final = 0x1E744B57
+_LITTLE: Final = struct.Struct("<i")
+_BUCKET_STATES: Final = "bucket-states"
+_PART_COUNTER: Final = "max-part-counter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file that is written, or written and not yet visible.
+
+    Attributes
+    ----------
+    target_file, temp_file, offset
+        What it will be called, what it is called, and how far it is written; ``None`` on file systems that are not local.
+    path, size
+        As newer versions store them.
+    recoverable
+        Version and bytes of what other file systems keep.
+    """
+
+    target_file: str | None = None
+    temp_file: str | None = None
+    offset: int | None = None
+    path: str | None = None
+    size: int | None = None
+    recoverable: tuple[int, bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A folder that a writer writes to; ``pending`` files by checkpoint in versions 1 and 2."""
+
+    bucket_id: str
+    bucket_path: str
+    in_progress_creation_time: int
+    in_progress: File | None
+    pending: tuple[tuple[int, tuple[File, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCommittable:
+    """What the committer makes visible or removes."""
+
+    bucket_id: str | None
+    pending_file: File | None
+    in_progress_to_cleanup: File | None
+    compacted_to_cleanup: str | None
+
+
+class FileSink(SinkConnector):
+    """The sink of files."""
+
+    name: ClassVar[str] = "file-sink"
+    writer_versions: ClassVar[frozenset[int]] = frozenset({1, 2, 3})
+    committable_versions: ClassVar[frozenset[int]] = frozenset({1, 2})
+
+    def read_writer(self, version: int, c: Cursor) -> Bucket:
+        return read_bucket(version, c)
+
+    def read_committable(self, version: int, c: Cursor) -> FileCommittable:
+        _magic(c, _COMMITTABLE, "a committable of files")
+        bucket_id = None if version == 1 else c.utf()
+        pending = _versioned_file(c, _read_pending) if c.bool() else None
+        cleanup = _versioned_file(c, _read_in_progress) if c.bool() else None
+        compacted = c.utf() if version == 2 and c.bool() else None
+        return FileCommittable(
+            bucket_id=bucket_id, pending_file=pending, in_progress_to_cleanup=cleanup, compacted_to_cleanup=compacted
+        )
+
+    def pending(self, committable: FileCommittable) -> Pending:
+        file = committable.pending_file
+        if file is not None:
+            return replace(_pending_file(file), fields=committable)
+        other = committable.in_progress_to_cleanup
+        name = committable.compacted_to_cleanup or (other and (other.temp_file or other.path)) or "(nothing)"
+        return Pending(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
+
+
+class StreamingFileSink(StateSink):
+    """The sink of files before Sink V2."""
+
+    name: ClassVar[str] = "streaming-file-sink"
+
+    def recognises(self, operator: OperatorBytes) -> bool:
+        return _BUCKET_STATES in operator.states and _PART_COUNTER in operator.states
+
+    def read(self, operator: OperatorBytes) -> SinkState:
+        pending: list[Pending] = []
+        writers: list[tuple[int, Any]] = []
+        versions: set[int] = set()
+        unread: list[tuple[int, int, bytes]] = []
+        for subtask, element in operator.values(_BUCKET_STATES):
+            version, data = whole_versioned(element, "the state of a bucket")
+            if version not in (1, 2):
+                unread.append((subtask, version, data))
+                continue
+            versions.add(version)
+            bucket = read_version(data, version, read_bucket, "the state of a bucket")
+            writers.append((subtask, bucket))
+            pending += (
+                replace(_pending_file(f), status="pre_committed", subtask=subtask, checkpoint_id=i, version=version)
+                for i, files in bucket.pending
+                for f in files
+            )
+        writers += ((subtask, {"max_part_counter": n}) for subtask, n in operator.values(_PART_COUNTER))
+        return SinkState(
+            role="sink",
+            pending=tuple(pending),
+            writers=tuple(writers),
+            versions=frozenset(versions),
+            unread=tuple(unread),
+        )
+
+
+def read_bucket(version: int, c: Cursor) -> Bucket:
+    """Read the state of a bucket."""
+    _magic(c, _BUCKET, "the state of a bucket")
+    id_version, raw = read_versioned(c, "the id of a bucket")
+    known(id_version, (1,), "the id of a bucket")
+    (length,) = _LITTLE.unpack(raw.take(_LITTLE.size))
+    bucket_id = _text(raw, length)
+    raw.expect_end("the id of a bucket")
+    path, created = c.utf(), c.i8()
+    in_progress = None
+    if c.bool():
+        in_progress = _read_recoverable(c) if version == 1 else _versioned_file(c, _read_in_progress)
+    pending = () if version == 3 else _read_pending_files(version, c)
+    return Bucket(
+        bucket_id=bucket_id,
+        bucket_path=path,
+        in_progress_creation_time=created,
+        in_progress=in_progress,
+        pending=pending,
+    )
+
+
+def _read_pending_files(version: int, c: Cursor) -> tuple[tuple[int, tuple[File, ...]], ...]:
+    file_version = c.i4()
+    found = []
+    for _ in range(c.count("checkpoints", at_least=12)):
+        checkpoint_id = c.i8()
+        files = []
+        for _ in range(c.count("pending files", at_least=4)):
+            if version == 1:
+                files.append(read_inner(c, lambda inner: _recoverable(file_version, inner), "a pending file"))
+            else:
+                files.append(read_inner(c, lambda inner: _read_pending(file_version, inner), "a pending file"))
+        found.append((checkpoint_id, tuple(files)))
+    return tuple(found)
+
+
+def _versioned_file(c: Cursor, read: Callable[[int, Cursor], T]) -> T:
+    version, inner = read_versioned(c, "a file")
+    value = read(version, inner)
+    inner.expect_end("a file")
+    return value
+
+
+def _read_in_progress(version: int, c: Cursor) -> File:
+    known(version, (1, 2), "a part in progress")
+    if version == 1:
+        return _read_magic_less(c, _IN_PROGRESS)
+    _magic(c, _IN_PROGRESS, "a part in progress")
+    path = c.utf() if c.bool() else None
+    return replace(_read_recoverable(c), path=path)
+
+
+def _read_pending(version: int, c: Cursor) -> File:
+    known(version, (1, 2), "a pending file")
+    if version == 1:
+        return _read_magic_less(c, _PENDING)
+    _magic(c, _PENDING, "a pending file")
+    path = c.utf() if c.bool() else None
+    return replace(_read_recoverable(c, size_before=True), path=path)
+
+
+def _read_magic_less(c: Cursor, magic: int) -> File:
+    _magic(c, magic, "a file")
+    return _read_recoverable(c)
+
+
+def _read_recoverable(c: Cursor, *, size_before: bool = False) -> File:
+    size = c.i8() if size_before else None
+    version, inner = read_versioned(c, "where a file can go on")
+    return replace(_recoverable(version, inner), size=size)
+
+
+def _recoverable(version: int, c: Cursor) -> File:
+    data = c.data[c.pos : c.end]
+    if version != 1 or len(data) < _LOCAL.size or _LOCAL.unpack_from(data)[0] != _LOCAL_MAGIC:
+        return File(recoverable=(version, c.take(c.left)))
+    _, offset, target, temporary = _LOCAL.unpack(c.take(_LOCAL.size))
+    file = File(target_file=_text(c, target), temp_file=_text(c, temporary), offset=offset)
+    c.expect_end("where a file can go on")
+    return file
+
+
+def _pending_file(file: File) -> Pending:
+    name = file.path or file.target_file or (file.recoverable and file.recoverable[1].hex()) or "(unnamed)"
+    return Pending(
+        name=name,
+        status="",
+        subtask=-1,
+        file=file.target_file or file.path,
+        temporary_file=file.temp_file,
+        size_bytes=file.offset if file.size is None else file.size,
+        expires=False,
+        fields=file,
+    )
+
+
+def _magic(c: Cursor, magic: int, what: str) -> None:
+    if int.from_bytes(c.take(4, what), "big") != magic:
+        raise c.fail(f"expected the magic number of {what} ({magic:08X})", pos=c.pos - 4)
+
+
+def _text(c: Cursor, length: int) -> str:
+    raw = c.take(length, "text")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"not UTF-8: {error.reason}").at(offset=c.offset - length) from None

@@ -1,0 +1,174 @@
+"""JDBC (``org.apache.flink.connector.jdbc.core.datastream``, since 3.2), followed from its sources alone: no bytes of a job were at hand.
+
+Split, version 0 (``JdbcSourceSplitSerializer``): utf id, utf SQL with parameters, i4 length and a Java stream of the parameters
+(``Serializable[]`` or null), i4 length and a Java stream of ``CheckpointedOffset`` (or null). Enumerator, version 0
+(``JdbcSourceEnumStateSerializer``): splits that are completed, pending, remaining (i4 count, splits one after the other; the
+enumerator writes the last list alone), i4 length and a Java stream of the splitter's own state.
+
+Committable, version 1 (``JdbcCommitableSerializer``): an XA transaction (``TransactionId``, format 202: 201 is that of ``JdbcXaSinkFunction``,
+which is no Sink V2): i4 format, u1 length and global id (16 bytes job id, i4 subtask), u1 length and branch (i4 number of subtasks, i8
+checkpoint). Writer, version 2 (``JdbcWriterStateSerializer``): i4 count and transactions that are rolled back on restore, i4 count and those
+that were prepared and are committed, each u1 length: 16 bytes job id, i4 subtask, i4 number of subtasks, i8 checkpoint, i4 attempts. Behind
+each of these there are zeros, the rest of the buffer that it was written in.
+
+Followed up to release 4.1, of which no version is another one. Java streams are parsed as data, never run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from statetool.connectors.connector import SinkConnector, SplitConnector
+from statetool.connectors.model import Enumerator, KnownSplit, Pending, Place, Status
+from statetool.errors import UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.serializers.java_values import read_java
+
+_OFFSET: Final = "org.apache.flink.connector.jdbc.core.datastream.source.split.CheckpointedOffset"
+#: ``TransactionId.FORMAT_ID``.
+_FLINK_XID: Final = 202
+_MOST_XID_BYTES: Final = 64
+_JOB_ID_BYTES: Final = 16
+_LEAST_TRANSACTION_BYTES: Final = 36
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcSplit:
+    """A query with its parameters; ``offset`` is how many of its rows were read, ``None`` before the first."""
+
+    split_id: str
+    sql: str
+    parameters: Any
+    offset: int | None = None
+    records_after_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Xid:
+    """A transaction of the database, by the XA standard."""
+
+    format_id: int
+    global_transaction_id: bytes
+    branch_qualifier: bytes
+
+    def __str__(self) -> str:
+        """The transaction as the connector's logs name it."""
+        return f"{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcTransaction:
+    """A transaction as a writer keeps it; ``checkpoint_id`` is that after which it began, ``attempts`` how often its commit failed."""
+
+    job_id: str
+    subtask: int
+    number_of_subtasks: int
+    checkpoint_id: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdbcWriter:
+    """What a writer keeps: transactions that it rolls back when it is restored, and those that it commits."""
+
+    hanging: tuple[JdbcTransaction, ...]
+    prepared: tuple[JdbcTransaction, ...]
+
+
+class JdbcSource(SplitConnector):
+    """JDBC's source."""
+
+    name: ClassVar[str] = "jdbc-source"
+    split_versions: ClassVar[frozenset[int]] = frozenset({0})
+    enumerator_versions: ClassVar[frozenset[int]] = frozenset({0})
+
+    def place(self, split: JdbcSplit) -> Place:
+        position = None if split.offset is None else str(split.offset)
+        return Place(source=split.sql, position=position, marker="earliest" if position is None else None)
+
+    def read_split(self, version: int, c: Cursor) -> JdbcSplit:
+        split_id, sql = c.utf(), c.utf()
+        if not split_id or not sql:
+            raise c.fail(f"split {split_id!r} of the query {sql!r}")
+        parameters = read_java(c.bytes4("parameters"))
+        start = c.pos
+        at = read_java(c.bytes4("an offset"))
+        if at is None:
+            return JdbcSplit(split_id=split_id, sql=sql, parameters=parameters)
+        if not isinstance(at, dict) or at.get("$class") != _OFFSET:
+            raise c.fail("expected a CheckpointedOffset", pos=start)
+        fields = at["fields"]
+        return JdbcSplit(
+            split_id=split_id,
+            sql=sql,
+            parameters=parameters,
+            offset=fields.get("offset"),
+            records_after_offset=fields.get("recordsAfterOffset"),
+        )
+
+    def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
+        found: list[KnownSplit] = []
+        statuses: tuple[Status, ...] = ("finished", "assigned", "unassigned")
+        for status in statuses:
+            for _ in range(c.count("splits", at_least=12)):
+                found.append(KnownSplit(split=self.read_split(0, c), status=status))
+        return Enumerator(splits=tuple(found), facts={"splitter_state": read_java(c.bytes4("the splitter's state"))})
+
+
+class JdbcSink(SinkConnector):
+    """JDBC's sink with XA transactions."""
+
+    name: ClassVar[str] = "jdbc-sink"
+    writer_versions: ClassVar[frozenset[int]] = frozenset({2})
+    committable_versions: ClassVar[frozenset[int]] = frozenset({1})
+
+    def read_writer(self, version: int, c: Cursor) -> JdbcWriter:
+        found = JdbcWriter(hanging=_read_transactions(c), prepared=_read_transactions(c))
+        _rest(c)
+        return found
+
+    def read_committable(self, version: int, c: Cursor) -> Xid:
+        start = c.pos
+        xid = Xid(format_id=c.i4(), global_transaction_id=c.take(c.u1()), branch_qualifier=c.take(c.u1()))
+        longest = max(len(xid.global_transaction_id), len(xid.branch_qualifier))
+        if xid.format_id != _FLINK_XID or longest > _MOST_XID_BYTES:
+            raise c.fail("no XA transaction of Flink's", pos=start)
+        _rest(c)
+        return xid
+
+    def pending(self, committable: Xid) -> Pending:
+        return Pending(
+            name=str(committable), status="", subtask=-1, transactional_id=str(committable), fields=committable
+        )
+
+    def check_forgettable(self) -> None:
+        # The committer that is restored has no transactions (``JdbcCommitter``): those are committed that the writer kept.
+        raise UnsupportedError(
+            "transactions of jdbc-sink are not forgotten by its committer: its writer keeps them too, and commits them",
+            hint="roll them back in the database: a restored writer passes over what that does not know",
+        )
+
+
+def _read_transactions(c: Cursor) -> tuple[JdbcTransaction, ...]:
+    count = c.count("transactions", at_least=_LEAST_TRANSACTION_BYTES + 1)
+    return tuple(_read_transaction(c.slice(c.u1(), "a transaction")) for _ in range(count))
+
+
+def _read_transaction(c: Cursor) -> JdbcTransaction:
+    found = JdbcTransaction(
+        job_id=c.take(_JOB_ID_BYTES).hex(),
+        subtask=c.i4(),
+        number_of_subtasks=c.i4(),
+        checkpoint_id=c.i8(),
+        attempts=c.i4(),
+    )
+    _rest(c)
+    return found
+
+
+def _rest(c: Cursor) -> None:
+    """Refuse anything but zeros in what is left of a buffer."""
+    start = c.pos
+    if any(c.take(c.left)):
+        raise c.fail("expected zeros to the end of the buffer", pos=start)

@@ -1,0 +1,82 @@
+"""What is written next to the partitions of a running Kafka, asked by ``kafka-python``. Nothing is read of them, nothing is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from importlib import import_module
+from typing import Any, Final
+
+from statetool.connectors.kafka import KafkaSource
+from statetool.connectors.legacy_kafka import KafkaConsumer
+from statetool.connectors.sources import Source
+from statetool.errors import ConnectionFailedError, MissingDependencyError, OptionError
+
+TIMEOUT_MS: Final = 30_000
+
+
+def kafka_ends(
+    source: Source,
+    bootstrap_servers: str,
+    settings: Mapping[str, Any] | None = None,
+    timeout_ms: int = TIMEOUT_MS,
+) -> dict[str, int]:
+    """Return what is written next to each partition that readers hold, by ``topic:partition``.
+
+    Partitions that Kafka does not have are left out.
+
+    Parameters
+    ----------
+    bootstrap_servers
+        Brokers as Kafka's tools take them: ``host:port``, separated by commas.
+    settings
+        More settings of ``kafka-python``'s consumer, such as ``security_protocol``.
+
+    Raises
+    ------
+    OptionError
+        The source does not read Kafka, or a setting that ``kafka-python`` does not know.
+    ConnectionFailedError
+        Kafka did not answer in time, or refused.
+    MissingDependencyError
+        ``kafka-python`` is not there.
+    """
+    if not isinstance(source.connector, KafkaSource | KafkaConsumer):
+        raise OptionError(f"source {source.label!r} is {source.name}, not Kafka's", hint="give its ends by a file")
+    kafka, errors = _package("kafka"), _package("kafka.errors")
+    held: dict[str, set[int]] = {}
+    for h in source.state.held:
+        if h.split is not None:
+            held.setdefault(h.split.topic, set()).add(h.split.partition)
+    given = {
+        "client_id": "statetool",
+        "request_timeout_ms": timeout_ms,
+        "bootstrap_timeout_ms": timeout_ms,
+        **(settings or {}),
+        "bootstrap_servers": [one.strip() for one in bootstrap_servers.split(",")],
+        "allow_auto_create_topics": False,
+        "enable_auto_commit": False,
+        "group_id": None,
+    }
+    try:
+        with closing(kafka.KafkaConsumer(**given)) as consumer:
+            there = {topic: consumer.partitions_for_topic(topic) or set() for topic in held}
+            wanted = [kafka.TopicPartition(t, n) for t, numbers in held.items() for n in sorted(numbers & there[t])]
+            ends = consumer.end_offsets(wanted, timeout_ms=timeout_ms) if wanted else {}
+    except (AssertionError, errors.KafkaConfigurationError, TypeError) as error:
+        raise OptionError(f"settings of kafka-python: {error}") from error
+    except (errors.KafkaError, OSError, ValueError) as error:
+        raise ConnectionFailedError(
+            f"Kafka at {bootstrap_servers} did not say where its partitions end: {error!r}",
+            hint="check brokers and settings (--kafka security_protocol=...), or give the ends by a file",
+        ) from error
+    return {f"{p.topic}:{p.partition}": end for p, end in ends.items()}
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            "asking Kafka needs the package kafka-python", hint="pip install 'statetool[kafka]'"
+        ) from error

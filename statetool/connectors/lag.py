@@ -1,0 +1,115 @@
+"""How far sources are behind the ends of what they read, which the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from statetool.connectors.rows import SplitRow, split_rows
+from statetool.connectors.sources import Source
+from statetool.errors import OptionError, UnknownNameError, suggest
+
+_NO_OFFSET: Final = 1 << 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LagRow:
+    """How far one split is behind.
+
+    Attributes
+    ----------
+    position, end
+        What is read next, and what will be written next; ``None`` where state has a marker, or no end was given.
+    lag
+        How much is not read yet; ``None`` where position or end are not known.
+    spread
+        How much more that is than of the split of this source that is least behind.
+    time_ms, time_spread_ms
+        The time of what was read last where the split keeps one, and how far that is behind the latest of them: no watermark is
+        stored, which alignment goes by.
+    note
+        Why there is no lag, or why it is odd.
+    """
+
+    operator: str
+    split_id: str
+    source: str | None
+    partition: int | None
+    subtask: int
+    position: int | None
+    end: int | None
+    lag: int | None
+    spread: int | None
+    time_ms: int | None
+    time_spread_ms: int | None
+    note: str
+
+
+def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
+    """Return how far the splits that readers hold are behind.
+
+    Parameters
+    ----------
+    ends
+        What is written next, by split: its id, or ``topic:partition``.
+
+    Raises
+    ------
+    OptionError
+        An end that is no number.
+    UnknownNameError
+        Ends are given, but for none of these splits.
+    """
+    rows = [r for r in split_rows(source) if r.split_id is not None]
+    names = {n: r.split_id for r in rows for n in (r.split_id, f"{r.source}:{r.partition}") if n is not None}
+    if not names.keys() & ends.keys() and rows:
+        raise UnknownNameError("no end is of a split that a reader holds", hint=suggest(next(iter(ends), ""), names))
+    by_id = {names[name]: _number(name, end) for name, end in ends.items() if name in names}
+    found = [_lag_row(r, by_id.get(r.split_id)) for r in rows if r.split_id is not None]
+    least = min((r.lag for r in found if r.lag is not None), default=0)
+    latest = max((r.time_ms for r in found if r.time_ms is not None), default=0)
+    return [
+        replace(
+            r,
+            spread=None if r.lag is None else r.lag - least,
+            time_spread_ms=None if r.time_ms is None else latest - r.time_ms,
+        )
+        for r in found
+    ]
+
+
+def _lag_row(row: SplitRow, end: int | None) -> LagRow:
+    # Sequence numbers of Kinesis are too large for offsets, and count nothing.
+    digits = row.position if row.position is not None and row.position.isdigit() else ""
+    position = int(digits) if digits and int(digits) < _NO_OFFSET else None
+    lag = None if end is None or position is None else end - position
+    note = (
+        "no end was given" if end is None else "" if position is not None else row.marker or "its position is no offset"
+    )
+    if lag is not None and lag < 0:
+        note = "it is behind the end: the log was shortened, or is another one"
+    return LagRow(
+        operator=row.operator,
+        split_id=row.split_id or "",
+        source=row.source,
+        partition=row.partition,
+        subtask=row.subtask,
+        position=position,
+        end=end,
+        lag=lag,
+        spread=None,
+        time_ms=row.time_ms,
+        time_spread_ms=None,
+        note=note,
+    )
+
+
+def _number(name: str, end: int | str) -> int:
+    try:
+        number = int(end)
+    except ValueError:
+        raise OptionError(f"the end {end!r} of {name!r} is no number") from None
+    if abs(number) >= _NO_OFFSET:
+        raise OptionError(f"the end {end!r} of {name!r} is no offset", hint="it does not fit 64 bits")
+    return number

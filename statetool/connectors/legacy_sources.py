@@ -1,0 +1,135 @@
+"""Sources before FLIP-27 that keep list states: the Kinesis consumer, the monitoring and the reading of files.
+
+Kinesis: union list state ``Kinesis-Stream-Shard-State``, tuples of the POJO ``StreamShardMetadata`` and ``SequenceNumber`` (by Kryo). Monitoring of
+a folder: ``file-monitoring-state``, i8, the largest modification time. Reading of files: ``splits``, Java streams of
+``TimestampedFileInputSplit``, which are parsed as data, never run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from statetool.connectors.connector import StateSource
+from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.model import Place
+from statetool.connectors.wire import read_all
+from statetool.errors import FormatError
+from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.types import StructType
+from statetool.types.declared import ClassDeclaration, class_of_fields
+
+_SEQUENCE_NUMBER: Final = "org.apache.flink.streaming.connectors.kinesis.model.SequenceNumber"
+_FILE_SPLIT: Final = b"org.apache.flink.streaming.api.functions.source.TimestampedFileInputSplit"
+#: How a Java stream of such a split begins: magic, version, an object, its class.
+_HEAD: Final = b"\xac\xed\0\5sr" + len(_FILE_SPLIT).to_bytes(2, "big") + _FILE_SPLIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumedShard:
+    """A shard of a stream, and the last record of it that was read."""
+
+    stream: str
+    shard_id: str
+    sequence_number: str
+
+    @property
+    def split_id(self) -> str:
+        return self.shard_id
+
+
+class KinesisConsumer(StateSource):
+    """The Kinesis consumer before FLIP-27."""
+
+    name: ClassVar[str] = "flink-kinesis-consumer"
+    state: ClassVar[str] = "Kinesis-Stream-Shard-State"
+    classes: ClassVar[tuple[ClassDeclaration, ...]] = (
+        class_of_fields(
+            _SEQUENCE_NUMBER,
+            {"sequenceNumber": "java.lang.String", "subSequenceNumber": "long", "cachedHash": "int"},
+            final=True,
+        ),
+    )
+
+    def place(self, split: ConsumedShard) -> Place:
+        words = split.sequence_number.isdigit()
+        return Place(
+            source=split.stream,
+            position=split.sequence_number if words else None,
+            marker=None if words else split.sequence_number,
+        )
+
+    def read_element(self, operator: OperatorBytes, value: Any) -> ConsumedShard:
+        shard, (number, _, _) = value
+        logical = operator.states[self.state].value.children()[0][1].logical
+        names = [f.name for f in logical.fields] if isinstance(logical, StructType) else []
+        fields = dict(zip(names, shard, strict=False))
+        if not {"streamName", "shardId"} <= fields.keys():
+            raise FormatError(f"the metadata of a shard has no stream and shard, but {', '.join(names) or 'no fields'}")
+        return ConsumedShard(stream=fields["streamName"], shard_id=fields["shardId"], sequence_number=number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitored:
+    """How far a folder was looked through."""
+
+    modification_time: int
+    split_id: str = "folder"
+
+
+class FileMonitoring(StateSource):
+    """The monitoring of a folder before FLIP-27."""
+
+    name: ClassVar[str] = "continuous-file-monitoring"
+    state: ClassVar[str] = "file-monitoring-state"
+
+    def place(self, split: Monitored) -> Place:
+        return Place(position=str(split.modification_time))
+
+    def read_element(self, operator: OperatorBytes, value: Any) -> Monitored:
+        return Monitored(modification_time=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile:
+    """A range of a file that waits, or is being read."""
+
+    modification_time: int
+    split_number: int
+    path: str
+    offset: int
+    length: int
+
+    @property
+    def split_id(self) -> str:
+        return f"{self.path}[{self.split_number}]"
+
+
+class FileReader(StateSource):
+    """The reading of files before FLIP-27."""
+
+    name: ClassVar[str] = "continuous-file-reader"
+    state: ClassVar[str] = "splits"
+
+    def recognises(self, operator: OperatorBytes) -> bool:
+        """Tell whether the elements are such splits: others may call a state so."""
+        if not super().recognises(operator):
+            return False
+        elements = list(operator.elements(self.state))
+        return bool(elements) and all(e.data.startswith(_HEAD) for e in elements)
+
+    def place(self, split: ReadFile) -> Place:
+        stop = None if split.length < 0 else str(split.offset + split.length)
+        return Place(source=split.path, start=str(split.offset), stop=stop)
+
+    def read_element(self, operator: OperatorBytes, value: Any) -> ReadFile:
+        found = read_all(value, read_java_stream, "a split of a file")
+        fields = found.fields
+        path: JavaObject = fields["file"].fields["uri"]
+        return ReadFile(
+            modification_time=fields["modificationTime"],
+            split_number=fields["splitNumber"],
+            path=str(path.fields["string"]),
+            offset=fields["start"],
+            length=fields["length"],
+        )

@@ -1,0 +1,96 @@
+"""What will become of transactions that a sink has not committed: committed on restore, aborted, or gone by then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from statetool.connectors.connector import SinkConnector, StateSink
+from statetool.connectors.model import Pending
+from statetool.connectors.sinks import Sink
+
+Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRow:
+    """One thing that a sink has not committed, and what becomes of it.
+
+    Attributes
+    ----------
+    age_ms, age_from
+        How old it is, and since when: its ``start``, or (at least) the ``snapshot``, where state stores no start.
+    verdict
+        On restore now: ``will_commit``, ``may_expire`` (its start is not stored), ``has_expired`` (the outside system has
+        aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``; ``unknown`` without a timeout.
+    commands
+        Command lines of the outside system's own tools, one a line.
+    """
+
+    operator: str
+    connector: str
+    name: str
+    status: str
+    subtask: int
+    checkpoint_id: int | None
+    producer_id: int | None
+    epoch: int | None
+    age_ms: int | None
+    age_from: str | None
+    verdict: str
+    commands: str | None
+
+
+def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms: int | None) -> list[PendingRow]:
+    """Return what a sink has not committed.
+
+    Parameters
+    ----------
+    now_ms
+        When it would be restored (epoch ms).
+    snapshot_ms
+        When the snapshot was there for sure: the time of its metadata file.
+    timeout_ms
+        How long the outside system keeps a transaction open (``transaction.timeout.ms``).
+    """
+    rows = []
+    for pending in sink.state.pending:
+        began = pending.start_ms if pending.start_ms is not None else snapshot_ms
+        age = None if began is None else max(0, now_ms - began)
+        rows.append(
+            PendingRow(
+                operator=sink.label,
+                connector=sink.name,
+                name=pending.name,
+                status=pending.status,
+                subtask=pending.subtask,
+                checkpoint_id=pending.checkpoint_id,
+                producer_id=pending.producer_id,
+                epoch=pending.epoch,
+                age_ms=age,
+                age_from=None if age is None else "snapshot" if pending.start_ms is None else "start",
+                verdict=_verdict(pending, age, timeout_ms),
+                commands="\n".join(_tools(sink.connector, pending)) or None,
+            )
+        )
+    return rows
+
+
+def _verdict(pending: Pending, age: int | None, timeout: int | None) -> Verdict:
+    if pending.status == "open":
+        return "will_abort"
+    if pending.status == "committed":
+        return "is_committed"
+    if pending.undecoded is not None:
+        return "unknown"
+    if not pending.expires:
+        return "will_commit"
+    if age is None or timeout is None:
+        return "unknown"
+    if age >= timeout:
+        return "has_expired"
+    return "may_expire" if pending.start_ms is None else "will_commit"
+
+
+def _tools(connector: SinkConnector | StateSink | None, pending: Pending) -> tuple[str, ...]:
+    return () if connector is None else tuple(connector.tools(pending))

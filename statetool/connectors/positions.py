@@ -1,0 +1,35 @@
+"""Positions that a user gives as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from statetool.errors import OptionError
+
+
+def positions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return positions by split of rows with ``topic``, ``partition``, ``offset``, or with ``split``, ``position``.
+
+    Raises
+    ------
+    OptionError
+        Other columns, a value that is missing, a split that comes twice.
+    """
+    found: dict[str, str] = {}
+    for row in rows:
+        if {"topic", "partition", "offset"} <= row.keys():
+            name, position = f"{row['topic']}:{row['partition']}", row["offset"]
+        elif {"split", "position"} <= row.keys():
+            name, position = str(row["split"]), row["position"]
+        else:
+            raise OptionError(
+                f"a table with the columns {', '.join(map(str, row))}",
+                hint="topic, partition, offset; or split, position",
+            )
+        if position in (None, ""):
+            raise OptionError(f"{name!r} has no position")
+        if name in found:
+            raise OptionError(f"{name!r} is given twice")
+        found[name] = str(position)
+    return found

@@ -1,0 +1,126 @@
+"""All connectors: those here, and those of other packages by the entry point group ``statetool.connectors``.
+
+An entry point names a subclass of one of the kinds in :mod:`statetool.connectors.connector`, which is made without arguments.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Final, TypeAlias
+
+from statetool.connectors.connector import SinkConnector, SplitConnector, StateSink, StateSource, fits
+from statetool.connectors.model import SourceBytes, SourceState
+from statetool.errors import OptionError, UnknownNameError, suggest
+
+GROUP: Final = "statetool.connectors"
+Connector: TypeAlias = SplitConnector | StateSource | SinkConnector | StateSink
+
+#: Connectors here, as ``module:class`` below :mod:`statetool.connectors`.
+_OWN: Final = (
+    "kafka:KafkaSource",
+    "files:FileSource",
+    "sequences:NumberSequence",
+    "hybrid:HybridSource",
+    "kinesis:KinesisSource",
+    "cdc:MySqlSource",
+    "cdc:IncrementalSource",
+    "pulsar:PulsarSource",
+    "kafka_dynamic:DynamicKafkaSource",
+    "jdbc:JdbcSource",
+    "iceberg:IcebergSource",
+    "legacy_kafka:KafkaConsumer",
+    "legacy_sources:KinesisConsumer",
+    "legacy_sources:FileMonitoring",
+    "legacy_sources:FileReader",
+    "kafka_sink:KafkaSink",
+    "pulsar:PulsarSink",
+    "jdbc:JdbcSink",
+    "iceberg_sink:IcebergSink",
+    "iceberg_sink:DynamicIcebergSink",
+    "file_sink:FileSink",
+    "file_sink:StreamingFileSink",
+    "iceberg_sink:IcebergFilesCommitter",
+    "two_phase:TwoPhaseCommitSink",
+    "two_phase:KafkaProducer",
+)
+
+
+@cache
+def connectors() -> tuple[Connector, ...]:
+    """Return all connectors.
+
+    Raises
+    ------
+    OptionError
+        An entry point that is no connector, or two connectors of one name.
+    """
+    own = (name.split(":") for name in _OWN)
+    classes = [getattr(import_module(f"statetool.connectors.{module}"), name) for module, name in own]
+    classes += [e.load() for e in entry_points(group=GROUP)]
+    found: dict[str, Connector] = {}
+    for each in classes:
+        connector = each()
+        if not isinstance(connector, SplitConnector | StateSource | SinkConnector | StateSink):
+            raise OptionError(f"{each!r}, which is registered as a connector, is none")
+        if connector.name in found:
+            raise OptionError(f"two connectors are called {connector.name!r}")
+        found[connector.name] = connector
+    return tuple(found.values())
+
+
+def split_connectors() -> tuple[SplitConnector, ...]:
+    """Return the connectors of FLIP-27 sources."""
+    return tuple(c for c in connectors() if isinstance(c, SplitConnector))
+
+
+def state_sources() -> tuple[StateSource, ...]:
+    """Return the connectors of sources with list states of their own."""
+    return tuple(c for c in connectors() if isinstance(c, StateSource))
+
+
+def sink_connectors() -> tuple[SinkConnector, ...]:
+    """Return the connectors of Sink V2."""
+    return tuple(c for c in connectors() if isinstance(c, SinkConnector))
+
+
+def state_sinks() -> tuple[StateSink, ...]:
+    """Return the connectors of sinks with list states of their own."""
+    return tuple(c for c in connectors() if isinstance(c, StateSink))
+
+
+def split_connector(name: str) -> SplitConnector:
+    """Return the connector of a FLIP-27 source by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none.
+    """
+    found = {c.name: c for c in split_connectors()}
+    if name not in found:
+        raise UnknownNameError(f"no connector {name!r}", hint=suggest(name, found))
+    return found[name]
+
+
+def recognise(given: SourceBytes) -> list[tuple[SplitConnector, SourceState]]:
+    """Return the connectors that read the bytes of a source, with what they read: one, none, or several where bytes are few.
+
+    All that is of a version that a connector knows must fit it to the last byte. Those that know the versions of everything come
+    alone, if there are any.
+    """
+    parts = {*given.split_versions} if given.enumerator is None else {*given.split_versions, "enumerator"}
+    found: list[tuple[int, SplitConnector, SourceState]] = []
+    for connector in split_connectors():
+        known = len(given.split_versions & connector.split_versions)
+        known += given.enumerator is not None and given.enumerator_version in connector.enumerator_versions
+        state = fits(connector, given) if known else None
+        if state is not None and (any(h.split is not None for h in state.held) or _says_something(state)):
+            found.append((known, connector, state))
+    most = max((n for n, _, _ in found), default=0)
+    return [(c, s) for n, c, s in found if n == most or n == len(parts)]
+
+
+def _says_something(state: SourceState) -> bool:
+    return state.enumerator is not None and bool(state.enumerator.splits or any(state.enumerator.facts.values()))

@@ -1,0 +1,354 @@
+"""Rows of the tables of sources and sinks. Positions are text, in the source's own terms; ``details`` is JSON of all that is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from statetool.connectors.checks import check_source
+from statetool.connectors.connector import SplitConnector
+from statetool.connectors.elements import OperatorBytes
+from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, plain
+from statetool.connectors.model import as_json as _json
+from statetool.connectors.sinks import Sink
+from statetool.connectors.sources import Source
+from statetool.snapshot.operator import OperatorInventory
+
+#: What tables say of the watermark of a split: readers do not store it.
+NO_WATERMARK: Final = "not stored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRow:
+    """One split in a reader.
+
+    Attributes
+    ----------
+    source, partition
+        Topic, stream, table or path, and number of the partition.
+    start, position, stop
+        Where it began as far as the enumerator says so, what is read next, and where it ends.
+    marker
+        ``earliest``, ``latest``, ``committed`` ... where no record was read yet.
+    watermark
+        ``not stored``: no source writes it to its state.
+    time_ms
+        The time of what was read last, or from which it is read on, where the split keeps one (Flink CDC, Kinesis).
+    undecoded
+        The bytes of a split whose connector or version is not known.
+    """
+
+    operator: str
+    connector: str
+    subtask: int
+    split_id: str | None
+    source: str | None
+    partition: int | None
+    start: str | None
+    position: str | None
+    stop: str | None
+    marker: str | None
+    finished: bool | None
+    watermark: str
+    time_ms: int | None
+    version: int
+    details: str | None
+    undecoded: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnumeratorRow:
+    """One split that an enumerator keeps.
+
+    Attributes
+    ----------
+    status
+        ``assigned``, ``unassigned``, ``finished``.
+    subtask
+        To whom it was assigned, where the enumerator stores it.
+    assigned_since
+        The checkpoint since which it is assigned: no enumerator that is known stores it.
+    position
+        Where it began, or will begin; ``None`` where this version does not store it.
+    """
+
+    operator: str
+    connector: str
+    split_id: str
+    status: str
+    subtask: int | None
+    assigned_since: int | None
+    source: str | None
+    partition: int | None
+    position: str | None
+    stop: str | None
+    marker: str | None
+    version: int | None
+    details: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """One source.
+
+    Attributes
+    ----------
+    held, assigned, unassigned, finished
+        Numbers of splits: in readers, and by status in the enumerator (``None`` where it does not list such).
+    discovered
+        Whether the first discovery of splits was done, where the enumerator stores it.
+    backlog
+        Whether it was behind, inferred from its state (a hybrid source's index, a snapshot phase); ``None`` where that does not tell.
+    backlog_inferred_from
+        By what; empty where nothing is inferred.
+    facts
+        What the enumerator keeps beside splits, as JSON.
+    undecoded
+        Splits that stay bytes.
+    problems
+        What the cross-check finds.
+    note
+        What is not shown, and why.
+    """
+
+    operator: str
+    connector: str
+    subtasks: int
+    split_versions: str
+    enumerator_version: int | None
+    held: int
+    assigned: int | None
+    unassigned: int | None
+    finished: int | None
+    discovered: bool | None
+    backlog: bool | None
+    backlog_inferred_from: str
+    facts: str | None
+    undecoded: int
+    problems: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkRow:
+    """One operator of a sink.
+
+    Attributes
+    ----------
+    role
+        ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
+    pending
+        What is not committed, of it ``open``: begun, and aborted on restore.
+    finished_subtasks
+        Subtasks that had finished.
+    writers
+        What writers keep, as JSON.
+    """
+
+    operator: str
+    connector: str
+    role: str
+    versions: str
+    pending: int
+    open: int
+    oldest_checkpoint: int | None
+    finished_subtasks: int
+    writers: str | None
+    undecoded: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionRow:
+    """One thing that a sink has not committed.
+
+    Attributes
+    ----------
+    name
+        A transactional id, a file, or the user's own handle.
+    status
+        ``open`` (aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
+    subtask
+        The writer that made it.
+    start_ms
+        When it began (epoch ms), where state says it.
+    """
+
+    operator: str
+    connector: str
+    name: str
+    status: str
+    subtask: int
+    checkpoint_id: int | None
+    transactional_id: str | None
+    producer_id: int | None
+    epoch: int | None
+    start_ms: int | None
+    file: str | None
+    temporary_file: str | None
+    size_bytes: int | None
+    retries: int | None
+    version: int | None
+    details: str | None
+    undecoded: bytes | None
+
+
+def split_rows(source: Source) -> list[SplitRow]:
+    """Return the splits that readers of a source hold."""
+    starts = {k.split.split_id: place_of(source, k).position for k in _known(source) if k.status == "assigned"}
+    return [_split_row(source, held, starts) for held in source.state.held]
+
+
+def _split_row(source: Source, held: HeldSplit, starts: dict[str, str | None]) -> SplitRow:
+    known = held.split is not None and source.connector is not None
+    place = source.connector.place(held.split) if known and source.connector is not None else Place()
+    split_id = held.split.split_id if known else None
+    return SplitRow(
+        operator=source.label,
+        connector=source.name,
+        subtask=held.subtask,
+        split_id=split_id,
+        source=place.source,
+        partition=place.partition,
+        start=place.start or (None if split_id is None else starts.get(split_id)),
+        position=place.position,
+        stop=place.stop,
+        marker=place.marker,
+        finished=place.finished,
+        watermark=NO_WATERMARK,
+        time_ms=place.time_ms,
+        version=held.version,
+        details=_json(held.split) if known else None,
+        undecoded=None if known else held.data,
+    )
+
+
+def place_of(source: Source, known: KnownSplit) -> Place:
+    """Return where a split of the enumerator is."""
+    return Place() if source.connector is None else source.connector.place(known.split)
+
+
+def _known(source: Source) -> tuple[KnownSplit, ...]:
+    return () if source.state.enumerator is None else source.state.enumerator.splits
+
+
+def enumerator_rows(source: Source) -> list[EnumeratorRow]:
+    """Return the splits that the enumerator of a source keeps."""
+    rows = []
+    for known in _known(source):
+        place = place_of(source, known)
+        rows.append(
+            EnumeratorRow(
+                operator=source.label,
+                connector=source.name,
+                split_id=known.split.split_id,
+                status=known.status,
+                subtask=known.subtask,
+                assigned_since=None,
+                source=place.source,
+                partition=place.partition,
+                position=place.position,
+                stop=place.stop,
+                marker=place.marker,
+                version=None if source.given is None else source.given.enumerator_version,
+                details=_json(known.split),
+            )
+        )
+    return rows
+
+
+def source_row(source: Source) -> SourceRow:
+    """Return a source as a row."""
+    enumerator = source.state.enumerator
+    statuses = [k.status for k in _known(source)]
+    lists = enumerator is not None and enumerator.lists_assigned
+    return SourceRow(
+        operator=source.label,
+        connector=source.name,
+        subtasks=source.operator.state.parallelism,
+        split_versions=_versions(h.version for h in source.state.held),
+        enumerator_version=None if source.given is None else source.given.enumerator_version,
+        held=len(source.state.held),
+        assigned=statuses.count("assigned") if lists else None,
+        unassigned=None if enumerator is None else statuses.count("unassigned"),
+        finished=statuses.count("finished") if "finished" in statuses else None,
+        discovered=None if enumerator is None else enumerator.facts.get("initial_discovery_finished"),
+        backlog=source.state.backlog,
+        backlog_inferred_from=inferred_from(source),
+        facts=_json(enumerator.facts) if enumerator is not None and enumerator.facts else None,
+        undecoded=sum(h.split is None for h in source.state.held),
+        problems=sum(c.is_problem for c in check_source(source)),
+        note=source.note,
+    )
+
+
+def inferred_from(source: Source) -> str:
+    """Say by what it is inferred whether a source was behind; empty where its state does not tell."""
+    if source.state.backlog is None or not isinstance(source.connector, SplitConnector):
+        return ""
+    return source.connector.phase(source.state)
+
+
+def sink_row(sink: Sink) -> SinkRow:
+    """Return an operator of a sink as a row."""
+    pending = sink.state.pending
+    return SinkRow(
+        operator=sink.label,
+        connector=sink.name,
+        role=sink.state.role,
+        versions=_versions(sink.state.versions),
+        pending=len(pending),
+        open=sum(p.status == "open" for p in pending),
+        oldest_checkpoint=min((p.checkpoint_id for p in pending if p.checkpoint_id is not None), default=None),
+        finished_subtasks=sum(s.finished for s in sink.operator.state.subtasks),
+        writers=_json([{"subtask": n, **plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
+        undecoded=len(sink.state.unread) + sum(p.undecoded is not None for p in pending),
+        note=sink.note,
+    )
+
+
+def unreadable_source(operator: OperatorInventory, note: str) -> SourceRow:
+    """Return the row of an operator that may be a source."""
+    return replace(source_row(Source(operator=operator, state=SourceState(held=()))), note=note)
+
+
+def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
+    """Return the row of an operator that may be of a sink."""
+    sink = Sink(operator=operator, data=OperatorBytes(operator), state=SinkState(role="unknown"))
+    return replace(sink_row(sink), note=note)
+
+
+def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
+    """Yield what a sink has not committed; what is not understood as bytes."""
+    for pending in sink.state.pending:
+        yield _transaction_row(sink, pending)
+    for subtask, version, raw in sink.state.unread if sink.state.role != "writer" else ():
+        unread = Pending(name="(unknown)", status="unknown", subtask=subtask, version=version, undecoded=raw)
+        yield _transaction_row(sink, unread)
+
+
+def _transaction_row(sink: Sink, pending: Pending) -> TransactionRow:
+    return TransactionRow(
+        operator=sink.label,
+        connector=sink.name,
+        name=pending.name,
+        status=pending.status,
+        subtask=pending.subtask,
+        checkpoint_id=pending.checkpoint_id,
+        transactional_id=pending.transactional_id,
+        producer_id=pending.producer_id,
+        epoch=pending.epoch,
+        start_ms=pending.start_ms,
+        file=pending.file,
+        temporary_file=pending.temporary_file,
+        size_bytes=pending.size_bytes,
+        retries=pending.retries,
+        version=pending.version,
+        details=None if pending.fields is None else _json(pending.fields),
+        undecoded=pending.undecoded,
+    )
+
+
+def _versions(versions: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(set(versions))))

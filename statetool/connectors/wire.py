@@ -1,0 +1,98 @@
+"""Frames around what connectors write.
+
+*Versioned*: i4 version, i4 length, bytes (``SimpleVersionedSerialization``). *List*: i4 version of the elements, i4 count, then each as
+i4 length, bytes (``SimpleVersionedSerialization.writeVersionAndSerializeList``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from statetool.errors import UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+
+T = TypeVar("T")
+
+
+def read_versioned(c: Cursor, what: str) -> tuple[int, Cursor]:
+    """Read a version, and return it with a cursor over the bytes that it is of."""
+    version = c.i4()
+    return version, read_framed(c, what)
+
+
+def read_framed(c: Cursor, what: str) -> Cursor:
+    """Read i4 length, and return a cursor over so many bytes."""
+    return c.slice(c.i4(), what)
+
+
+def whole_versioned(data: bytes, what: str) -> tuple[int, bytes]:
+    """Return version and bytes of a frame that has no other bytes behind it."""
+    c = Cursor(data)
+    version, inner = read_versioned(c, what)
+    c.expect_end(what)
+    return version, inner.take(inner.left)
+
+
+def write_versioned(version: int, data: bytes) -> bytes:
+    """Return bytes in their frame."""
+    out = Output()
+    out.i4(version)
+    out.bytes4(data)
+    return bytes(out)
+
+
+def read_all(data: bytes, read: Callable[[Cursor], T], what: str) -> T:
+    """Read something that takes all of its bytes.
+
+    Raises
+    ------
+    FormatError
+        Bytes that are missing, or left over.
+    """
+    c = Cursor(data)
+    value = read(c)
+    c.expect_end(what)
+    return value
+
+
+def read_version(data: bytes, version: int, read: Callable[[int, Cursor], T], what: str) -> T:
+    """Read something of a version that takes all of its bytes; errors as of :func:`read_all`."""
+    return read_all(data, lambda c: read(version, c), what)
+
+
+def read_inner(c: Cursor, read: Callable[[Cursor], T], what: str) -> T:
+    """Read something behind its i4 length, which it takes all of."""
+    inner = read_framed(c, what)
+    value = read(inner)
+    inner.expect_end(what)
+    return value
+
+
+def read_list(c: Cursor, read: Callable[[int, Cursor], T], what: str) -> list[T]:
+    """Read a list; ``read`` is given the version of its elements."""
+    version = c.i4()
+    return [read_inner(c, lambda inner: read(version, inner), what) for _ in range(c.count(what, at_least=4))]
+
+
+def write_list(out: Output, version: int, items: Iterable[bytes]) -> None:
+    """Append a list."""
+    some = list(items)
+    out.i4(version)
+    out.i4(len(some))
+    for item in some:
+        out.bytes4(item)
+
+
+def known(version: int, versions: Iterable[int], what: str) -> int:
+    """Return a version whose layout is known.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not: the bytes stay bytes.
+    """
+    if version not in versions:
+        raise UnsupportedError(f"{what} of version {version} is not known, only {', '.join(map(str, versions))}")
+    return version

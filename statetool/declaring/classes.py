@@ -1,0 +1,210 @@
+"""Declarations by the user: made in Python, or read from Avro schema files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from statetool.errors import OptionError
+from statetool.io import files
+from statetool.types.avro_java import classes_of_schema
+from statetool.types.declared import ClassDeclaration, class_of_fields, class_of_steps, enum_of, from_json
+from statetool.types.python_types import (
+    MapState,
+    PythonState,
+    PythonType,
+    ValueState,
+    parse_python_state,
+    parse_python_type,
+)
+
+Declaration: TypeAlias = ClassDeclaration | str | os.PathLike[str] | Mapping[str, Any]
+Declarations: TypeAlias = Declaration | Iterable[Declaration]
+Schema: TypeAlias = Mapping[str, Any] | Sequence[str] | str
+PythonTypes: TypeAlias = Mapping[str, PythonState | PythonType | str | Sequence[PythonType | str]]
+_AVRO_TYPES = ("record", "error", "enum")
+_declared: dict[str, ClassDeclaration] = {}
+
+
+def declare(
+    name: str,
+    schema: Schema,
+    *,
+    extends: Sequence[str] = (),
+    final: bool = False,
+    record: bool = False,
+    generic: bool = False,
+    parameters: Sequence[str] = (),
+    serializer: str = "",
+) -> ClassDeclaration:
+    """Declare a class that snapshots do not describe; every :func:`statetool.load` after it knows the class.
+
+    Parameters
+    ----------
+    name
+        The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
+    schema
+        Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
+        neither static nor transient, with those of superclasses. Their order does not matter, Kryo and POJOs sort them by
+        name; only of a ``Value`` or ``Writable`` class it is that of its ``write`` method. A box (``Integer``) is not its
+        primitive (``int``). Of a POJO that the snapshot describes, the fields whose type arguments it lacks are enough
+        (``{"tags": "List<String>"}``). Of an enum, the list of its constants in the order of the source.
+        Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
+    extends
+        Superclasses and interfaces by which fields of other classes refer to it.
+    final, record
+        Whether the class is ``final`` or a Java record: Kryo leaves out the names of final classes.
+    generic
+        Whether Flink does not take it for a POJO, so that it is written by Kryo as a field of one too.
+    parameters
+        Names of its type parameters, if fields use them.
+    serializer
+        Class of the Kryo serializer of the job that writes it. The schema then tells what the ``write`` method of the serializer
+        calls, in that order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
+
+    Returns
+    -------
+    ClassDeclaration
+        Also what ``statetool.load(..., declarations=[...])`` takes, for one savepoint alone.
+
+    Raises
+    ------
+    OptionError
+        A type that is not one.
+    """
+    described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
+    if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
+        return _remember(classes_of_schema(described, name=name))[name]
+    if not isinstance(described, Mapping):
+        one = enum_of(name, described, extends=extends)
+    elif serializer:
+        one = class_of_steps(name, described, serializer, extends=extends, final=final)
+    else:
+        one = class_of_fields(
+            name, described, extends=extends, final=final, record=record, generic=generic, parameters=parameters
+        )
+    return _remember([one])[name]
+
+
+def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration]:
+    _declared.update({c.name: c for c in classes})
+    return _declared
+
+
+def python_types(given: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
+    """Return what Python states hold, by name; a pair of types is a map state.
+
+    Raises
+    ------
+    OptionError
+        Not a type of PyFlink.
+    """
+    return tuple((name, _python_state(name, one)) for name, one in given.items())
+
+
+def _python_state(name: str, given: PythonState | PythonType | str | Sequence[PythonType | str]) -> PythonState:
+    if isinstance(given, PythonState):
+        return given
+    if isinstance(given, PythonType):
+        return ValueState(given)
+    if isinstance(given, str):
+        return parse_python_state(given)
+    types = [t if isinstance(t, PythonType) else parse_python_type(t) for t in given]
+    if len(types) != 2:
+        raise OptionError(f"state {name!r} is declared by {len(types)} types", hint="give one type, or key and value")
+    return MapState(*types)
+
+
+def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], message: str) -> ClassDeclaration:
+    """Declare a class as a Protobuf message, written through Kryo by chill's ``ProtobufSerializer``; shown as JSON text.
+
+    Parameters
+    ----------
+    name
+        The Java class.
+    descriptor
+        A ``FileDescriptorSet``, or the file that ``protoc --descriptor_set_out=FILE --include_imports`` wrote.
+    message
+        Full name of the message in its ``.proto`` file, ``acme.Order``.
+    """
+    raw = descriptor if isinstance(descriptor, bytes) else bytes(files.read_whole(os.fspath(descriptor)))
+    _declared[name] = ClassDeclaration(name=name, kind="protobuf", final=True, descriptor=raw, message=message)
+    return _declared[name]
+
+
+def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
+    """Declare a class as a Thrift struct, written through Kryo by chill's ``TBaseSerializer``; shown as JSON text.
+
+    Parameters
+    ----------
+    fields
+        Names of the fields with ids 1, 2, ...; others are shown by their ids.
+    """
+    _declared[name] = ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))
+    return _declared[name]
+
+
+def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
+    """Declare the classes of Avro schema files (or of folders of them), as :func:`declare` does.
+
+    Raises
+    ------
+    OptionError
+        Not a schema of a class; names the file.
+    """
+    found = read_declarations(paths)
+    _declared.update({c.name: c for c in found})
+    return found
+
+
+def declared_classes() -> tuple[ClassDeclaration, ...]:
+    """Return what :func:`declare` has been told so far."""
+    return tuple(_declared.values())
+
+
+def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
+    """Return declarations: given ones, Avro schemas, those of Avro schema files (``.avsc``), and of all such files in a folder.
+
+    Raises
+    ------
+    OptionError
+        Not a schema of a class; names the file.
+    """
+    if isinstance(given, ClassDeclaration | str | os.PathLike | Mapping):
+        given = (given,)
+    found: list[ClassDeclaration] = []
+    for one in given:
+        if isinstance(one, ClassDeclaration):
+            found.append(one)
+            continue
+        if isinstance(one, Mapping):
+            found += (from_json(one),) if "class" in one else classes_of_schema(one)
+            continue
+        for path in _schema_files(os.fspath(one)):
+            try:
+                found += classes_of_schema(_json(_text(path), path))
+            except OptionError as error:
+                raise error.at(file=path) from None
+    return tuple(found)
+
+
+def _text(path: str) -> str:
+    try:
+        return files.read_whole(path).decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise OptionError(f"not UTF-8: {e}") from e
+
+
+def _schema_files(path: str) -> list[str]:
+    if not os.path.isdir(path):
+        return [path]
+    return sorted(os.path.join(path, n) for n in os.listdir(path) if n.endswith(".avsc"))
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise OptionError(f"{what} is not JSON: {e}") from e

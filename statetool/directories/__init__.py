@@ -1,0 +1,1 @@
+"""Directories of snapshots: what is there, what retained checkpoints share, which files nobody names."""

@@ -1,0 +1,153 @@
+"""What retained checkpoints share: first and last reference of each file, what each checkpoint added and what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statetool.directories.survey import FoundSnapshot, Piece, Survey, covered, survey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainCheckpoint:
+    """A retained snapshot; all sizes count ``_metadata`` with what is inline in it.
+
+    ``new_bytes`` no earlier retained snapshot needs, ``reused_bytes`` one does; ``reuse`` is their share of ``total_bytes``.
+    ``freed_bytes`` is what deleting the snapshot would free: its ``_metadata`` and the ``freed_files`` files (at their whole
+    size) that no other retained snapshot needs.
+    """
+
+    path: str
+    job: str
+    checkpoint_id: int
+    modified_ms: int | None
+    files: int
+    total_bytes: int
+    new_bytes: int
+    reused_bytes: int
+    reuse: float
+    freed_files: int
+    freed_bytes: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainFile:
+    """A file that retained snapshots need.
+
+    ``needed_bytes`` is how much of it they need together (less than ``size_bytes`` where segments of merged files are no
+    longer needed). ``first_checkpoint`` and ``last_checkpoint`` are the ids of the first and last of the ``references``
+    snapshots that need it. ``size_bytes`` is ``None`` where the file is missing.
+    """
+
+    path: str
+    size_bytes: int | None
+    needed_bytes: int
+    first_checkpoint: int
+    last_checkpoint: int
+    references: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Snapshots in the order in which they were taken, and the files that they need.
+
+    ``unreadable`` are the directories whose metadata could not be read, with the reason: what they need is not known, so
+    files may be needed longer, and free less, than is said here.
+    """
+
+    checkpoints: tuple[ChainCheckpoint, ...]
+    files: tuple[ChainFile, ...]
+    unreadable: tuple[tuple[str, str], ...]
+
+
+def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
+    """Show what the retained snapshots below a directory share.
+
+    Snapshots are ordered by checkpoint id, which counts on when a job is restored.
+
+    Parameters
+    ----------
+    root
+        A directory: a local path or any URI that fsspec can list.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there or cannot be listed.
+    """
+    found = survey([root], rebase=tuple((rebase or {}).items()))
+    retained = sorted((s for s in found.snapshots if s.metadata is not None), key=_order)
+    users: dict[str, list[int]] = {}
+    for i, snapshot in enumerate(retained):
+        for name in snapshot.needed_bytes():
+            users.setdefault(name, []).append(i)
+    seen: dict[str, list[tuple[int, int]]] = {}
+    rows = [_checkpoint(i, snapshot, seen, users, found) for i, snapshot in enumerate(retained)]
+    names = sorted(users, key=lambda name: (users[name][0], users[name][-1], name))
+    return Chain(
+        checkpoints=tuple(rows),
+        files=tuple(_file(name, users[name], seen[name], rows, found) for name in names),
+        unreadable=tuple((s.directory, s.problem) for s in found.snapshots if s.metadata is None),
+    )
+
+
+def _order(snapshot: FoundSnapshot) -> tuple[int, int, str]:
+    assert snapshot.metadata is not None
+    assert snapshot.metadata_file is not None
+    return snapshot.metadata.checkpoint_id, snapshot.metadata_file.modified_ms or 0, snapshot.directory
+
+
+def _checkpoint(
+    index: int,
+    snapshot: FoundSnapshot,
+    seen: dict[str, list[tuple[int, int]]],
+    users: Mapping[str, list[int]],
+    found: Survey,
+) -> ChainCheckpoint:
+    """Return the row of a snapshot, and add the ranges that it needs to ``seen``."""
+    metadata, file = snapshot.metadata, snapshot.metadata_file
+    assert metadata is not None
+    assert file is not None
+    by_file: dict[str, list[Piece]] = {}
+    for piece in snapshot.pieces:
+        by_file.setdefault(piece.file, []).append(piece)
+    total = new = file.size_bytes
+    for name, pieces in by_file.items():
+        ranges = [(p.start, p.start + p.size_bytes) for p in pieces]
+        before = seen.setdefault(name, [])
+        total += covered(ranges)
+        new += covered(before + ranges) - covered(before)
+        before += ranges
+    own = [name for name in by_file if users[name] == [index]]
+    sizes = [f.size_bytes for f in map(found.find, own) if f is not None]
+    return ChainCheckpoint(
+        path=snapshot.directory,
+        job=snapshot.job,
+        checkpoint_id=metadata.checkpoint_id,
+        modified_ms=file.modified_ms,
+        files=len(by_file),
+        total_bytes=total,
+        new_bytes=new,
+        reused_bytes=total - new,
+        reuse=round((total - new) / total, 4),
+        freed_files=len(sizes),
+        freed_bytes=file.size_bytes + sum(sizes),
+        complete=not snapshot.problem,
+    )
+
+
+def _file(
+    name: str, users: list[int], ranges: list[tuple[int, int]], rows: list[ChainCheckpoint], found: Survey
+) -> ChainFile:
+    file = found.find(name)
+    return ChainFile(
+        path=name,
+        size_bytes=file.size_bytes if file is not None else None,
+        needed_bytes=covered(ranges),
+        first_checkpoint=rows[users[0]].checkpoint_id,
+        last_checkpoint=rows[users[-1]].checkpoint_id,
+        references=len(users),
+    )

@@ -1,0 +1,227 @@
+"""Which checkpoints of a job are read next, by one who follows their directory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from statetool.directories.heads import SnapshotHead, snapshot_heads
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.formats.metadata import parse_metadata
+from statetool.io import files
+from statetool.snapshot.locate import METADATA_NAME
+
+FOLLOW_OPTIONS: Final = (
+    "mode",
+    "changes",
+    "initialRows",
+    "upserts",
+    "startingCheckpoint",
+    "endingCheckpoint",
+    "maxSnapshotsPerTrigger",
+    "backlogThreshold",
+    "intervalDuringBacklog",
+    "skipBacklog",
+    "failOnDataLoss",
+)
+#: The offset before every checkpoint.
+BEFORE_ALL: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowOptions:
+    """How a directory of checkpoints is followed.
+
+    Attributes
+    ----------
+    changes
+        Whether what changed against the checkpoint that was read before is read, not the whole state.
+    initial_rows
+        Of changes: whether the first checkpoint comes too, all its rows as inserted.
+    upserts
+        Of changes: inserts and updates are one, so that less has to be read.
+    starting
+        The first checkpoint, by id; ``earliest`` that is there, or ``latest``: the newest, and those after it.
+    ending
+        The last checkpoint, by id; ``None`` never ends.
+    most
+        How many are read at once; ``None`` all that are there.
+    threshold
+        More unread checkpoints than this are backlog; ``None`` never.
+    backlog_interval_ms
+        While there is backlog, checkpoints are read that were taken so far apart at least; 0 reads the newest alone.
+    skip_backlog
+        What is backlog when the stream is started for the first time is not read, but for its newest.
+    fail_on_data_loss
+        Whether a checkpoint that is gone before it was read is an error, or left out with a warning.
+    """
+
+    changes: bool = False
+    initial_rows: bool = True
+    upserts: bool = False
+    starting: int | Literal["earliest", "latest"] = "earliest"
+    ending: int | None = None
+    most: int | None = None
+    threshold: int | None = None
+    backlog_interval_ms: int = 0
+    skip_backlog: bool = False
+    fail_on_data_loss: bool = True
+
+    def __post_init__(self) -> None:
+        if self.most is not None and self.most < 1:
+            raise OptionError(f"maxSnapshotsPerTrigger={self.most} reads nothing")
+        for name, value in (("backlogThreshold", self.threshold), ("intervalDuringBacklog", self.backlog_interval_ms)):
+            if value is not None and value < 0:
+                raise OptionError(f"{name}={value} is below 0")
+        if self.threshold is None and (self.backlog_interval_ms or self.skip_backlog):
+            raise OptionError(
+                "intervalDuringBacklog and skipBacklog need to know what backlog is",
+                hint="set backlogThreshold: more unread checkpoints than that",
+            )
+        if isinstance(self.starting, int) and self.ending is not None and self.ending < self.starting:
+            raise OptionError(f"endingCheckpoint={self.ending} comes before startingCheckpoint={self.starting}")
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> FollowOptions:
+        """Read the options among ``texts``, by the names in :data:`FOLLOW_OPTIONS`.
+
+        Raises
+        ------
+        OptionError
+            A text that is not one of its kind, or what the class itself refuses.
+        """
+        changes = _flag(texts, "changes", default=texts.get("mode") == "changes")
+        if texts.get("mode", "changes" if changes else "full") != ("changes" if changes else "full"):
+            raise OptionError(
+                f"mode={texts['mode']!r}" + (f" with changes={texts['changes']!r}" if "changes" in texts else ""),
+                hint="mode=full gives the whole state of each checkpoint, mode=changes what changed in it",
+            )
+        for name in ("initialRows", "upserts"):
+            if name in texts and not changes:
+                raise OptionError(f"{name} is for mode=changes")
+        start = texts.get("startingCheckpoint", "earliest")
+        interval = texts.get("intervalDuringBacklog", "0")
+        return cls(
+            changes=changes,
+            initial_rows=_flag(texts, "initialRows", default=True),
+            upserts=_flag(texts, "upserts", default=False),
+            starting="earliest"
+            if start == "earliest"
+            else "latest"
+            if start == "latest"
+            else _number("startingCheckpoint", start),
+            ending=_optional(texts, "endingCheckpoint"),
+            most=_optional(texts, "maxSnapshotsPerTrigger"),
+            threshold=_optional(texts, "backlogThreshold"),
+            backlog_interval_ms=_number("intervalDuringBacklog", interval),
+            skip_backlog=_flag(texts, "skipBacklog", default=False),
+            fail_on_data_loss=_flag(texts, "failOnDataLoss", default=True),
+        )
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"{name}={text!r} is not a whole number") from None
+
+
+def _optional(texts: Mapping[str, str], name: str) -> int | None:
+    return _number(name, texts[name]) if name in texts else None
+
+
+def _flag(texts: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = texts.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"{name}={text!r} is neither true nor false")
+    return text == "true"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The checkpoints that are read next, oldest first; ``behind`` are left unread after them."""
+
+    chosen: tuple[int, ...]
+    behind: int
+    is_backlog: bool
+
+
+def completed_checkpoints(root: str) -> list[SnapshotHead]:
+    """Return the checkpoints below a directory by id; savepoints, and what has no readable head, are left out.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The directory is not there or cannot be listed.
+    OptionError
+        Two have one id: the directory is of more than one job.
+    UnsupportedError
+        One has metadata of a version that is not known.
+    """
+    heads = [h for h in snapshot_heads(root) if h.kind == "checkpoint"]
+    for head in heads:
+        if head.checkpoint_id is None and head.metadata_version is not None:
+            raise UnsupportedError(
+                f"{head.path} has metadata version {head.metadata_version}, which is not known",
+                hint="it is of a release after those that this one reads",
+            )
+    found = [h for h in heads if h.checkpoint_id is not None]
+    for first, second in itertools.pairwise(found):
+        if first.checkpoint_id == second.checkpoint_id:
+            raise OptionError(
+                f"checkpoint {first.checkpoint_id} is there twice: {first.path} and {second.path}",
+                hint="follow the directory of one job; a job that is restored from a checkpoint goes on with its ids",
+            )
+    return found
+
+
+def first_offset(found: Sequence[SnapshotHead], options: FollowOptions) -> int:
+    """Return the id after which a new stream reads."""
+    if isinstance(options.starting, int):
+        return options.starting - 1
+    ids = [h.checkpoint_id for h in found if h.checkpoint_id is not None]
+    late = options.skip_backlog and options.threshold is not None and len(ids) > options.threshold
+    return ids[-1] - 1 if ids and (options.starting == "latest" or late) else BEFORE_ALL
+
+
+def next_step(found: Sequence[SnapshotHead], after: int, options: FollowOptions, most: int | None) -> Step:
+    """Choose what is read after a checkpoint; nothing where nothing new is complete.
+
+    Parameters
+    ----------
+    found
+        As :func:`completed_checkpoints` gives them.
+    most
+        How many at once.
+    """
+    last = options.ending
+    unread = [h for h in found if (h.checkpoint_id or 0) > after and (last is None or (h.checkpoint_id or 0) <= last)]
+    # Where metadata is not written in one piece, the newest may still be on its way.
+    if unread and not _is_whole(unread[-1]):
+        unread.pop()
+    is_backlog = options.threshold is not None and len(unread) > options.threshold
+    wanted = _thinned(unread, options.backlog_interval_ms) if is_backlog else unread
+    chosen = tuple(h.checkpoint_id or 0 for h in wanted[:most])
+    behind = sum((h.checkpoint_id or 0) > chosen[-1] for h in unread) if chosen else 0
+    return Step(chosen=chosen, behind=behind, is_backlog=is_backlog)
+
+
+def _thinned(unread: Sequence[SnapshotHead], interval_ms: int) -> list[SnapshotHead]:
+    """Return the newest, and if there is an interval those before it that are so far apart."""
+    kept: list[SnapshotHead] = []
+    for head in unread[:-1] if interval_ms else ():
+        if not kept or (head.modified_ms or 0) - (kept[-1].modified_ms or 0) >= interval_ms:
+            kept.append(head)
+    return [*kept, unread[-1]]
+
+
+def _is_whole(head: SnapshotHead) -> bool:
+    """Tell whether metadata is there to its end; of a version that nobody can read here it is an error, not a checkpoint to come."""
+    file = files.join(head.path, METADATA_NAME)
+    try:
+        parse_metadata(files.read_whole(file), file=file)
+    except (FormatError, SnapshotNotFoundError, OSError):
+        return False
+    return True

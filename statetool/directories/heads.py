@@ -1,0 +1,126 @@
+"""The snapshots below a directory by the first bytes of their metadata: quick where there are thousands, and for those who look often.
+
+What a snapshot needs, and whether that is there, is not looked at: :mod:`statetool.directories.snapshots` does.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Final
+
+from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
+from statetool.errors import StatetoolError
+from statetool.formats.metadata.model import MAGIC, VERSIONS
+from statetool.io import files
+from statetool.io.listing import FoundFile, list_files
+from statetool.io.threads import in_threads
+from statetool.snapshot.locate import METADATA_NAME
+
+_HEAD: Final = struct.Struct(">IiqI")
+_THREADS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotHead:
+    """A snapshot as its place and the head of its metadata tell.
+
+    ``database`` is its name in a catalog: that of its directory, with underscores (``chk_42``, ``savepoint_5ca1ab_0123456789ab``);
+    where several jobs have one of that name, the first six digits of the job follow, and then a number. ``kind`` is checkpoint,
+    savepoint or unknown, as the directory is called. ``modified_ms`` is when ``_metadata`` was written, in epoch milliseconds.
+    ``problem`` says why the head could not be read: then ``checkpoint_id`` is not known, and ``metadata_version`` only of a version to come.
+    """
+
+    database: str
+    path: str
+    job: str
+    kind: str
+    checkpoint_id: int | None
+    metadata_version: int | None
+    modified_ms: int | None
+    problem: str
+
+
+def snapshot_heads(root: str) -> list[SnapshotHead]:
+    """List every snapshot with metadata below a directory, by checkpoint id and then by time.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there or cannot be listed.
+    """
+    found = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
+    heads = [_read(f) for f in found] if files.is_local(root) else in_threads(_read, found, threads=_THREADS)
+    return _named(sorted(heads, key=_order))
+
+
+def name_in_sql(name: str) -> str:
+    """Return a name as SQL takes it without quotes: letters, digits and underscores, in small letters."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII).lower()
+
+
+def unique_names(wanted: list[str]) -> list[str]:
+    """Return names of which none is there twice: ``_2``, ``_3`` follow where one is taken."""
+    taken, names = set(wanted), list[str]()
+    seen: set[str] = set()
+    for plain in wanted:
+        name, n = plain, 1
+        while name in seen or (name != plain and name in taken):
+            n += 1
+            name = f"{plain}_{n}"
+        seen.add(name)
+        names.append(name)
+    return names
+
+
+def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:
+    return head.checkpoint_id is None, head.checkpoint_id or 0, head.modified_ms or 0, head.path
+
+
+def _read(file: FoundFile) -> SnapshotHead:
+    directory = files.parent(file.uri)
+    above, _, name = directory.rpartition("/")
+    match = SAVEPOINT.fullmatch(name)
+    job = match.group(1) if match else above.rpartition("/")[2]
+    checkpoint_id = version = None
+    problem = ""
+    try:
+        magic, version, checkpoint_id, _ = _HEAD.unpack(_first_bytes(file))
+        if magic != MAGIC or version not in VERSIONS or checkpoint_id < 0:
+            problem = f"{METADATA_NAME} does not start as one of versions {VERSIONS[0]} to {VERSIONS[-1]}"
+            checkpoint_id = None
+            # Of a version to come the number is told: whoever waits for checkpoints must not pass over it.
+            version = version if magic == MAGIC and version not in VERSIONS else None
+    except struct.error:
+        problem = f"{METADATA_NAME} is cut off"
+    except (StatetoolError, OSError) as error:
+        problem = f"{METADATA_NAME} cannot be read: {error}"
+    return SnapshotHead(
+        database=name_in_sql(name),
+        path=directory,
+        job=job if match or JOB.fullmatch(job) else "",
+        kind="savepoint" if match else "checkpoint" if CHECKPOINT.fullmatch(name) else "unknown",
+        checkpoint_id=checkpoint_id,
+        metadata_version=version,
+        modified_ms=file.modified_ms,
+        problem=problem,
+    )
+
+
+def _first_bytes(file: FoundFile) -> bytes:
+    if file.size_bytes < _HEAD.size:
+        return b""
+    if files.is_local(file.uri):
+        with open(file.uri, "rb", buffering=0) as f:
+            return f.read(_HEAD.size)
+    fs, path = files.file_system(file.uri)
+    first: bytes = fs.cat_file(path, start=0, end=_HEAD.size)
+    return first
+
+
+def _named(heads: list[SnapshotHead]) -> list[SnapshotHead]:
+    often = Counter(h.database for h in heads)
+    wanted = [f"{h.database}_{h.job[:6]}" if often[h.database] > 1 and h.job else h.database for h in heads]
+    return [replace(h, database=name) for h, name in zip(heads, unique_names(wanted), strict=True)]

@@ -1,0 +1,128 @@
+"""Files that no retained metadata names. They are reported, never deleted."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from statetool.directories.survey import Survey, survey
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.io import files
+from statetool.io.listing import FoundFile
+from statetool.snapshot.locate import METADATA_NAME
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])")
+DEFAULT_MIN_AGE: Final = "7d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanFile:
+    """A file that no metadata names; ``reason`` says what is known of it, times are epoch milliseconds."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int | None
+    reason: str
+
+
+def age_seconds(age: str | float) -> float:
+    """Read an age: ``7d``, ``12h``, ``30m``, ``45s``, ``2w``, or a number of seconds.
+
+    Raises
+    ------
+    OptionError
+        None of these.
+    """
+    if isinstance(age, int | float) and age >= 0:
+        return float(age)
+    match = _AGE.fullmatch(str(age).strip()) if isinstance(age, str) else None
+    if match is None:
+        raise OptionError(f"{age!r} is not an age", hint="write 7d, 12h, 30m or 45s")
+    return float(match.group(1)) * _UNITS[match.group(2)]
+
+
+def orphans(
+    root: str,
+    *,
+    min_age: str | float = DEFAULT_MIN_AGE,
+    retained: Iterable[str] = (),
+    ignore_unreadable: bool = False,
+    rebase: Mapping[str, str] | None = None,
+    now_ms: int | None = None,
+) -> list[OrphanFile]:
+    """Report files below a directory that no metadata there names.
+
+    A file counts as named if metadata names one of the same name anywhere: Flink's names are unique, and a copied
+    checkpoint may still point to the place it was copied from.
+
+    Parameters
+    ----------
+    root
+        A directory: a local path or any URI that fsspec can list.
+    min_age
+        Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that names
+        them.
+    retained
+        Further directories whose snapshots count, such as where savepoints are kept.
+    ignore_unreadable
+        Judge though some metadata cannot be read; what only that names is reported too.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+    now_ms
+        The time from which ages count, in epoch milliseconds; the clock's by default.
+
+    Raises
+    ------
+    FormatError
+        Some metadata cannot be read, and ``ignore_unreadable`` is not set.
+    SnapshotNotFoundError
+        A directory is not there or cannot be listed, or there is no snapshot at all to judge by.
+    OptionError
+        An age that is none, or the file system does not tell the age of a file.
+    """
+    seconds = age_seconds(min_age)
+    found = survey([root, *retained], rebase=tuple((rebase or {}).items()))
+    _refuse(found, root, ignore_unreadable)
+    newest = (int(time.time() * 1000) if now_ms is None else now_ms) - int(seconds * 1000)
+    named = {name for s in found.snapshots for name in s.named}
+    needed = {p.file for s in found.snapshots for p in s.pieces}
+    unfinished = {files.canonical(s.directory): s.problem for s in found.snapshots if s.metadata is None}
+    base = found.roots[0].rstrip("/")
+    rows = []
+    for uri, file in found.files.items():
+        name = uri.rpartition("/")[2]
+        if not uri.startswith(f"{base}/") or name == METADATA_NAME or name in named or uri in needed:
+            continue
+        if seconds and file.modified_ms is None:
+            raise OptionError(
+                f"the file system does not tell the age of {uri}", hint="set the least age to 0 to do without"
+            )
+        if not seconds or (file.modified_ms or 0) <= newest:
+            rows.append(_row(file, unfinished))
+    return sorted(rows, key=lambda r: r.path)
+
+
+def _refuse(found: Survey, root: str, ignore_unreadable: bool) -> None:
+    if not any(s.metadata_file is not None for s in found.snapshots):
+        raise SnapshotNotFoundError(
+            f"there is no {METADATA_NAME} below {root}, so nothing tells which files are needed",
+            hint="point to the directory of the job or of all checkpoints, or name where snapshots are with --retained",
+        )
+    unreadable = [s for s in found.snapshots if s.metadata is None and s.metadata_file is not None]
+    if unreadable and not ignore_unreadable:
+        raise FormatError(
+            f"{len(unreadable)} of {len(found.snapshots)} snapshots cannot be read, so which files they need is not known; "
+            f"first {unreadable[0].directory}: {unreadable[0].problem}",
+            hint="repair or remove it, or judge without it by --ignore-unreadable",
+        )
+
+
+def _row(file: FoundFile, unfinished: Mapping[str, str]) -> OrphanFile:
+    above = files.parent(file.uri)
+    problem = unfinished.get(above) or unfinished.get(files.parent(above))
+    reason = f"its snapshot has {problem}" if problem else "no retained metadata names it"
+    return OrphanFile(path=file.uri, size_bytes=file.size_bytes, modified_ms=file.modified_ms, reason=reason)

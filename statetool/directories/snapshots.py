@@ -1,0 +1,132 @@
+"""List the snapshots below a directory, and say from which one a job would restore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from statetool.directories.survey import FoundSnapshot, survey
+from statetool.errors import FormatError
+from statetool.formats.metadata.properties import read_properties
+from statetool.io import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    """A checkpoint or savepoint.
+
+    ``kind`` is checkpoint, savepoint or unknown: metadata before version 4 does not say, then the directory's name does.
+    ``type_name`` and ``format`` (canonical, native) are as the metadata says. ``modified_ms`` is when ``_metadata`` was
+    written, in epoch milliseconds. ``own_bytes`` counts ``_metadata`` and the files in the snapshot's directory that it
+    needs, ``shared_bytes`` what it needs elsewhere. ``problem`` says why it is not ``complete``. ``newest_of_job`` marks
+    the complete snapshot of a job with the highest id, ``newest`` the one of them that was written last.
+    """
+
+    path: str
+    job: str
+    kind: str
+    type_name: str | None
+    format: str | None
+    checkpoint_id: int | None
+    metadata_version: int | None
+    modified_ms: int | None
+    operators: int | None
+    own_bytes: int
+    shared_bytes: int
+    complete: bool
+    problem: str
+    newest_of_job: bool = False
+    newest: bool = False
+
+
+def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> list[SnapshotRow]:
+    """List every checkpoint and savepoint below a directory, by job and id.
+
+    Reads metadata only. A directory that is called like a checkpoint but has no ``_metadata`` is listed as not complete.
+
+    Parameters
+    ----------
+    root
+        A directory: a local path or any URI that fsspec can list.
+    rebase
+        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        It is not there or cannot be listed.
+    """
+    found = survey([root], rebase=tuple((rebase or {}).items()))
+    rows = [_row(s) for s in found.snapshots]
+    return sorted(_marked(rows), key=_place)
+
+
+def chain_of(row: SnapshotRow) -> str:
+    """Return what the snapshots of a job have in common: the six digits that savepoints have of its id, else the directory they lie in."""
+    return row.job[:6] or files.parent(row.path)
+
+
+def _place(row: SnapshotRow) -> tuple[str, bool, int, str]:
+    return chain_of(row), row.checkpoint_id is None, row.checkpoint_id or 0, row.path
+
+
+def _row(snapshot: FoundSnapshot) -> SnapshotRow:
+    metadata, file = snapshot.metadata, snapshot.metadata_file
+    properties, problem = None, snapshot.problem
+    if metadata is not None:
+        try:
+            properties = read_properties(metadata.properties)
+        except FormatError as error:
+            problem = problem or f"the metadata cannot be read: {error}"
+    own = shared = 0
+    inside = f"{files.canonical(snapshot.directory)}/"
+    for name, size in snapshot.needed_bytes().items():
+        if name.startswith(inside):
+            own += size
+        else:
+            shared += size
+    return SnapshotRow(
+        path=snapshot.directory,
+        job=snapshot.job,
+        kind=properties.kind if properties is not None else snapshot.kind_by_name,
+        type_name=properties.type_name if properties is not None else None,
+        format=properties.format if properties is not None else None,
+        checkpoint_id=metadata.checkpoint_id if metadata is not None else None,
+        metadata_version=metadata.version if metadata is not None else None,
+        modified_ms=file.modified_ms if file is not None else None,
+        operators=len(metadata.operators) if metadata is not None else None,
+        own_bytes=own + (file.size_bytes if file is not None else 0),
+        shared_bytes=shared,
+        complete=not problem,
+        problem=problem,
+    )
+
+
+def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
+    """Mark the newest ones: ids count on inside a job, and times tell jobs apart."""
+    whole = {r.job for r in rows if len(r.job) == 32}
+    best: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        if not row.complete:
+            continue
+        job = _job_of(row, whole)
+        if job not in best or _age(row) > _age(rows[best[job]]):
+            best[job] = i
+    for i in best.values():
+        rows[i] = replace(rows[i], newest_of_job=True)
+    if best:
+        last = max(best.values(), key=lambda i: (rows[i].modified_ms or 0, rows[i].checkpoint_id or 0))
+        rows[last] = replace(rows[last], newest=True)
+    return rows
+
+
+def _job_of(row: SnapshotRow, whole: set[str]) -> str:
+    """Return what the snapshots of a row's job have in common: its id, else the directory that they lie in."""
+    if len(row.job) == 6:
+        matching = [job for job in whole if job.startswith(row.job)]
+        return matching[0] if len(matching) == 1 else row.job
+    return row.job or files.parent(row.path)
+
+
+def _age(row: SnapshotRow) -> tuple[int, int]:
+    return row.checkpoint_id or 0, row.modified_ms or 0

@@ -1,0 +1,1 @@
+"""The stored forms of keyed state, all turned into batches of entries."""

@@ -1,0 +1,356 @@
+"""Change logs of the changelog state backend: change sets on top of what was materialized, in whatever form that is.
+
+A log does not say the type of the keys. What lies below it does, or a timer; else the user says it, or it is found by trying which of the common
+types puts every key into the key group that its changes stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from statetool.entries.form import (
+    ALL_ENTRIES,
+    EntryRequest,
+    EntrySource,
+    Form,
+    KeyedContext,
+    KeyedPlace,
+    KeyGroupPlace,
+    StoredState,
+    Surroundings,
+    cut_evenly,
+    placed,
+    size_of,
+)
+from statetool.entries.headers import header_of_task
+from statetool.errors import FormatError, OptionError, StatetoolError, UnknownSerializerError
+from statetool.formats.keyed.change_sets import (
+    METADATA_GROUP,
+    ChangeFiles,
+    ChangeSet,
+    described,
+    first_changes,
+    merged_states,
+    writes_alike,
+)
+from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
+from statetool.formats.keyed.key_types import Sample, find_key_type
+from statetool.formats.metadata.handles import (
+    ChangelogHandle,
+    ChangesHandle,
+    InMemoryChangesHandle,
+    KeyedHandle,
+)
+from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.stream import Stream
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.runtime import TimerSerializer
+
+if TYPE_CHECKING:
+    from statetool.formats.keyed.entries import EntryBatch
+
+_SAMPLE_CHANGES: Final = 500
+
+
+class ChangeLogForm:
+    """Change logs.
+
+    Parameters
+    ----------
+    below
+        The forms that what was materialized may have.
+    """
+
+    def __init__(self, below: Sequence[Form]) -> None:
+        self._below = below
+
+    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+        return isinstance(place.handle, ChangelogHandle) and not place.raw
+
+    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+        logs = [_Log(place, around, self._below) for place in places]
+        keys = _KeyType(logs, around)
+        return [StoredLog(place, around, log, keys) for place, log in zip(places, logs, strict=True)]
+
+
+class _Log:
+    """What the log of one subtask consists of."""
+
+    def __init__(self, place: KeyedPlace, around: Surroundings, forms: Sequence[Form]) -> None:
+        assert isinstance(place.handle, ChangelogHandle)
+        self.place = place
+        self.handle = place.handle
+        self.around = around
+        self._forms = forms
+
+    @cached_property
+    def changes(self) -> tuple[ChangeSet, ...]:
+        """Its change sets, in the order in which they are applied."""
+        try:
+            return tuple(_sets_of(self.handle, self.around))
+        except StatetoolError as error:
+            raise error.at(operator=self.around.operator) from None
+
+    @cached_property
+    def below(self) -> tuple[StoredState, ...]:
+        """What was materialized.
+
+        Raises
+        ------
+        FormatError
+            A handle of a kind that nothing reads.
+        """
+        found: list[StoredState] = []
+        for handle in self.handle.materialized:
+            place = replace(self.place, handle=handle)
+            form = next((f for f in self._forms if f.claims(place, self.around)), None)
+            if form is None:
+                raise FormatError(f"a handle of kind {type(handle).__name__} below a change log").at(
+                    operator=self.around.operator, file=self.around.metadata_file
+                )
+            found += form.bind([place], self.around)
+        return tuple(found)
+
+    @cached_property
+    def below_headers(self) -> tuple[KeyedHeader, ...]:
+        """The headers of what was materialized."""
+        return tuple(b.header() for b in self.below)
+
+    @cached_property
+    def states(self) -> tuple[StateMeta, ...]:
+        """The states of the log and of what lies below it.
+
+        Raises
+        ------
+        FormatError, UnknownSerializerError
+        """
+        materialized: dict[str, StateMeta] = {}
+        for header in self.below_headers:
+            for meta in header.states:
+                materialized.setdefault(meta.name, meta)
+        try:
+            with ChangeFiles() as files:
+                descriptions = [m for s in self.changes for _, m in described(files, s, self.around.types)]
+            return tuple(merged_states(materialized, descriptions).values())
+        except StatetoolError as error:
+            raise error.at(operator=self.around.operator) from None
+
+    def told_key(self) -> Serializer | None:
+        """Return the key's serializer where a materialized stream or a timer tells it."""
+        for header in self.below_headers:
+            return header.key
+        return next((m.value.nested[0] for m in self.states if isinstance(m.value, TimerSerializer)), None)
+
+    def sample(self, files: ChangeFiles) -> Iterator[Sample]:
+        """Yield some changes of each change set, with the states that were described until then."""
+        states: dict[int, StateMeta] = {}
+        for change_set in self.changes:
+            states = {**states, **dict(described(files, change_set, self.around.types))}
+            data = ((group, c) for group, c in first_changes(files, change_set) if group != METADATA_GROUP)
+            some = tuple((group, c.take(c.left)) for group, c in islice(data, _SAMPLE_CHANGES))
+            yield Sample(some, states)
+
+
+def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
+    match handle:
+        case ChangelogHandle(changes=changes):
+            for inner in changes:
+                yield from _sets_of(inner, around)
+        case ChangesHandle(streams=streams):
+            for offset, stream in streams:
+                resolved = around.resolve(stream)
+                if resolved is not None:
+                    yield ChangeSet(stream=resolved, offset=offset)
+        case InMemoryChangesHandle(changes=inline):
+            # As a set in a file would be: descriptions of states first; each change a group of its own.
+            out = Output()
+            out.bool(False)
+            out.i4(len(inline))
+            for key_group, change in sorted(inline, key=lambda c: c[0] >= 0):
+                out.i4(1)
+                out.i4(key_group)
+                out.bytes4(change)
+            written = Stream(file=around.metadata_file, start=0, size_bytes=len(out), inline=bytes(out))
+            yield ChangeSet(stream=written, offset=0)
+
+
+class _KeyType:
+    """The type of the keys of all logs of an operator."""
+
+    def __init__(self, logs: Sequence[_Log], around: Surroundings) -> None:
+        self._logs = logs
+        self._around = around
+
+    @cached_property
+    def _told(self) -> Serializer | None:
+        """What the snapshot or the user says.
+
+        Raises
+        ------
+        OptionError
+            They say different things.
+        """
+        told = next((key for log in self._logs if (key := log.told_key()) is not None), None)
+        given = self._around.given_key
+        if told is not None and given is not None and not writes_alike(told, given):
+            raise OptionError(
+                f"key_types says {given.type_name}, the snapshot says {told.type_name}",
+                hint="leave the operator out of key_types",
+            ).at(operator=self._around.operator)
+        return told if told is not None else given
+
+    @cached_property
+    def _tried(self) -> Serializer | UnknownSerializerError:
+        """What the keys and their key groups say, or why they do not."""
+        try:
+            with ChangeFiles() as files:
+                samples = [s for log in self._logs for s in log.sample(files)]
+            return find_key_type(samples, self._around.max_parallelism)
+        except UnknownSerializerError as error:
+            return error.at(operator=self._around.operator)
+        except StatetoolError as error:
+            raise error.at(operator=self._around.operator) from None
+
+    @property
+    def found(self) -> bool:
+        """Whether it was found by trying."""
+        return self._told is None and isinstance(self._tried, Serializer)
+
+    @property
+    def error(self) -> UnknownSerializerError | None:
+        """Why keys cannot be read."""
+        return self._tried if self._told is None and isinstance(self._tried, UnknownSerializerError) else None
+
+    @property
+    def serializer(self) -> Serializer:
+        """The serializer of the keys; one that cannot read them where nothing tells it."""
+        if self._told is not None:
+            return self._told
+        if isinstance(self._tried, StatetoolError):
+            return OpaqueSerializer(b"", self._tried.message, self._tried.hint)
+        return self._tried
+
+
+class StoredLog(StoredState):
+    """The log of one subtask, and what lies below it."""
+
+    def __init__(self, place: KeyedPlace, around: Surroundings, log: _Log, keys: _KeyType) -> None:
+        super().__init__(place, around)
+        self._log = log
+        self._keys = keys
+
+    @property
+    def key_found(self) -> bool:
+        return self._keys.found
+
+    @property
+    def own_groups(self) -> range:
+        """The key groups that belong to the subtask."""
+        return range(self._log.handle.start, self._log.handle.start + self._log.handle.count)
+
+    def key_groups(self) -> Iterator[KeyGroupPlace]:
+        for number in self.own_groups:
+            yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
+
+    def header(self) -> KeyedHeader:
+        """Return a header as if all states of the log and of what lies below it were in one stream."""
+        key = self._keys.serializer
+        return KeyedHeader(
+            version=CURRENT_VERSION, compressed=False, key=key.as_key(), states=self._log.states, size_bytes=0
+        )
+
+    def identity(self) -> bytes:
+        if self._keys.error is None:
+            return write_keyed_header(self.header())
+        # No header can be written without the type of its keys: what differs between logs are their states.
+        out = Output()
+        for meta in self._log.states:
+            write_m6(out, meta)
+        return bytes(out)
+
+    def description(self) -> tuple[bytes, int] | None:
+        return None if self._keys.error is not None else (self.identity(), 0)
+
+    def sources(
+        self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
+    ) -> Iterator[EntrySource]:
+        log = self._log
+        if self._keys.error is not None:
+            raise self._keys.error
+        header = self.identity()
+        wanted = [g for g in self.own_groups if groups is None or g in groups]
+        below = [s for b in log.below for s in b.sources(context, groups=frozenset(wanted), target_bytes=1 << 62)]
+        log_bytes = sum(c.stream.size_bytes for c in log.changes)
+        size = log_bytes + sum(map(size_of, below))
+        for run in cut_evenly(wanted, size, target_bytes):
+            yield LogSource(
+                context=context,
+                subtask=self.place.subtask,
+                raw_header=header,
+                below=tuple(part for b in below if (part := b.within(run)) is not None),
+                changes=log.changes,
+                key_groups=run,
+                log_bytes=log_bytes * len(run) // max(1, len(wanted)),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSource:
+    """Some key groups of one log; each source reads all of the log. ``log_bytes`` is the share of it that is theirs, about."""
+
+    context: KeyedContext
+    subtask: int
+    raw_header: bytes
+    below: tuple[EntrySource, ...]
+    changes: tuple[ChangeSet, ...]
+    key_groups: tuple[int, ...]
+    log_bytes: int
+
+    @property
+    def file(self) -> str:
+        return ", ".join(dict.fromkeys(c.stream.file for c in self.changes))
+
+    def group_sizes(self) -> Mapping[int, int]:
+        sizes = dict.fromkeys(self.key_groups, max(1, self.log_bytes // len(self.key_groups)))
+        for source in self.below:
+            for number, size in source.group_sizes().items():
+                sizes[number] += size
+        return sizes
+
+    def within(self, key_groups: Collection[int]) -> LogSource | None:
+        some = tuple(g for g in self.key_groups if g in key_groups)
+        if not some:
+            return None
+        below = tuple(part for b in self.below if (part := b.within(some)) is not None)
+        return replace(self, key_groups=some, below=below, log_bytes=self.log_bytes * len(some) // len(self.key_groups))
+
+    def header(self) -> KeyedHeader:
+        with placed(self):
+            return header_of_task(self.raw_header, 0, self.context)
+
+    def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
+        """Read entries; all entries of a key are in one batch, whatever the request says."""
+        from statetool.entries.log_reader import read_log
+
+        with placed(self):
+            yield from read_log(
+                self.below,
+                self.changes,
+                self.header(),
+                self.key_groups,
+                self.context.prefix,
+                request,
+                file=self.file,
+                types=self.context.types,
+            )
+
+    def checksum_errors(self) -> Iterator[StatetoolError]:
+        """Yield those of what was materialized."""
+        for source in self.below:
+            yield from source.checksum_errors()

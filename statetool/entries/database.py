@@ -1,0 +1,211 @@
+"""RocksDB databases (ForSt's too): native savepoints, incremental and full checkpoints.
+
+The key groups of a database lie mixed in its files; a handle may hold keys of others, which belong to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from statetool.entries.form import (
+    ALL_ENTRIES,
+    EntryRequest,
+    EntrySource,
+    Form,
+    KeyedContext,
+    KeyedPlace,
+    KeyGroupPlace,
+    StoredState,
+    Surroundings,
+    cut_evenly,
+    placed,
+)
+from statetool.entries.headers import header_bytes, header_of_task
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.metadata.handles import IncrementalHandle
+from statetool.formats.stream import Stream
+from statetool.io.cursor import Cursor
+from statetool.types.declared import TypeContext
+
+if TYPE_CHECKING:
+    from statetool.formats.keyed.entries import EntryBatch
+
+
+class DatabaseForm:
+    """Databases."""
+
+    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+        return isinstance(place.handle, IncrementalHandle) and not place.raw
+
+    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+        return [StoredDatabase(place, around) for place in places]
+
+
+class StoredDatabase(StoredState):
+    """The database of one subtask; its ``meta`` stream is a keyed header and nothing else."""
+
+    database = True
+
+    @property
+    def handle(self) -> IncrementalHandle:
+        """The handle."""
+        assert isinstance(self.place.handle, IncrementalHandle)
+        return self.place.handle
+
+    @property
+    def own_groups(self) -> range:
+        """The key groups that belong to the subtask."""
+        return range(self.handle.start, self.handle.start + self.handle.count)
+
+    @cached_property
+    def meta(self) -> Stream:
+        """Where its header is."""
+        return self.around.stream(self.handle.meta)
+
+    @cached_property
+    def files(self) -> DatabaseFiles:
+        """Where its files are."""
+        named = (*self.handle.shared, *self.handle.private)
+        return DatabaseFiles(name=self.meta.file, files=tuple((n, self.around.stream(s)) for n, s in named))
+
+    def key_groups(self) -> Iterator[KeyGroupPlace]:
+        for number in self.own_groups:
+            yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return header_bytes(self.meta, self.meta.size_bytes)
+
+    def identity(self) -> bytes:
+        return self._raw
+
+    def description(self) -> tuple[bytes, int]:
+        return self._raw, self.meta.start
+
+    def header(self) -> KeyedHeader:
+        try:
+            return read_keyed_header(Cursor(self._raw, base=self.meta.start), self.around.types, end=len(self._raw))
+        except StatetoolError as error:
+            raise error.at(file=self.meta.file, operator=self.around.operator) from None
+
+    def sources(
+        self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
+    ) -> Iterator[EntrySource]:
+        wanted = [g for g in self.own_groups if groups is None or g in groups]
+        each = self.files.size_bytes / max(1, len(self.own_groups))
+        for run in cut_evenly(wanted, each * len(wanted), target_bytes):
+            yield DatabaseSource(
+                context=context,
+                subtask=self.place.subtask,
+                meta=self.meta,
+                files=self.files,
+                key_groups=run,
+                group_bytes=int(each),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseSource:
+    """Some key groups of one database; ``group_bytes`` is what a key group has on average."""
+
+    context: KeyedContext
+    subtask: int
+    meta: Stream
+    files: DatabaseFiles
+    key_groups: tuple[int, ...]
+    group_bytes: int
+
+    @property
+    def file(self) -> str:
+        return self.meta.file
+
+    def group_sizes(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.key_groups, max(1, self.group_bytes))
+
+    def within(self, key_groups: Collection[int]) -> DatabaseSource | None:
+        some = tuple(g for g in self.key_groups if g in key_groups)
+        return replace(self, key_groups=some) if some else None
+
+    def header(self) -> KeyedHeader:
+        with placed(self):
+            return header_of_task(header_bytes(self.meta, self.meta.size_bytes), self.meta.start, self.context)
+
+    def description(self) -> tuple[bytes, int, TypeContext, tuple[bytes, ...]]:
+        """Return what is equal for databases whose bytes mean the same."""
+        described = tuple(raw for raw, _ in self.context.descriptions)
+        header = header_bytes(self.meta, self.meta.size_bytes)
+        return header, self.context.max_parallelism, self.context.types, described
+
+    def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
+        from statetool.formats.keyed.native import read_native
+
+        with placed(self):
+            header = self.header()
+            yield from read_native(
+                self.files,
+                header,
+                [m.name for m in header.states if request.wants(m.name)],
+                self.key_groups,
+                prefix=self.context.prefix,
+                whole_keys=request.whole_keys,
+                keys=request.keys,
+                batch_bytes=request.batch_bytes,
+            )
+
+    def checksum_errors(self) -> Iterator[StatetoolError]:
+        """Yield nothing: reading compares the checksum of each block."""
+        return iter(())
+
+
+def database_changes(
+    old: EntrySource, new: EntrySource, states: Collection[str], *, whole_keys: bool, upserts: bool
+) -> tuple[KeyedHeader, Iterator[tuple[EntryBatch, EntryBatch]]] | None:
+    """Return what differs between two databases that may share files, before and after; files of both are hardly read.
+
+    ``None`` for sources that are no databases, or not of the same key groups and header, or that RocksDB itself has to read: those
+    have to be compared whole.
+
+    Parameters
+    ----------
+    whole_keys
+        Whether all entries of a key, of all ``states``, belong together: where one differs, all come.
+    upserts
+        What an entry was before may be left out where that alone would have to be looked up.
+
+    Raises
+    ------
+    FormatError
+        Damaged.
+    """
+    from statetool.entries.keys import split_keys
+    from statetool.formats.keyed.database_changes import changed_entries
+
+    if not isinstance(old, DatabaseSource) or not isinstance(new, DatabaseSource) or old.key_groups != new.key_groups:
+        return None
+    if old.description() != new.description():
+        return None
+    with placed(new):
+        header = new.header()
+        id_ends = (
+            (lambda state, some: split_keys(some, header.key, header.states[state]).key_end) if whole_keys else None
+        )
+        groups, prefix = new.key_groups, new.context.prefix
+        found = changed_entries(
+            old.files, new.files, header, states, groups, prefix=prefix, id_ends=id_ends, upserts=upserts
+        )
+    return None if found is None else (header, _placed(new, found))
+
+
+def _placed(
+    source: DatabaseSource, found: Iterator[tuple[EntryBatch, EntryBatch]]
+) -> Iterator[tuple[EntryBatch, EntryBatch]]:
+    with placed(source):
+        yield from found
+
+
+_: Form = DatabaseForm()

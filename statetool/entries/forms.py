@@ -1,0 +1,30 @@
+"""The stored forms of keyed state that can be read: a new one is a module of this room and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from statetool.entries.change_log import ChangeLogForm
+from statetool.entries.database import DatabaseForm
+from statetool.entries.form import Form, KeyedPlace, StoredState, Surroundings
+from statetool.entries.raw_timers import RawTimerForm
+from statetool.entries.streams import StreamForm
+
+_MATERIALIZED: Final[tuple[Form, ...]] = (DatabaseForm(), StreamForm())
+#: The first one that claims a place has it.
+FORMS: Final[list[Form]] = [RawTimerForm(), ChangeLogForm(_MATERIALIZED), *_MATERIALIZED]
+
+
+def bind(places: Iterable[KeyedPlace], around: Surroundings) -> tuple[list[StoredState], list[KeyedPlace]]:
+    """Return the stored state of each place, by key groups, and the places that no form claims."""
+    claimed: dict[int, list[KeyedPlace]] = {}
+    others: list[KeyedPlace] = []
+    for place in places:
+        form = next((i for i, f in enumerate(FORMS) if f.claims(place, around)), None)
+        if form is None:
+            others.append(place)
+        else:
+            claimed.setdefault(form, []).append(place)
+    stored = [s for i, mine in claimed.items() for s in FORMS[i].bind(mine, around)]
+    return sorted(stored, key=lambda s: s.place.handle.start if s.place.handle is not None else 0), others

@@ -1,0 +1,47 @@
+"""Headers of keyed streams, parsed once in each process for all that is read behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from statetool.entries.form import KeyedContext
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.stream import Stream
+from statetool.formats.subclasses import learn_header
+from statetool.io.cursor import Cursor
+from statetool.types.declared import TypeContext
+
+
+def header_bytes(stream: Stream, size: int) -> bytes:
+    """Return the first bytes of a stream."""
+    with stream.open() as f:
+        return bytes(f.read_at(0, min(size, stream.size_bytes)))
+
+
+def header_of_task(raw: bytes, base: int, context: KeyedContext) -> KeyedHeader:
+    """Parse a header, knowing all subclasses that the operator's subtasks describe; it is shared, so not to be changed.
+
+    Parameters
+    ----------
+    base
+        Offset of its first byte in the file, for messages.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+    """
+    return _parsed(raw, base, context.types, context.descriptions)
+
+
+@lru_cache(maxsize=64)
+def _parsed(raw: bytes, base: int, types: TypeContext, descriptions: tuple[tuple[bytes, int], ...]) -> KeyedHeader:
+    header = read_keyed_header(Cursor(raw, base=base), types, end=len(raw))
+    learn_all(header, descriptions, types)
+    return header
+
+
+def learn_all(header: KeyedHeader, descriptions: Iterable[tuple[bytes, int]], types: TypeContext) -> None:
+    """Let a header learn the subclasses that others (bytes and offset) describe."""
+    for raw, base in descriptions:
+        learn_header(header, read_keyed_header(Cursor(raw, base=base), types, end=len(raw)))

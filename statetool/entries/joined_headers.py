@@ -1,0 +1,89 @@
+"""One header for the streams of all subtasks: each subtask of a job may have registered its states in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Final
+
+from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, read_keyed_header, write_keyed_header
+from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.subclasses import learn_header
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.snapshot import write_proxied
+from statetool.types.declared import TypeContext
+
+_HINT: Final = "restore the job with its present parallelism and take a new savepoint, in which all subtasks agree"
+
+
+def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without: Collection[str] = ()) -> KeyedHeader:
+    """Return a header of the current version with all states of some headers, serializer snapshots byte for byte.
+
+    Where subtasks have met different subclasses of a POJO, all of them are described.
+
+    Parameters
+    ----------
+    headers
+        At least one; they learn each other's subclasses.
+    without
+        Names of states to leave out.
+
+    Raises
+    ------
+    UnsupportedError
+        Two headers describe the key or one state differently, one has a serializer that no header of today can hold (of Flink 1.6 and
+        older), or the type of the keys is not known.
+    """
+    first = headers[0]
+    for header in headers[1:]:
+        learn_header(first, header)
+    for header in headers[1:]:
+        learn_header(header, first)
+    states: dict[str, StateMeta] = {}
+    described: dict[str, bytes] = {}
+    key = _key_bytes(first.key)
+    for header in headers:
+        if _key_bytes(header.key) != key:
+            raise UnsupportedError("two subtasks describe the key differently", hint=_HINT)
+        for meta in header.states:
+            if meta.name in without:
+                continue
+            found = _state_bytes(meta)
+            states.setdefault(meta.name, meta)
+            if described.setdefault(meta.name, found) != found:
+                raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
+    joined = replace(first, compressed=any(h.compressed for h in headers), states=tuple(states.values()))
+    return replace(joined, version=CURRENT_VERSION, size_bytes=len(_written(joined, types)))
+
+
+def _written(header: KeyedHeader, types: TypeContext) -> bytes:
+    """Return the bytes of a header, made sure that they can be read."""
+    raw = write_keyed_header(header)
+    try:
+        again = read_keyed_header(Cursor(raw), types, end=len(raw))
+    except StatetoolError as error:
+        raise UnsupportedError(
+            f"a serializer snapshot of Flink 1.6 or older that cannot be written into a new header: {error}",
+            hint="restore the job with Flink 1.7 to 1.16 and take a savepoint there",
+        ) from error
+    if [m.name for m in again.states] != [m.name for m in header.states]:
+        raise UnsupportedError("the new header does not read as it was written", hint=_HINT)
+    return raw
+
+
+def _key_bytes(key: Serializer) -> bytes:
+    out = Output()
+    try:
+        write_proxied(out, key)
+    except UnknownSerializerError as error:
+        raise UnsupportedError(error.message, hint=error.hint) from error
+    return bytes(out)
+
+
+def _state_bytes(meta: StateMeta) -> bytes:
+    out = Output()
+    write_m6(out, meta)
+    return bytes(out)

@@ -1,0 +1,79 @@
+"""Split composite keys into key, namespace and user key (``CompositeKeySerializationUtils``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetool.errors import DecodeError, UnknownSerializerError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.state_meta import StateMeta
+from statetool.kernels.arrays import Positions
+from statetool.kernels.codes import BAD_FLAG, MESSAGES, OK
+from statetool.kernels.sizes import fixed_size
+from statetool.kernels.walk import skip_length_markers
+from statetool.serializers.base import Serializer
+from statetool.serializers.ends import find_ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitKeys:
+    """Where the parts of each entry's key are; all arrays are int64[n]."""
+
+    key: Positions
+    key_end: Positions
+    namespace: Positions
+    namespace_end: Positions
+    user_key: Positions
+
+
+def split_keys(batch: EntryBatch, key: Serializer, meta: StateMeta) -> SplitKeys:
+    """Split the keys of the entries of one state.
+
+    Raises
+    ------
+    DecodeError
+        A key that does not fit its serializers; the offset is the position in ``batch.data``.
+    """
+    namespace = meta.namespace
+    assert namespace is not None
+    start, stop = batch.key, batch.key_end
+    ambiguous = key.length < 0 and namespace.length < 0
+    if key.framed_only:
+        return _from_the_end(batch, key, namespace, meta)
+    key_end = find_ends(key.program(), key.skip, batch.data, start, stop)
+    at = _behind_marker(batch, start, key_end, stop) if ambiguous else key_end
+    namespace_end = find_ends(namespace.program(), namespace.skip, batch.data, at, stop)
+    after = _behind_marker(batch, at, namespace_end, stop) if ambiguous else namespace_end
+    if meta.kind != "map":
+        bad = np.flatnonzero(after != stop)
+        if len(bad):
+            raise DecodeError(f"{int(stop[bad[0]] - after[bad[0]])} bytes trail behind key and namespace").at(
+                offset=int(after[bad[0]])
+            )
+    return SplitKeys(key=start, key_end=key_end, namespace=at, namespace_end=namespace_end, user_key=after)
+
+
+def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Positions) -> Positions:
+    after = np.empty_like(start)
+    code, index = skip_length_markers(batch.data, start, stop, end, after)
+    if code != OK:
+        message = "a length marker that is not the length of its key" if code == BAD_FLAG else MESSAGES[int(code)][0]
+        raise DecodeError(message).at(offset=int(stop[index]))
+    return after
+
+
+def _from_the_end(batch: EntryBatch, key: Serializer, namespace: Serializer, meta: StateMeta) -> SplitKeys:
+    """Keys whose own end cannot be found: all but a namespace of fixed size is the key."""
+    size = fixed_size(namespace.program())
+    if meta.kind == "map" or size is None:
+        raise UnknownSerializerError(
+            f"the end of a key of {key.type_name} cannot be found before the rest of the composite key",
+            hint="only states without map keys and with a namespace of fixed size can be read with such keys",
+        ).at(offset=int(batch.key[0]) if len(batch) else 0, type_path="key")
+    at = batch.key_end - size
+    if (at < batch.key).any():
+        raise DecodeError("a composite key that is shorter than its namespace").at(offset=int(batch.key[0]))
+    end = batch.key_end
+    return SplitKeys(key=batch.key, key_end=at, namespace=at, namespace_end=end, user_key=end)

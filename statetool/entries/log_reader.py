@@ -1,0 +1,166 @@
+"""Read a change log and what lies below it as entries.
+
+The log is rewritten as deltas, dealt out by key group, on local disk. Then entries and deltas of some key groups at a time are put together. A
+key group that is larger than the budget is dealt out again by the hash of its keys.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.selection import StateSelection
+from statetool.entries.whole_keys import dealt_by_key
+from statetool.formats.keyed.canonical import StreamLayout, read_entries
+from statetool.formats.keyed.change_sets import METADATA_GROUP, ChangeFiles, ChangeSet, read_description
+from statetool.formats.keyed.changelog import read_changes
+from statetool.formats.keyed.delta_walk import DeltaWalker
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
+from statetool.formats.keyed.replay import joined, replay
+from statetool.formats.stream import OpenStream, Stream
+from statetool.types.declared import TypeContext
+
+_LEAST_WINDOW: Final = 1 << 20
+_WINDOWS: Final = 8
+# What compressed bytes become, about.
+_COMPRESSED_TO: Final = 4
+
+
+def read_log(
+    below: Sequence[EntrySource],
+    changes: Sequence[ChangeSet],
+    header: KeyedHeader,
+    key_groups: Sequence[int],
+    prefix: int,
+    request: EntryRequest,
+    *,
+    file: str,
+    types: TypeContext,
+) -> Iterator[EntryBatch]:
+    """Yield the entries of some key groups; all entries of a key are in one batch.
+
+    Parameters
+    ----------
+    below
+        What was materialized.
+    header
+        All states of the log and of what lies below it.
+    prefix
+        Bytes of the key group in front of each key.
+    file
+        What messages call the log.
+
+    Raises
+    ------
+    FormatError, UnsupportedError, UnknownSerializerError
+        Damaged; or a change that takes code of the user, or whose parts cannot be told apart.
+    """
+    selection = StateSelection(header, request.states)
+    layout = StreamLayout(prefix=prefix, states=2 * len(header.states), compressed=False)
+    with _deltas(changes, selection, frozenset(key_groups), layout, types) as log:
+        parts = [_Below(source, selection) for source in below]
+        sizes = dict.fromkeys(key_groups, 0)
+        for found in (*(part.sizes() for part in parts), log.sizes()):
+            for number, size in found.items():
+                sizes[number] += size
+
+        def windows(numbers: Sequence[int], window: int) -> Iterator[EntryBatch]:
+            """Yield entries, then deltas, of some key groups, about ``window`` bytes at a time."""
+            for part in parts:
+                yield from part.windows(numbers, window)
+            yield from log.windows(numbers, window)
+
+        memory = request.memory_bytes
+        groups = [KeyGroupRange(number, 0, size) for number, size in sizes.items() if size]
+        for run in batches_of(groups, limit=request.batch_bytes):
+            numbers = [g.number for g in run]
+            if len(run) > 1 or run[0].size_bytes <= memory:
+                together: Iterable[EntryBatch] = [joined(list(windows(numbers, request.batch_bytes)))]
+            else:
+                small = windows(numbers, max(_LEAST_WINDOW, memory // _WINDOWS))
+                together = dealt_by_key(
+                    small, selection.hashes, numbers[0], layout, run[0].size_bytes, memory_bytes=memory
+                )
+            for batch in together:
+                if len(batch):
+                    yield replay(batch, header.states, file=file)
+
+
+class _Below:
+    """What was materialized; entries get the state ids of the header of all states."""
+
+    def __init__(self, source: EntrySource, selection: StateSelection) -> None:
+        self.source = source
+        own = source.header()
+        numbers = {m.name: i for i, m in selection.metas.items()}
+        self.names = tuple(numbers)
+        self.ids = np.array([numbers.get(m.name, -1) for m in own.states], dtype=np.int64)
+        self.factor = _COMPRESSED_TO if own.compressed else 1
+
+    def sizes(self) -> dict[int, int]:
+        return {number: size * self.factor for number, size in self.source.group_sizes().items()}
+
+    def windows(self, numbers: Iterable[int], window: int) -> Iterator[EntryBatch]:
+        part = self.source.within(frozenset(numbers))
+        if part is None:
+            return
+        for batch in part.batches(EntryRequest(states=self.names, batch_bytes=window)):
+            state = self.ids[batch.state]
+            yield replace(batch, state=state).take(np.flatnonzero(state >= 0))
+
+
+@contextmanager
+def _deltas(
+    changes: Iterable[ChangeSet],
+    selection: StateSelection,
+    key_groups: frozenset[int],
+    layout: StreamLayout,
+    types: TypeContext,
+) -> Iterator[_Deltas]:
+    """Rewrite the changes of some key groups as deltas in a file on local disk."""
+    header = selection.header
+    walker = DeltaWalker(header, frozenset(selection.metas), key_groups, layout.prefix)
+    numbers = {m.name: i for i, m in enumerate(header.states)}
+    ids: dict[int, int] = {}
+    placed: dict[int, list[KeyGroupRange]] = defaultdict(list)
+    with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
+        with ChangeFiles() as files:
+            for change_set in changes:
+                for some in read_changes(files, change_set):
+                    for i in np.flatnonzero(some.group == METADATA_GROUP).tolist():
+                        state_id, meta = read_description(some.cursor(i), types, some.file)
+                        ids[state_id] = numbers[meta.name]
+                    packed, ranges = walker.packed(some, ids)
+                    at = spill.tell()
+                    for r in ranges:
+                        placed[r.number].append(KeyGroupRange(r.number, at + r.offset, r.size_bytes))
+                    spill.write(packed)
+        spill.flush()
+        with Stream(file=spill.name, start=0, size_bytes=spill.tell()).open() as f:
+            yield _Deltas(f, layout, placed)
+
+
+class _Deltas:
+    """The deltas of a log by key group: small canonical key groups one after another, whose state ids follow those of entries."""
+
+    def __init__(self, f: OpenStream, layout: StreamLayout, ranges: Mapping[int, list[KeyGroupRange]]) -> None:
+        self._f = f
+        self._layout = layout
+        self._ranges = ranges
+
+    def sizes(self) -> dict[int, int]:
+        return {number: sum(r.size_bytes for r in ranges) for number, ranges in self._ranges.items()}
+
+    def windows(self, numbers: Iterable[int], window: int) -> Iterator[EntryBatch]:
+        for number in numbers:
+            for run in batches_of(self._ranges.get(number, ()), limit=window):
+                yield read_entries(self._f, run, self._layout)

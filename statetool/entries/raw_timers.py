@@ -1,0 +1,178 @@
+"""Timers in raw keyed state: those of the RocksDB backend that were kept on the heap, and those of Flink 1.5 and older.
+
+What else is in raw keyed state is the operator's own, and nobody but the operator can read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from statetool.entries.form import (
+    ALL_ENTRIES,
+    EntryRequest,
+    EntrySource,
+    Form,
+    KeyedContext,
+    KeyedPlace,
+    KeyGroupPlace,
+    StoredState,
+    Surroundings,
+    placed,
+)
+from statetool.entries.headers import header_of_task
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, offset_ranges
+from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
+from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.formats.stream import Stream
+
+if TYPE_CHECKING:
+    from statetool.formats.keyed.entries import EntryBatch
+
+#: What Flink up to 1.3 wrote where there was no timer service: their number.
+_NO_SERVICE = bytes(4)
+
+
+class RawTimerForm:
+    """Raw keyed state that begins as timers do."""
+
+    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+        return place.raw and _Raw(place, around).timer_header() is not None
+
+    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+        return [StoredTimers(place, around) for place in places]
+
+
+def is_own_state(place: KeyedPlace, around: Surroundings) -> bool:
+    """Tell whether raw keyed state that is no timers holds something at all."""
+    return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, around).holds_own_state()
+
+
+class _Raw:
+    """Raw keyed state of one subtask, whatever it is."""
+
+    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+        self.around = around
+        self.ranges: list[KeyGroupRange] = []
+        self.stream = around.stream(None)
+        if isinstance(place.handle, KeyGroupsHandle):
+            self.stream = around.stream(place.handle.stream)
+            self.ranges = offset_ranges(place.handle.start, place.handle.offsets, self.stream, nothing=-1)
+
+    def timer_header(self) -> KeyedHeader | None:
+        """Return which timers it holds, ``None`` where they are none or it is the operator's own."""
+        if not self.ranges:
+            return None
+        least = min(self.ranges, key=lambda r: r.size_bytes)  # all name the same services
+        with self.stream.open() as f:
+            region = f.read_at(least.offset, least.size_bytes)
+            try:
+                return _header_of(region, self.stream.start + least.offset, self.around.managed(), self.around.context)
+            except FormatError as error:
+                if not is_versioned(region):
+                    return None
+                raise error.at(file=self.stream.file, operator=self.around.operator) from None
+
+    def holds_own_state(self) -> bool:
+        with self.stream.open() as f:
+            for r in self.ranges:
+                region = f.read_at(r.offset, r.size_bytes)
+                if not is_versioned(region) and bytes(region) != _NO_SERVICE:
+                    return True
+        return False
+
+
+def _header_of(
+    region: memoryview, base: int, managed: tuple[bytes, int] | None, context: KeyedContext
+) -> KeyedHeader | None:
+    key = None if managed is None else header_of_task(*managed, context).key
+    return read_raw_header(region, context.types, base=base, key=key)
+
+
+class StoredTimers(StoredState):
+    """The timers of one subtask."""
+
+    def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
+        super().__init__(place, around)
+        self._raw = _Raw(place, around)
+
+    def key_groups(self) -> Iterator[KeyGroupPlace]:
+        for r in sorted(self._raw.ranges, key=lambda r: r.number):
+            yield KeyGroupPlace(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
+
+    def identity(self) -> bytes:
+        # Nothing but reading tells where the names of services end.
+        return f"timers of {self.place.subtask}".encode()
+
+    @cached_property
+    def _header(self) -> KeyedHeader:
+        header = self._raw.timer_header()
+        assert header is not None
+        return header
+
+    def header(self) -> KeyedHeader:
+        return self._header
+
+    def sources(
+        self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
+    ) -> Iterator[EntrySource]:
+        ranges = [r for r in self._raw.ranges if groups is None or r.number in groups]
+        for run in batches_of(ranges, limit=target_bytes):
+            yield TimerSource(
+                context=context,
+                subtask=self.place.subtask,
+                stream=self._raw.stream,
+                ranges=tuple(run),
+                managed=self.around.managed(),
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerSource:
+    """The timers of some key groups; ``managed`` is a header (bytes and offset) of managed state, if there is any."""
+
+    context: KeyedContext
+    subtask: int
+    stream: Stream
+    ranges: tuple[KeyGroupRange, ...]
+    managed: tuple[bytes, int] | None
+
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
+    def group_sizes(self) -> Mapping[int, int]:
+        return {r.number: r.size_bytes for r in self.ranges}
+
+    def within(self, key_groups: Collection[int]) -> TimerSource | None:
+        some = tuple(r for r in self.ranges if r.number in key_groups)
+        return replace(self, ranges=some) if some else None
+
+    def header(self) -> KeyedHeader:
+        least = min(self.ranges, key=lambda r: r.size_bytes)
+        with placed(self), self.stream.open() as f:
+            region = f.read_at(least.offset, least.size_bytes)
+            header = _header_of(region, self.stream.start + least.offset, self.managed, self.context)
+            if header is None:
+                raise FormatError("a key group of raw keyed state without the timers that others have").at(
+                    offset=self.stream.start + least.offset, key_group=least.number
+                )
+            return header
+
+    def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
+        from statetool.formats.keyed.raw_entries import read_raw_timers
+
+        header = self.header()
+        with placed(self), self.stream.open() as f:
+            yield from read_raw_timers(f, self.ranges, header, self.context.types)
+
+    def checksum_errors(self) -> Iterator[StatetoolError]:
+        """Yield nothing: there are none."""
+        return iter(())
+
+
+_: Form = RawTimerForm()

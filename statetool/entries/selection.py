@@ -1,0 +1,65 @@
+"""The states of a stream that are wanted, and where the keys of their entries are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.entries.keys import SplitKeys, split_keys
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta
+from statetool.kernels.distinct import hash_ranges
+
+#: Bytes in front of the key of a timer: its timestamp.
+TIMESTAMP_BYTES = 8
+
+
+class StateSelection:
+    """Some states of a header.
+
+    Parameters
+    ----------
+    names
+        Their names; ``None`` for all. Names that the header does not have are passed over.
+    """
+
+    def __init__(self, header: KeyedHeader, names: Collection[str] | None) -> None:
+        self.header = header
+        #: Descriptions of the states by their ids.
+        self.metas = {i: m for i, m in enumerate(header.states) if names is None or m.name in names}
+
+    def split(self, batch: EntryBatch, state: int) -> tuple[EntryBatch, SplitKeys]:
+        """Return the entries of a state with the parts of their keys."""
+        entries = batch.of_state(state)
+        return entries, split_keys(entries, self.header.key, self.metas[state])
+
+    def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
+        """Return a hash of each entry's key (of all of a timer), 0 for entries of states that are not wanted.
+
+        The deltas of a change log, whose state ids follow those of entries, have the hashes of the entries that they are about.
+        """
+        found = np.zeros(len(window), dtype=np.int64)
+        state = window.state % max(1, len(self.header.states))
+        for number, meta in self.metas.items():
+            index = np.flatnonzero(state == number)
+            if len(index):
+                found[index] = self._key_hashes(window.take(index), meta) | 1
+        return found.view(np.uint64)
+
+    def _key_hashes(self, entries: EntryBatch, meta: StateMeta) -> Int64s:
+        start, stop = entries.key, entries.key_end
+        if meta.kind != "timers":
+            keys = split_keys(entries, self.header.key, meta)
+            start, stop = keys.key, keys.key_end
+        hashes = np.empty(len(entries), dtype=np.int64)
+        hash_ranges(entries.data, start, stop, entries.group, hashes)
+        return hashes
+
+
+def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:
+    """Return where the key starts in each entry: in timers it is behind their timestamp."""
+    timers = np.array([m.kind == "timers" for m in header.states], dtype=np.bool_)
+    return batch.key + np.where(timers[batch.state], TIMESTAMP_BYTES, 0)

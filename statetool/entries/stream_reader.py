@@ -1,0 +1,81 @@
+"""Key groups of an open stream as batches of entries, whatever their size: canonical ones, and those in the layout of the heap backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from statetool.entries.form import EntryRequest
+from statetool.entries.selection import StateSelection
+from statetool.entries.whole_keys import dealt_by_key, merged_by_key
+from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, is_larger, open_large, read_entries
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.heap_walk import heap_windows
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
+from statetool.formats.stream import OpenStream
+
+#: Compressed bytes are read a fraction at a time.
+_COMPRESSED_SHARE: Final = 4
+_LEAST_WINDOW: Final = 1 << 20
+_WINDOWS: Final = 8
+
+
+class StreamReader:
+    """Reads key groups; one that is larger than a batch comes in windows, or where keys have to be whole, merged or by way of local disk.
+
+    Parameters
+    ----------
+    prefix
+        Bytes of the key group in front of each key.
+    """
+
+    def __init__(self, f: OpenStream, header: KeyedHeader, *, heap: bool, prefix: int, request: EntryRequest) -> None:
+        self.f = f
+        self.header = header
+        self.request = request
+        self.layout = StreamLayout(
+            prefix=prefix,
+            states=len(header.states),
+            compressed=header.compressed,
+            heap=header if heap else None,
+        )
+
+    def batches(self, ranges: Iterable[KeyGroupRange]) -> Iterator[EntryBatch]:
+        """Read key groups, several small ones at a time."""
+        request = self.request
+        whole = request.memory_bytes if request.whole_keys else request.batch_bytes
+        share = _COMPRESSED_SHARE if self.layout.compressed else 1
+        for groups in batches_of(ranges, limit=request.batch_bytes // share):
+            if len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, whole):
+                yield read_entries(self.f, groups, self.layout)
+            elif self.layout.heap is not None:
+                yield from self._large_heap_group(groups[0], self.layout.heap)
+            else:
+                with open_large(self.f, groups[0], self.layout) as large:
+                    yield from self._large_group(large)
+
+    def _large_heap_group(self, group: KeyGroupRange, header: KeyedHeader) -> Iterator[EntryBatch]:
+        windows = heap_windows(self.f, group, header, window=self._window())
+        yield from self._whole(windows, group.number, group.size_bytes) if self.request.whole_keys else windows
+
+    def _large_group(self, large: LargeKeyGroup) -> Iterator[EntryBatch]:
+        if self.request.whole_keys:
+            selection = StateSelection(self.header, self.request.states)
+            merged = merged_by_key(large, selection, memory_bytes=self.request.memory_bytes)
+            if merged is not None:
+                yield from merged
+                return
+        windows = large.windows(self._window())
+        yield from self._whole(windows, large.number, large.size_bytes) if self.request.whole_keys else windows
+
+    def _window(self) -> int:
+        request = self.request
+        return max(_LEAST_WINDOW, request.memory_bytes // _WINDOWS) if request.whole_keys else request.batch_bytes
+
+    def _whole(self, windows: Iterable[EntryBatch], number: int, size_bytes: int) -> Iterator[EntryBatch]:
+        """Put the entries of each key together by way of local disk."""
+        plain = StreamLayout(prefix=self.layout.prefix, states=self.layout.states, compressed=False)
+        selection = StateSelection(self.header, self.request.states)
+        memory = self.request.memory_bytes
+        yield from dealt_by_key(windows, selection.hashes, number, plain, size_bytes, memory_bytes=memory)

@@ -1,0 +1,219 @@
+"""Keyed streams with an offset for each key group: canonical savepoints, full RocksDB snapshots, and the layout of the heap backend.
+
+Handle tag 7 is canonical. Tags 3 and 12 do not tell: full RocksDB snapshots are canonical, those of the heap backend are not, so the first
+key groups are walked, which fails at once on anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from statetool.entries.form import (
+    ALL_ENTRIES,
+    EntryRequest,
+    EntrySource,
+    Form,
+    KeyedContext,
+    KeyedPlace,
+    KeyGroupPlace,
+    StoredState,
+    Surroundings,
+    placed,
+)
+from statetool.entries.headers import header_bytes, header_of_task
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, offset_ranges
+from statetool.formats.metadata.handles import KeyGroupsHandle
+from statetool.formats.stream import Stream
+from statetool.io.cursor import Cursor
+
+if TYPE_CHECKING:
+    from statetool.formats.keyed.entries import EntryBatch
+
+CANONICAL_TAG: Final = 7
+_SAMPLE_BYTES: Final = 1 << 20
+#: In the layout of the heap backend a key group starts with its number, which is never compressed.
+NUMBER_BYTES: Final = 4
+
+
+class StreamForm:
+    """Keyed streams."""
+
+    def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
+        return isinstance(place.handle, KeyGroupsHandle) and not place.raw
+
+    def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
+        return [StoredStream(place, around) for place in places]
+
+
+class StoredStream(StoredState):
+    """The stream of one subtask."""
+
+    @property
+    def handle(self) -> KeyGroupsHandle:
+        """The handle."""
+        assert isinstance(self.place.handle, KeyGroupsHandle)
+        return self.place.handle
+
+    @property
+    def canonical(self) -> bool:  # type: ignore[override]
+        return self.handle.tag == CANONICAL_TAG
+
+    @cached_property
+    def stream(self) -> Stream:
+        """Where its bytes are.
+
+        Raises
+        ------
+        FormatError
+            There are none.
+        """
+        stream = self.around.resolve(self.handle.stream)
+        if stream is None:
+            raise FormatError("keyed state without a stream").at(
+                operator=self.around.operator, file=self.around.metadata_file
+            )
+        return stream
+
+    @property
+    def header_size(self) -> int:
+        """Bytes in front of the first key group."""
+        return min((o for o in self.handle.offsets if o > 0), default=self.stream.size_bytes)
+
+    def ranges(self) -> list[KeyGroupRange]:
+        """Return where the key groups are that are not empty, in the order of the stream.
+
+        Raises
+        ------
+        FormatError
+            An offset outside of the stream.
+        """
+        return offset_ranges(self.handle.start, self.handle.offsets, self.stream, nothing=0)
+
+    def key_groups(self) -> Iterator[KeyGroupPlace]:
+        sizes = {r.number: r.size_bytes for r in self.ranges()}
+        for number, offset in enumerate(self.handle.offsets, self.handle.start):
+            yield KeyGroupPlace(key_group=number, offset=offset, size_bytes=sizes.get(number, 0))
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return header_bytes(self.stream, self.header_size)
+
+    def identity(self) -> bytes:
+        return self._raw
+
+    def description(self) -> tuple[bytes, int]:
+        return self._raw, self.stream.start
+
+    def header(self) -> KeyedHeader:
+        try:
+            return read_keyed_header(Cursor(self._raw, base=self.stream.start), self.around.types, end=self.header_size)
+        except StatetoolError as error:
+            raise error.at(file=self.stream.file, operator=self.around.operator) from None
+
+    def sources(
+        self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
+    ) -> Iterator[EntrySource]:
+        ranges = [r for r in self.ranges() if groups is None or r.number in groups]
+        if not ranges:
+            return
+        heap = not self.canonical and self._is_heap(ranges)
+        for run in batches_of(ranges, limit=target_bytes):
+            yield StreamSource(
+                context=context,
+                subtask=self.place.subtask,
+                stream=self.stream,
+                header_size=self.header_size,
+                ranges=tuple(run),
+                heap=heap,
+            )
+
+    def _is_heap(self, ranges: Sequence[KeyGroupRange]) -> bool:
+        """Tell the layout of the heap backend from the canonical one.
+
+        Raises
+        ------
+        FormatError
+            Neither of the two.
+        """
+        from statetool.formats.keyed.canonical import StreamLayout, read_entries
+
+        header = self.header()
+        layout = StreamLayout(
+            prefix=self.around.context.prefix, states=len(header.states), compressed=header.compressed
+        )
+        with self.stream.open() as f:
+            try:
+                read_entries(f, next(batches_of(ranges, limit=_SAMPLE_BYTES)), layout)
+                return False
+            except FormatError as error:
+                # Some wrong offsets do not make it another layout; which they are shows when the key groups are read.
+                right = sum(
+                    r.size_bytes >= NUMBER_BYTES
+                    and int.from_bytes(f.read_at(r.offset, NUMBER_BYTES), "big") == r.number
+                    for r in ranges
+                )
+                if 2 * right <= len(ranges):
+                    raise FormatError(
+                        f"keyed state of handle tag {self.handle.tag} in neither the canonical nor the heap layout",
+                        hint="the file is damaged, or not the one that the metadata means",
+                    ).at(operator=self.around.operator, file=self.stream.file) from error
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSource:
+    """Some key groups of one stream; ``heap``: in the layout of the heap backend."""
+
+    context: KeyedContext
+    subtask: int
+    stream: Stream
+    header_size: int
+    ranges: tuple[KeyGroupRange, ...]
+    heap: bool
+
+    @property
+    def file(self) -> str:
+        return self.stream.file
+
+    def group_sizes(self) -> Mapping[int, int]:
+        return {r.number: r.size_bytes for r in self.ranges}
+
+    def within(self, key_groups: Collection[int]) -> StreamSource | None:
+        some = tuple(r for r in self.ranges if r.number in key_groups)
+        return replace(self, ranges=some) if some else None
+
+    def header(self) -> KeyedHeader:
+        with placed(self):
+            return header_of_task(header_bytes(self.stream, self.header_size), self.stream.start, self.context)
+
+    def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
+        from statetool.entries.stream_reader import StreamReader
+
+        with placed(self), self.stream.open() as f:
+            raw = bytes(f.read_at(0, self.header_size))
+            header = header_of_task(raw, self.stream.start, self.context)
+            reader = StreamReader(f, header, heap=self.heap, prefix=self.context.prefix, request=request)
+            yield from reader.batches(self.ranges)
+
+    def checksum_errors(self) -> Iterator[StatetoolError]:
+        """Yield errors of the checksums of compressed key groups, of which Flink writes one for each 64 KiB and reads none."""
+
+        from statetool.formats.compression import check_sums
+
+        if not self.header().compressed:
+            return
+        head = NUMBER_BYTES if self.heap else 0
+        with self.stream.open() as f:
+            for r in self.ranges:
+                try:
+                    check_sums(f, r.offset + head, r.size_bytes - head)
+                except StatetoolError as error:
+                    yield error.at(operator=self.context.operator, file=self.file, key_group=r.number)
+
+
+_: Form = StreamForm()

@@ -1,0 +1,204 @@
+"""Put the entries of each key of a key group together that is larger than memory.
+
+Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than a
+window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a file
+is a row of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is still too large
+is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however large it is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.entries.selection import StateSelection
+from statetool.errors import FormatError
+from statetool.formats.keyed.canonical import LargeKeyGroup, StreamLayout, read_entries
+from statetool.formats.keyed.complete import complete_keys
+from statetool.formats.keyed.entries import EntryBatch, concat
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
+from statetool.formats.stream import Stream
+from statetool.kernels.deal import pack_groups
+from statetool.kernels.walk import count_below, descent
+
+Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
+_MOST_FILES: Final = 64
+_LEVELS: Final = 5
+_LEVEL_BITS: Final = 6
+# Two lengths, and the state id that may come before.
+_ENTRY_FRAME: Final = 10
+
+
+def merged_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_bytes: int) -> Iterator[EntryBatch] | None:
+    """Return batches in which all entries of a key are together, keys in ascending order; ``None`` where keys do not ascend.
+
+    Raises
+    ------
+    FormatError
+        Damaged.
+    """
+    sections = [s for s in group.sections() if s.state in selection.metas]
+    if not all(s.ordered for s in sections) or len({s.state for s in sections}) < len(sections):
+        return None
+    window = max(1, memory_bytes // (4 * max(1, len(sections))))
+    runs = [_Run(group.windows(window, section=s), selection, s.state) for s in sections]
+    return (concat(parts) for parts in complete_keys(runs))
+
+
+class _Run:
+    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` is what has been read and not yet taken."""
+
+    def __init__(self, windows: Iterator[EntryBatch], selection: StateSelection, state: int) -> None:
+        self._windows = windows
+        self._selection = selection
+        self._state = state
+        self.ended = False
+        self.batch = next(windows)
+        self._split()
+
+    def _split(self) -> None:
+        entries, keys = self._selection.split(self.batch, self._state)
+        self._key, self._key_end = keys.key, keys.key_end
+        bad = descent(entries.data, self._key, self._key_end)
+        if bad:
+            raise entries.locate(
+                FormatError("the keys of a state are not in order").at(
+                    offset=int(self._key[bad]), state=self._selection.metas[self._state].name
+                )
+            )
+
+    @property
+    def empty(self) -> bool:
+        return not len(self.batch)
+
+    @property
+    def last(self) -> bytes:
+        return bytes(self.batch.data[self._key[-1] : self._key_end[-1]])
+
+    def below(self, bound: bytes | None) -> list[EntryBatch]:
+        n = len(self.batch)
+        if bound is not None:
+            wanted: npt.NDArray[np.uint8] = np.frombuffer(bound, dtype=np.uint8)
+            n = int(count_below(self.batch.data, self._key, self._key_end, wanted))
+        if n == 0:
+            return []
+        taken = self.batch.span(0, n)
+        self.batch = self.batch.take(np.arange(n, len(self.batch)))
+        self._key, self._key_end = self._key[n:], self._key_end[n:]
+        return [taken]
+
+    def grow(self) -> None:
+        following = next(self._windows, None)
+        if following is None:
+            self.ended = True
+            return
+        self.batch = concat([self.batch.span(0, len(self.batch)), following])
+        self._split()
+
+
+@dataclass(slots=True)
+class _Part:
+    """A file that gets the entries of some keys; ``low`` and ``high`` are the extremes of the keys' hashes."""
+
+    path: Path
+    ranges: list[KeyGroupRange] = field(default_factory=list)
+    size_bytes: int = 0
+    low: int = (1 << 64) - 1
+    high: int = 0
+
+
+def dealt_by_key(
+    windows: Iterable[EntryBatch],
+    hashes: Hashes,
+    key_group: int,
+    layout: StreamLayout,
+    size_bytes: int,
+    *,
+    memory_bytes: int,
+) -> Iterator[EntryBatch]:
+    """Yield the entries of one key group such that those of one hash are in one batch, in the order in which they came.
+
+    Parameters
+    ----------
+    windows
+        All entries of the key group, in batches that fit memory.
+    hashes
+        Gives a hash of each entry's key, 0 for entries that are not wanted.
+    layout
+        What the files on local disk are walked with.
+    size_bytes
+        Bytes of all entries, about.
+    memory_bytes
+        What a batch may have, or the largest single key where that is more.
+    """
+    with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
+        dealer = _Dealer(hashes, key_group, layout, memory_bytes)
+        yield from dealer.deal(windows, size_bytes, Path(folder), level=0)
+
+
+class _Dealer:
+    """Deals the entries of one key group."""
+
+    def __init__(self, hashes: Hashes, key_group: int, layout: StreamLayout, memory_bytes: int) -> None:
+        self.hashes = hashes
+        self.key_group = key_group
+        self.layout = layout
+        self.memory_bytes = memory_bytes
+
+    def deal(self, windows: Iterable[EntryBatch], size_bytes: int, folder: Path, *, level: int) -> Iterator[EntryBatch]:
+        n = min(_MOST_FILES, max(2, -(-size_bytes * 4 // self.memory_bytes)))
+        parts = [_Part(folder / f"{level}-{i}") for i in range(n)]
+        with ExitStack() as stack:
+            files = [stack.enter_context(p.path.open("wb")) for p in parts]
+            for window in windows:
+                hashes = self.hashes(window)
+                for number, blob, some in self.blobs(window, hashes, n, level):
+                    part = parts[number]
+                    part.ranges.append(KeyGroupRange(self.key_group, part.size_bytes, len(blob)))
+                    part.size_bytes += len(blob)
+                    part.low, part.high = min(part.low, int(some.min())), max(part.high, int(some.max()))
+                    files[number].write(blob)
+        for part in parts:
+            if part.ranges:
+                yield from self.gather(part, folder, level)
+            part.path.unlink()
+
+    def gather(self, part: _Part, folder: Path, level: int) -> Iterator[EntryBatch]:
+        """Yield a part's entries, dealt out again where they are too many."""
+        stream = Stream(file=str(part.path), start=0, size_bytes=part.size_bytes)
+        with stream.open() as f:
+            if part.size_bytes <= self.memory_bytes or part.low == part.high or level + 1 == _LEVELS:
+                yield read_entries(f, part.ranges, self.layout)
+                return
+            runs = batches_of(part.ranges, limit=max(1 << 20, self.memory_bytes // 8))
+            windows = (read_entries(f, run, self.layout) for run in runs)
+            yield from self.deal(windows, part.size_bytes, folder, level=level + 1)
+
+    def blobs(
+        self, window: EntryBatch, hashes: npt.NDArray[np.uint64], parts: int, level: int
+    ) -> Iterator[tuple[int, memoryview, npt.NDArray[np.uint64]]]:
+        """Yield a small canonical key group, and its keys' hashes, for each part that gets entries of this window."""
+        target = (hashes >> np.uint64(64 - _LEVEL_BITS * (level + 1))) & np.uint64((1 << _LEVEL_BITS) - 1)
+        target = np.where(hashes == 0, parts, target.astype(np.int64) % parts)
+        for part in range(parts):
+            order = np.flatnonzero(target == part)
+            if len(order):
+                yield part, self.pack(window, order), hashes[order]
+
+    def pack(self, window: EntryBatch, order: npt.NDArray[np.int64]) -> memoryview:
+        """Return entries as one canonical key group."""
+        order = order[np.argsort(window.state[order], kind="stable")]
+        n, prefix = len(order), self.layout.prefix
+        sizes = window.key_end[order] - window.key[order] + window.value_end[order] - window.value[order]
+        out = np.empty(int(sizes.sum()) + n * (_ENTRY_FRAME + prefix) + 2, dtype=np.uint8)
+        numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        columns = (window.state, window.key, window.key_end, window.value, window.value_end)
+        size, _ = pack_groups(window.data, order, window.group, *columns, prefix, out, numbers, starts)
+        return out[:size].data

@@ -1,0 +1,40 @@
+"""Headers and states as several subtasks describe them: each may know subclasses of POJOs that the others have not met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta
+from statetool.serializers.base import Serializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.subclasses import learn
+
+
+def learn_header(mine: KeyedHeader, other: KeyedHeader) -> bool:
+    """Let key and states learn the subclasses that another subtask's header describes; returns whether there were any."""
+    learned = learn(mine.key, other.key)
+    return learn_states(mine.states, other.states) or learned
+
+
+def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
+    """Let states learn the subclasses that another subtask describes; returns whether there were any."""
+    known = {m.name: m.serializers for m in other}
+    learned = False
+    for meta in mine:
+        theirs = known.get(meta.name, {})
+        for role, serializer in meta.serializers.items():
+            if role in theirs:
+                learned |= learn(serializer, theirs[role])
+    return learned
+
+
+def may_differ(states: Iterable[StateMeta]) -> bool:
+    """Tell whether subtasks may describe these states differently: only classes of POJOs can have subclasses."""
+    return any(isinstance(s, PojoSerializer) for m in states for root in m.serializers.values() for s in _tree(root))
+
+
+def _tree(serializer: Serializer) -> Iterator[Serializer]:
+    yield serializer
+    for _, child in serializer.children():
+        yield from _tree(child)

@@ -1,0 +1,133 @@
+"""Java hash codes and key groups of many encoded keys at once.
+
+The plain path is ``Serializer.hash_code`` of each decoded key; types that occur often are hashed from their bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.io.cursor import Cursor
+from statetool.kernels import encode
+from statetool.kernels.skip import skip_many
+from statetool.kernels.skip_program import compile_skip
+from statetool.serializers.base import Serializer
+from statetool.serializers.simple import SimpleSerializer
+from statetool.serializers.tuples import TupleSerializer
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+_NUMBERS: Final = {"Byte": 1, "Short": 2, "Int": 4, "Long": 8, "Boolean": 1, "Float": 4, "Double": 8, "Char": 2}
+
+
+def hash_keys(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+    """Return the Java hash code of each encoded key.
+
+    Parameters
+    ----------
+    data
+        uint8[:].
+    start, end
+        int64[n]: where each key is in ``data``.
+
+    Returns
+    -------
+    int64[n]
+        Signed 32-bit numbers.
+
+    Raises
+    ------
+    UnsupportedError
+        The hash lies in user code.
+    """
+    found = _by_kernels(serializer, data, start, end)
+    if found is not None:
+        return found
+    view = data.data
+    hashes = np.empty(len(start), dtype=np.int64)
+    for i, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        hashes[i] = serializer.hash_code(serializer.decode(Cursor(view, a, b)))
+    return hashes
+
+
+def key_groups(hashes: Int64s, max_parallelism: int) -> Int64s:
+    """Return the key group of each hash code, as :func:`statetool.formats.key_groups.key_group_for`."""
+    c = hashes.astype(np.uint32)
+    c = c * np.uint32(0xCC9E2D51)
+    c = _rotated(c, 15) * np.uint32(0x1B873593)
+    c = _rotated(c, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    c ^= np.uint32(4)
+    c = (c ^ c >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+    c = (c ^ c >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    c ^= c >> np.uint32(16)
+    spread = np.abs(c.view(np.int32).astype(np.int64))
+    return np.where(spread == 1 << 31, 0, spread) % max_parallelism
+
+
+def _rotated(c: npt.NDArray[np.uint32], by: int) -> npt.NDArray[np.uint32]:
+    return c << np.uint32(by) | c >> np.uint32(32 - by)
+
+
+def _by_kernels(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
+    if type(serializer) is TupleSerializer:
+        return _tuples(serializer, data, start, end)
+    if not isinstance(serializer, SimpleSerializer):
+        return None
+    name = serializer.spec.name
+    if name == "String":
+        out = np.empty(len(start), dtype=np.int64)
+        encode.hash_text(data, _behind_varint(data, start), end, out)
+        return out
+    size = _NUMBERS.get(name)
+    if size is None:
+        return None
+    raw = _loaded(data, start, size)
+    if name == "Boolean":
+        return np.where(raw == 1, 1231, 1237).astype(np.int64)
+    if name == "Char":
+        return raw & 0xFFFF
+    if name == "Float":
+        return np.where(np.isnan(raw.astype(np.int32).view(np.float32)), 0x7FC00000, raw)
+    if name == "Double":
+        raw = np.where(np.isnan(raw.view(np.float64)), 0x7FF8 << 48, raw)
+    if size == 8:
+        words = raw.view(np.uint64)
+        return (words ^ words >> np.uint64(32)).astype(np.uint32).view(np.int32).astype(np.int64)
+    return raw
+
+
+def _loaded(data: Bytes, start: Int64s, size: int) -> Int64s:
+    """Load big-endian signed integers."""
+    raw = np.ascontiguousarray(data[start[:, None] + np.arange(size)])
+    return raw.view(f">i{size}").reshape(-1).astype(np.int64)
+
+
+def _behind_varint(data: Bytes, start: Int64s) -> Int64s:
+    """Return the position behind the number that each string starts with."""
+    after = start.copy()
+    more = np.ones(len(start), dtype=np.bool_)
+    while more.any():
+        more[more] = data[after[more]] >= 0x80
+        after[more] += 1
+    return after + 1
+
+
+def _tuples(serializer: TupleSerializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
+    h: Any = None
+    at = start
+    for part in serializer.nested:
+        program = compile_skip(part.program())
+        if program is None:
+            return None
+        after = np.empty_like(at)
+        if skip_many(data, program, at, end, after)[0] != 0:
+            return None  # the plain path says what is wrong
+        hashes = _by_kernels(part, data, at, after)
+        if hashes is None:
+            return None
+        h = hashes if h is None else (31 * h + hashes).astype(np.uint32).view(np.int32).astype(np.int64)
+        at = after
+    return h if h is None else np.asarray(h, dtype=np.int64)

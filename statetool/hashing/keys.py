@@ -1,0 +1,79 @@
+"""Java hash codes of encoded keys, and the key groups that follow from them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import DecodeError, StatetoolError
+from statetool.hashing.formulas import HashFormula, hashed
+from statetool.hashing.key_hash import hash_keys
+from statetool.hashing.vector_hash import hash_pojos
+from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
+from statetool.serializers.ends import find_ends
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+
+class KeyHasher:
+    """Hashes keys of one type.
+
+    Parameters
+    ----------
+    key
+        Their serializer.
+    formula
+        How the classes hash whose ``hashCode()`` lies in user code.
+    """
+
+    def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
+        self.key = key
+        #: The serializer with the hash codes of the formula.
+        self.hashed = key if formula is None else hashed(key, formula)
+
+    def ends(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+        """Return where each key ends; ``end`` is the end of its composite key.
+
+        Raises
+        ------
+        DecodeError
+            A key that does not fit; the offset is the position in ``data``.
+        """
+        try:
+            return find_ends(self.key.program(), self.key.skip, data, start, end)
+        except DecodeError as error:
+            raise error.at(type_path="key") from None
+
+    def hashes(self, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+        """Return the hash codes of keys as signed 32-bit numbers.
+
+        Raises
+        ------
+        UnsupportedError
+            A part of the key has no stable hash code.
+        DecodeError
+            The offset is the position in ``data``.
+        """
+        found = hash_pojos(self.hashed, data, start, end)
+        return hash_keys(self.hashed, data, start, end) if found is None else found
+
+
+def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:
+    """Return one key as a plain value.
+
+    Raises
+    ------
+    DecodeError
+        The offset is the position in ``data``.
+    """
+    c = Cursor(data.data, start, end)
+    try:
+        value = key.decode(c)
+        c.expect_end("the key")
+    except StatetoolError as error:
+        raise error.inside("key") from None
+    return value

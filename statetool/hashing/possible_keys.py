@@ -1,0 +1,85 @@
+"""Which keys and namespaces Flink can hold.
+
+Both are objects: its heap tables and its timers refuse null, and a key's key group is that of its hash code. What a key is made of may be
+null wherever a serializer writes it: the fields of tuples (``TupleSerializer`` asks the serializers of its fields), case classes, POJOs
+and rows, so also the only field of the rows that PyFlink makes of keys; the elements of lists. ``hashCode()`` of all of them counts
+null as a number. Keys inside map state may be null too: on heap they lie in a ``HashMap``, in RocksDB as what their serializer writes.
+
+An array hashes by where it lies in memory, alone and inside tuples and collections, so that its key group is another in each
+process; ``KeyedStream`` refuses such keys. Rows look into their arrays, and a class of the user may do so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import OptionError
+from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
+from statetool.serializers.base import Serializer
+from statetool.serializers.composite import CompositeSerializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.row import RowSerializer
+from statetool.serializers.simple import SimpleSerializer
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+#: Types whose only value is null.
+_ONLY_NULL: Final = ("Void", "Null")
+
+
+def check_key_type(key: Serializer) -> None:
+    """Refuse types of keys that no job can have.
+
+    Raises
+    ------
+    OptionError
+        It hashes by where it lies in memory, or has no value but null.
+    """
+    if isinstance(key, SimpleSerializer) and key.spec.name in _ONLY_NULL:
+        raise OptionError(f"keys of type {key.type_name} can only be null", hint="Flink has no null keys")
+    array = _array_inside(key)
+    if array is not None:
+        where = "" if array is key else f", inside of {key.type_name},"
+        raise OptionError(
+            f"a key of type {array.type_name}{where} is an array, which Java hashes by where it lies in memory",
+            hint="no job can find such a key again: use a string, or a row, which looks into its arrays",
+        )
+
+
+def _array_inside(serializer: Serializer) -> Serializer | None:
+    """Return the array whose identity counts in the hash code, if there is one."""
+    if isinstance(serializer, GenericArraySerializer):
+        return serializer
+    if isinstance(serializer, SimpleSerializer):
+        return serializer if serializer.spec.name in ARRAY_ELEMENTS else None
+    if isinstance(serializer, KryoSerializer):
+        return serializer if serializer.type_class.startswith("[") else None
+    if isinstance(serializer, RowSerializer) or not isinstance(serializer, CompositeSerializer):
+        return None
+    return next((found for part in serializer.nested if (found := _array_inside(part)) is not None), None)
+
+
+def nulls_among(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
+    """Return the indices of encoded values (``data[start:end]`` each) that are Java's null.
+
+    Parameters
+    ----------
+    data
+        uint8[:].
+    start, end
+        int64[n].
+
+    Returns
+    -------
+    int64[m]
+    """
+    form = serializer.null_form()
+    if form is None:
+        return np.empty(0, dtype=np.int64)
+    found = np.flatnonzero(end - start == len(form))
+    for i, byte in enumerate(form):
+        found = found[data[start[found] + i] == byte]
+    return found

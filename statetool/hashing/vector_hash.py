@@ -1,0 +1,86 @@
+"""Hash codes of many encoded POJO keys at once, where their convention is a polynomial over simple fields.
+
+Exactly what :class:`~statetool.hashing.formulas.HashedSerializer` gives value by value, without decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from statetool.formats.keyed.entries import Int64s
+from statetool.hashing.formulas import BOOLEANS, ZEROS, HashedSerializer, Style, null_hash
+from statetool.hashing.key_hash import Bytes, hash_keys
+from statetool.kernels.codes import OK
+from statetool.kernels.skip import skip_many
+from statetool.kernels.skip_program import compile_skip
+from statetool.serializers.base import Serializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.simple import SimpleSerializer
+
+_EXACT: Final = 2
+_TYPES: Final = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "Char", "String")
+
+
+def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
+    """Return the hash codes of encoded keys, ``None`` where they have to be decoded one by one.
+
+    Parameters
+    ----------
+    data
+        uint8[:], in which ``start .. end`` (int64[n]) are the keys.
+    """
+    if not isinstance(hashed, HashedSerializer) or hashed.convention.kind != "polynomial":
+        return None
+    pojo = hashed.serializer
+    if not isinstance(pojo, PojoSerializer) or pojo.open or not len(start) or (data[start] != _EXACT).any():
+        return None
+    wanted = dict(zip(hashed.places, hashed.parts, strict=True))
+    columns = _columns(pojo, wanted, hashed.convention.style, data, start, end)
+    if columns is None:
+        return None
+    h = np.full(len(start), hashed.convention.start, dtype=np.int64)
+    for place in hashed.places:
+        h = (h * hashed.convention.multiplier + columns[place]) & 0xFFFFFFFF
+    return h.astype(np.uint32).view(np.int32).astype(np.int64)
+
+
+def _columns(
+    pojo: PojoSerializer, wanted: Mapping[int, Serializer], style: Style, data: Bytes, start: Int64s, end: Int64s
+) -> dict[int, Int64s] | None:
+    """Return the hash codes of the wanted fields by their place."""
+    columns: dict[int, Int64s] = {}
+    at = start + 1
+    for place, (_, part) in enumerate(pojo.fields):
+        program = compile_skip(part.program())
+        if program is None or (at >= end).any():
+            return None
+        there = np.flatnonzero(data[at] == 0)
+        first, stop = at[there] + 1, end[there]
+        after = np.empty_like(first)
+        if skip_many(data, program, first, stop, after)[0] != OK:
+            return None  # decoding says what is wrong
+        if place in wanted:
+            hashes = _part_hashes(wanted[place], style, data, first, after)
+            if hashes is None:
+                return None
+            columns[place] = np.full(len(start), null_hash(style), dtype=np.int64)
+            columns[place][there] = hashes
+        at = at + 1
+        at[there] = after
+    return columns if (at == end).all() else None
+
+
+def _part_hashes(part: Serializer, style: Style, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
+    """Return what :func:`~statetool.hashing.formulas.part_hash` gives of values that are there."""
+    if not isinstance(part, SimpleSerializer) or part.spec.name not in _TYPES:
+        return None
+    name = part.spec.name
+    if name == "Boolean" and style in BOOLEANS:
+        no, yes = BOOLEANS[style]
+        return np.where(data[start] == 1, yes, no).astype(np.int64)
+    if (name in ("Float", "Double") and style in ZEROS) or (name == "String" and (data[start] == 0).any()):
+        return None
+    return hash_keys(part, data, start, end)

@@ -1,0 +1,37 @@
+"""The same for many things, in threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+#: Results that may wait to be taken, for each thread.
+_AHEAD: Final = 8
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> Iterator[R]:
+    """Call a function for each item and yield the results in order; the first error ends it all.
+
+    Parameters
+    ----------
+    threads
+        How many, by default one a core. A few results a thread wait at most, whatever the number of items.
+    """
+    count = threads or os.cpu_count() or 1
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= _AHEAD * count:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

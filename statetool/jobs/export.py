@@ -1,0 +1,82 @@
+"""Export a table of a snapshot with Spark: to Parquet, Avro, JSON lines, or a table of Delta or Iceberg.
+
+As a job::
+
+    spark-submit --py-files statetool.zip export.py PATH --operator UID --table keyed_state \\
+        --format parquet --output DIR
+
+``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies. Each task
+reads one split and writes one file; Spark's committer publishes them. All other commands are jobs of :mod:`statetool.jobs.run`.
+Where statetool is installed, ``python -m statetool.jobs.export`` with the same arguments does it on this machine.
+Exit codes: 0 fine, 2 usage, 3 unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import statetool
+from statetool.cli.progress import progress
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.spark.export import STYLES, export_table
+from statetool.spark.session import local_session
+from statetool.tables.request import OPTIONS, ScanRequest
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the job and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="export.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", help="directory or metadata file of the snapshot")
+    parser.add_argument("--operator", required=True, help="uid or operator id")
+    parser.add_argument("--format", dest="style", choices=STYLES, default="parquet")
+    parser.add_argument("--output", "--target", dest="target", required=True, help="a directory; for iceberg a table")
+    parser.add_argument("--by-key-group", action="store_true", help="partition by key_group")
+    parser.add_argument("--append", action="store_true", help="add to other checkpoints, with the column checkpoint_id")
+    for option in OPTIONS.values():
+        kind: dict[str, Any] = {"choices": option.words} if option.kind == "word" else {}
+        if option.kind == "flag":
+            kind = {"action": "store_const", "const": "true"}
+        parser.add_argument(f"--{option.name.replace('_', '-')}", dest=option.name, help=option.help, **kind)
+    parser.add_argument(
+        "--name-uid", action="append", default=[], help="name an operator that the snapshot knows by id only"
+    )
+    parser.add_argument("--rebase", action="append", default=[], metavar="OLD=NEW", help="where moved files are now")
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        known = re.findall(r"--[\w-]+", parser.format_usage())
+        parser.error(f"no option {unknown[0]!r}. {suggest(unknown[0], known)}")
+    texts = {name: text for name in OPTIONS if (text := getattr(given, name)) is not None}
+    try:
+        rows = _export(given, ScanRequest.from_options(texts))
+    except StatetoolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OptionError | UnknownNameError) else 3
+    print(f"{rows} rows in {given.target}")
+    return 0
+
+
+def _export(given: argparse.Namespace, request: ScanRequest) -> int:
+    moved = [pair.partition("=") for pair in given.rebase]
+    if bad := [old for old, equals, _ in moved if not equals]:
+        raise OptionError(f"--rebase {bad[0]!r} is not OLD=NEW")
+    savepoint = statetool.load(
+        given.path,
+        spark=local_session(name="statetool export"),
+        uids=given.name_uid,
+        rebase={old: new for old, _, new in moved},
+    )
+    with progress("export"):
+        return export_table(
+            savepoint[given.operator], request, given.target,
+            style=given.style, by_key_group=given.by_key_group, append_as=savepoint.checkpoint_id if given.append else None,
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

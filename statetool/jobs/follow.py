@@ -1,0 +1,75 @@
+"""Follow a job's checkpoints and keep a table that is one table of its state: Parquet, Delta or Iceberg.
+
+As a job::
+
+    spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --operator orders \\
+        --target s3a://lake/orders --offsets s3a://lake/_offsets/orders
+
+``statetool.zip`` holds the package (``cd site-packages && zip -r statetool.zip statetool``, or the wheel, named ``.zip``); the workers need its
+dependencies. ``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each
+checkpoint is folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A table of Parquet is a directory
+of versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
+Exit codes: 0 fine, 2 usage, 3 unreadable input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import statetool
+from statetool.errors import OptionError, StatetoolError, UnknownNameError
+from statetool.spark.session import local_session
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the job and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="follow.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", help="the directory of the checkpoints of one job")
+    parser.add_argument("--operator", required=True, help="uid or operator id")
+    parser.add_argument("--table", default="keyed_state", help="keyed_state (default), timers, or the name of a state")
+    parser.add_argument("--key", action="append", help="a column that tells rows apart (default: key); may be repeated")
+    parser.add_argument("--target", required=True, help="directory (parquet), or name of the table (delta, iceberg)")
+    parser.add_argument("--format", choices=("parquet", "delta", "iceberg"), default="parquet")
+    parser.add_argument(
+        "--offsets", required=True, help="where the query remembers what was read: its checkpointLocation"
+    )
+    parser.add_argument(
+        "--every", default="10 seconds", help="how often it looks for checkpoints (default: 10 seconds)"
+    )
+    parser.add_argument("--once", action="store_true", help="end when what is there was read")
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another option of flink-state; may be repeated",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        _follow(given)
+    except StatetoolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, OptionError | UnknownNameError) else 3
+    return 0
+
+
+def _follow(given: argparse.Namespace) -> None:
+    others = [pair.partition("=") for pair in given.option]
+    if bad := [name for name, equals, _ in others if not equals]:
+        raise OptionError(f"--option {bad[0]!r} is not NAME=VALUE")
+    fold = statetool.fold_into(given.target, key=given.key or ["key"], format=given.format)
+    spark = local_session(name="statetool follow")
+    statetool.register(spark)
+    options = {"operatorUid": given.operator, "table": given.table, **{name: value for name, _, value in others}}
+    frame = spark.readStream.format("flink-state").options(**options).option("mode", "changes").load(given.root)
+    stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", given.offsets)
+    trigger = {"availableNow": True} if given.once else {"processingTime": given.every}
+    stream.trigger(**trigger).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

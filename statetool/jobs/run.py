@@ -1,0 +1,28 @@
+"""Run a command of statetool on a cluster: stats, diff, rescale, convert, verify, copy, report and all others, with their options.
+
+As a job::
+
+    spark-submit --py-files statetool.zip run.py diff BEFORE AFTER --operator orders
+
+``statetool.zip`` is as for :mod:`statetool.jobs.export`. Commands that can run on Spark do, as if they had been given ``--spark``.
+Output and exit codes are those of the command.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from statetool.cli.main import cli
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run a command; ends the program."""
+    command = cli.commands.get(arguments[0]) if arguments else None
+    on_spark = command is not None and any("--spark" in parameter.opts for parameter in command.params)
+    given = [arguments[0], "--spark", *arguments[1:]] if on_spark else list(arguments)
+    cli.main(given, prog_name="run.py")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,166 @@
+"""Kernels compiled before they are needed, for all types of arguments that they are called with."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from statetool.kernels import kept
+from statetool.kernels.graph_program import Layout
+from statetool.kernels.heap import StatePrograms
+from statetool.kernels.jit import Kernel
+from statetool.kernels.walk import KeyGroups, Rows
+
+_TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
+_WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
+
+#: A kernel and the types of its arguments a line. Arrays are a type as NumPy names it, ``:2`` where they have two dimensions, ``:A`` where they
+#: need not be contiguous, ``r`` where they are read-only.
+SIGNATURES: Final = tuple(
+    """\
+blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
+blocks.decode_index u1r int int int int u1 i8 i8 i8 i8
+blocks.first_not_before u1r i8 i8 u1r int
+blocks.measure_blocks u1r i8 i8
+blocks.merge_runs u1r i8 i8 u8 i8 i8 i8
+blocks.plain_sizes u1r i8 i8 u1 i8 i8 i8
+blocks.read_varint u1r int int
+blocks.resolve u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8
+changes.index_changes u1r int int i8 i8 i8 i8
+changes.walk_changes u1r KeyGroups(i8 i8 i8) i8 u1 StatePrograms(i8 int i8:2) i8 u1 Rows(i8 i8 i8 i8 i8 i8)
+checksums._first_bad u1r i8 i8 int u8 u1r u8
+checksums.crc32c u1r int int u8
+deal.deal_groups u1 i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
+deal.deal_groups u1r i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
+deal.mark_equal u1 i8 i8 i8 i8 b1
+deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
+deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
+deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
+deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
+decode_fixed.check_bytes u1r i8 i8 int int int i8
+decode_fixed.copy_bytes u1r i8 i4 u1
+decode_fixed.counted_sizes u1r i8 i8 i8 i8
+decode_fixed.load_fixed u1 i8 i8 int i8 i8
+decode_fixed.load_fixed u1r i8 i8 int i8 i8
+decode_fixed.load_flags u1r i8 i8 u1 i8
+decode_numbers.big_integers u1r i8 i8 i8 u1 u1 i8
+decode_numbers.scale_decimals i8 i8 int u8 i8 i8 u1 u1
+decode_temporal.load_temporal u1r i8 i8 int int i8 i4 u1 i8
+decode_text.text_fill u1 i8 i8 i8 i4 u1
+decode_text.text_fill u1r i8 i8 i8 i4 u1
+decode_text.text_sizes u1 i8 i8 int i8 i8 i8 u1 i8
+decode_text.text_sizes u1r i8 i8 int i8 i8 i8 u1 i8
+distinct.hash_ranges u1r i8 i8 i8 i8
+distinct.number_ranges u1 i8 i8 i8 u8 i8 i8 i8
+distinct.number_ranges u1r i8 i8 i8 u8 i8 i8 i8
+elements.block_elements u1r i8 i8 i8 i8 int i8 i8 i8 i8 i8 i8
+elements.element_positions u1r i8 i8 i8 i8 i8 i8 i8 i8 i8
+elements.first_blocks u1r i8 i8 int i8
+elements.joined_counts u1 i8 i8 i8 i8
+elements.joined_counts u1r i8 i8 i8 i8
+elements.joined_positions u1 i8 i8 i8 i8 i8 i8
+elements.joined_positions u1r i8 i8 i8 i8 i8 i8
+elements.mask_counts u1r i8 i8 i8 i8
+elements.masked_positions u1r i8 i8 i8 i8 i8 i8 i8 u1 i8
+elements.read_counts u1r i8 i8 int i8 i8
+elements.strided_positions i8 i8 i8 int int i8 i8 i8 i8
+encode.copy_ranges u1 i8 i8 u1 i8
+encode.copy_ranges u1r i8 i8 u1 i8
+encode.hash_text u1 i8 i8 i8
+encode.hash_text u1r i8 i8 i8
+encode.measure_text u1 i8 i8 u1 int i8 i8
+encode.store_fixed i8 int u1 i8
+encode.store_fixed i8r int u1 i8
+encode.store_text u1 i8 i8 i8 i8 int u1 i8
+graphs.rewrite u1r Layout(i8 i8:2 u1r bool) i8 i8 int u1 i8 i8 i8 u1
+graphs.split u1r Layout(i8 i8:2 u1r bool) i8 i8 u1 i8 i8 i8 i8
+heap.walk_heap u1r int KeyGroups(i8 i8 i8) StatePrograms(i8 int i8:2) u1 i8 u1 Rows(i8 i8 i8 i8 i8 i8)
+matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
+order.count_order i8 i8 i8
+order.key_heads u1 i8 i8 u8
+order.sort_segments u1 i8 u8 i8 i8 i8 i8 i8
+skip.skip_many u1 i8 i8 i8 i8
+skip.skip_many u1r i8 i8 i8 i8
+skip.skip_many u1r i8 i8 i8:A i8
+slots.array_counts u1r i8 i8 int i8
+slots.array_elements u1r i8 i8 i8 int i8 u1 i8 i8 i8
+slots.find_instants u1r i8 i8 i8 u1 i8 i8
+slots.find_parts u1r i8 i8 i8 u1 i8 i8 bool i8 i8
+slots.load_bools u1r i8 u1 u1
+slots.load_little u1r i8 u1 int i1
+slots.load_little u1r i8 u1 int i2
+slots.load_little u1r i8 u1 int i4
+slots.load_little u1r i8 u1 int i8
+slots.map_parts u1r i8 i8 i8
+slots.read_decimals u1r i8 i8 u1 int uint64 i8:2
+slots.row_heads u1r i8 i8 int u1
+slots.row_nulls u1r i8 u1:2
+slots.variant_parts u1r i8 i8 u1 i8
+timers.flip_timers u1r i8 i8 i8 u1
+walk.count_below u1 i8 i8 u1r
+walk.count_below u1r i8 i8 u1r
+walk.descent u1 i8 i8
+walk.descent u1r i8 i8
+walk.match_range u1r i8 i8 u1r u1
+walk.skip_length_markers u1r i8 i8 i8 i8
+walk.walk u1 int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)
+walk.walk u1r int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)
+""".splitlines()
+)
+
+
+def described(argument: Any) -> str:
+    """Return the type of an argument as :data:`SIGNATURES` has it."""
+    if isinstance(argument, np.ndarray):
+        dimensions = "" if argument.ndim == 1 else f":{argument.ndim}"
+        strided = "" if argument.flags.c_contiguous else ":A"
+        return f"{argument.dtype.str[1:]}{dimensions}{strided}{'' if argument.flags.writeable else 'r'}"
+    if isinstance(argument, tuple):
+        return f"{type(argument).__name__}({' '.join(map(described, argument))})"
+    return type(argument).__name__
+
+
+def compile_all() -> None:
+    """Compile everything, or load it where it is kept already."""
+    import numba
+
+    for line in SIGNATURES:
+        name, *arguments = _WORDS.findall(line)
+        module, _, function = name.partition(".")
+        kernel: Any = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+        assert isinstance(kernel, Kernel)
+        kernel.compiled.compile(tuple(numba.typeof(_example(a)) for a in arguments))  # type: ignore[attr-defined]
+
+
+def ship(folder: str) -> str | None:
+    """Copy what is kept of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return where it went.
+
+    ``None`` says that there is no place where code is kept.
+    """
+    source = kept.target()
+    if source is None:
+        return None
+    place = Path(folder) / kept.stamp()
+    shutil.copytree(source, place, dirs_exist_ok=True)
+    return str(place)
+
+
+def _example(text: str) -> Any:
+    """Return an argument of the type that a text describes."""
+    if text.endswith(")"):
+        name, _, parts = text.removesuffix(")").partition("(")
+        return _TUPLES[name](*map(_example, parts.split()))
+    if text in ("int", "bool"):
+        return {"int": 0, "bool": False}[text]
+    if text == "uint64":
+        return np.uint64(0)
+    kind, *more = text.removesuffix("r").split(":")
+    array = np.empty([2] * (2 if "2" in more else 1), dtype=kind)
+    array = array[::2] if "A" in more else array
+    array.flags.writeable = not text.endswith("r")
+    return array

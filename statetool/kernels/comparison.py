@@ -1,0 +1,89 @@
+"""Kernels that compare the entries of two sources by hashes of their keys and values, and copy some entries together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statetool.kernels.codes import OK
+from statetool.kernels.jit import inlined, jit
+
+
+@inlined
+def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
+    """Hash a byte range, eight bytes at a time; ranges of one length that differ in one such word never agree."""
+    h = seed ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15))
+    p = start
+    while p + 8 <= end:
+        at = np.uint64(p)
+        word = np.uint64(0)
+        for k in range(8):
+            word |= np.uint64(data[at + np.uint64(k)]) << np.uint64(8 * k)
+        h = (h ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+        h ^= h >> np.uint64(32)
+        p += 8
+    word = np.uint64(0)
+    while p < end:
+        word = word << np.uint64(8) | np.uint64(data[p])
+        p += 1
+    h = (h ^ word) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@jit
+def hash_spans(data, start, end, number, seeds, out):  # type: ignore[no-untyped-def]
+    """Hash byte ranges ``start .. end`` of ``data``, each with the seed of its ``number``, into ``out`` uint64[n]."""
+    for i in range(start.shape[0]):
+        out[i] = _hash(data, start[i], end[i], seeds[number[i]])
+    return OK, 0
+
+
+@jit
+def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-def]
+    """Pair equal hashes, each once, in their order.
+
+    Parameters
+    ----------
+    left, right
+        uint64[n], uint64[m].
+    table
+        int64[2**k], all -1, larger than m: room to work in.
+    pairs
+        int64[n], out: the index in ``right``, -1 where there is none.
+    taken
+        uint8[m], all 0, out: 1 where an index was paired.
+
+    Both sides mostly have one order, so the partner is mostly the one behind the last partner; else the table tells.
+    """
+    mask = np.uint64(table.shape[0] - 1)
+    for j in range(right.shape[0]):
+        slot = right[j] & mask
+        while table[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        table[slot] = j
+    following = 0
+    for i in range(left.shape[0]):
+        pairs[i] = -1
+        if following < right.shape[0] and right[following] == left[i] and taken[following] == 0:
+            pairs[i] = following
+        else:
+            slot = left[i] & mask
+            while table[slot] >= 0:
+                j = table[slot]
+                if right[j] == left[i] and taken[j] == 0:
+                    pairs[i] = j
+                    break
+                slot = (slot + np.uint64(1)) & mask
+        if pairs[i] >= 0:
+            taken[pairs[i]] = 1
+            following = pairs[i] + 1
+    return OK, 0
+
+
+@jit
+def copy_spans(data, start, end, out, at):  # type: ignore[no-untyped-def]
+    """Copy byte ranges of ``data`` to ``out``, each to its position ``at`` int64[n]."""
+    for i in range(start.shape[0]):
+        source, target = np.uint64(start[i]), np.uint64(at[i])
+        for k in range(np.uint64(end[i] - start[i])):
+            out[target + np.uint64(k)] = data[source + np.uint64(k)]
+    return OK, 0

@@ -1,0 +1,143 @@
+"""Compiled code on disk: by the sources of all kernels, the versions of Python and numba and the kind of processor, and by nothing else.
+
+Where the package lies does not matter, nor whether it is a folder, a wheel or a zip that Spark unpacks anew for each application. A
+kernel has others compiled into it, so the sources of all kernels together are what its code is of. Each piece of code is a file of its own that
+appears whole or not at all: processes share a folder and need not wait for each other.
+
+Code is looked for in the folder that ``STATETOOL_KERNELS`` names (what ``statetool kernels --build`` made, shipped to where it is needed), in
+``compiled`` beside this module (in a zip too), and in the user's folder: ``NUMBA_CACHE_DIR`` where that is set, else the
+user's cache folder, else one of the user's own below the temporary folder. What had to be compiled is kept in the user's folder.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import importlib.metadata
+import importlib.resources
+import os
+import pickle
+import stat
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+VARIABLE: Final = "STATETOOL_KERNELS"
+_SUFFIX: Final = ".kernel"
+_DIGEST_BYTES: Final = 32
+
+
+@cache
+def stamp() -> str:
+    """Return the name of what compiled code is of: sources, Python and numba."""
+    digest = hashlib.sha256()
+    here = importlib.resources.files(__package__)
+    for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return f"{digest.hexdigest()[:16]}-{sys.implementation.cache_tag}-numba-{importlib.metadata.version('numba')}"
+
+
+@cache
+def folders() -> tuple[Traversable, ...]:
+    """Return where code is looked for, best first."""
+    named = os.environ.get(VARIABLE)
+    shipped: list[Traversable] = [Path(named).absolute()] if named else []
+    shipped.append(importlib.resources.files(__package__) / "compiled")
+    return tuple(base / stamp() for base in (*shipped, *_own()))
+
+
+@cache
+def target() -> Path | None:
+    """Return the folder that new code is kept in; ``None`` where there is none, and each process compiles for itself."""
+    for base in _own():
+        folder = base / stamp()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return the kernels that there was code of when this process first asked."""
+    found = set()
+    for folder in folders():
+        if folder.is_dir():
+            found |= {f.name.rpartition("-")[0] for f in folder.iterdir() if f.name.endswith(_SUFFIX)}
+    return frozenset(found)
+
+
+def _own() -> list[Path]:
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        return [Path(given) / "statetool"]
+    cached = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # A user whom the machine does not know has no home, and the path then stays as it is.
+    places = [] if cached.startswith("~") else [Path(cached) / "statetool" / "kernels"]
+    temporary = Path(tempfile.gettempdir()) / f"statetool-{getattr(os, 'getuid', getpass.getuser)()}"
+    return [*places, temporary] if _is_private(temporary) else places
+
+
+def _is_private(folder: Path) -> bool:
+    """Make a folder that nobody else can write to: its files are executed."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return False
+    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return mine and stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+class KeptCode:
+    """The compiled code of one kernel, as numba's dispatchers ask for it: one file for each types of arguments and processor.
+
+    A file is the digest of the rest, and pickled: types and processor, code.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.cache_path = str(target())
+
+    def load_overload(self, types: Any, context: Any) -> Any:
+        """Return kept code, or ``None``."""
+        from numba.core.compiler import CompileResult
+
+        asked = (types, context.codegen().magic_tuple())
+        for folder in folders():
+            try:
+                data = (folder / self._file(asked)).read_bytes()
+            except OSError:
+                continue
+            digest, data = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+            if hashlib.sha256(data).digest() == digest:
+                found, code = pickle.loads(data)
+                if found == asked:
+                    return CompileResult._rebuild(context, *code)
+        return None
+
+    def save_overload(self, types: Any, result: Any) -> None:
+        """Keep code; where that is not possible, it is compiled again the next time."""
+        from numba.core.serialize import dumps
+
+        folder = target()
+        if folder is None:
+            return
+        asked = (types, result.codegen.magic_tuple())
+        data = dumps((asked, result._reduce()))
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as f:
+                f.write(hashlib.sha256(data).digest() + data)
+            os.replace(f.name, folder / self._file(asked))
+        except OSError:
+            return
+
+    def _file(self, asked: Any) -> str:
+        return f"{self._name}-{hashlib.sha256(str(asked).encode()).hexdigest()[:16]}{_SUFFIX}"

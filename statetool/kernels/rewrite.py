@@ -1,0 +1,65 @@
+"""Kryo's values in fixed layouts: runs the kernels of :mod:`statetool.kernels.graphs` with as much room as they need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from statetool.kernels import graphs
+from statetool.kernels import program as ir
+from statetool.kernels.arrays import Bytes, Mask, Positions
+from statetool.kernels.codes import UNKNOWN_OPERATION, coded_error
+from statetool.kernels.graph_program import FULL, STATE_WORDS, UNKNOWN, WRITTEN, compile_graph
+
+_LEAST_ROOM: Final = 1 << 12
+
+
+def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tuple[Bytes, Positions, Positions, Mask]:
+    """Rewrite values in fixed layouts.
+
+    Returns
+    -------
+    out, starts, after, served
+        uint8[:], read-only: the values in their new layout; int64[n]: where each starts in it; int64[n]: the position behind each in
+        ``data``; bool[n]: false for values that only the reference reads, which are not in ``out``.
+    """
+    layout = compile_graph(op.root, op.little)
+    n = len(pos)
+    starts, after = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    served = np.zeros(n, dtype=np.uint8)
+    st = np.zeros(STATE_WORDS, dtype=np.int64)
+    out = np.empty(2 * int((end - pos).sum()) + _LEAST_ROOM, dtype=np.uint8)
+    done = 0
+    while True:
+        done = graphs.rewrite(data, layout, pos, end, done, out, st, starts, after, served)
+        if st[WRITTEN] == UNKNOWN:
+            raise coded_error(UNKNOWN_OPERATION)
+        if done == n:
+            break
+        # Twice as large each time: what did not fit is written again.
+        more = np.empty(2 * len(out), dtype=np.uint8)
+        more[: st[WRITTEN]] = out[: st[WRITTEN]]
+        out = more
+    whole = out[: st[WRITTEN]]
+    whole.flags.writeable = False
+    return whole, starts, after, served.view(np.bool_)
+
+
+def split_values(
+    data: Bytes, op: ir.Graph, pos: Positions, end: Positions
+) -> tuple[Positions, Positions, Positions] | None:
+    """Find the values of comma-joined lists: counts of each list, starts and ends of all; ``None`` where kernels cannot."""
+    layout = compile_graph(op.root, op.little)
+    counts, st = np.empty_like(pos), np.zeros(STATE_WORDS, dtype=np.int64)
+    starts = ends = np.empty(0, dtype=np.int64)
+    scratch = np.empty(_LEAST_ROOM, dtype=np.uint8)
+    while (code := graphs.split(data, layout, pos, end, scratch, st, counts, starts, ends)) == FULL:
+        scratch = np.empty(2 * len(scratch), dtype=np.uint8)
+    if code == UNKNOWN:
+        raise coded_error(UNKNOWN_OPERATION)
+    if code != 0:
+        return None
+    starts, ends = (np.empty(int(counts.sum()), dtype=np.int64) for _ in range(2))
+    graphs.split(data, layout, pos, end, scratch, st, counts, starts, ends)
+    return counts, starts, ends

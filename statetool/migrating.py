@@ -1,0 +1,164 @@
+"""Give states the types that a new job has: planned, then written as a new savepoint.
+
+Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from statetool.api import Savepoint, load
+from statetool.errors import FormatError, OptionError, TargetExistsError
+from statetool.operations import check_target, opened, write_changed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statetool.migration.plan import MigrationPlan
+
+
+def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
+    """Plan what gives the states of a snapshot the types that they have in a savepoint of the new job.
+
+    States whose values Flink reads as they are stay as they are. Fields go by name.
+
+    Parameters
+    ----------
+    to
+        A savepoint of the new job: its state may be empty, but must be registered.
+
+    Returns
+    -------
+    MigrationPlan
+        ``rows``: a step each, whether it needs to be accepted (it loses values, may change or refuse some) or the plan to be corrected.
+        ``accepting(names)`` and ``renaming({new: old})`` return other plans, :func:`write_plan` writes it as JSON.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+        A header that cannot be read.
+    """
+    from statetool.migration.plan import plan_migration as planned
+
+    old, new = (load(s) if isinstance(s, str) else s for s in (src, to))
+    return planned(old.inventory, new.inventory)
+
+
+def write_plan(plan: MigrationPlan, path: str) -> None:
+    """Write a plan as JSON into a new file.
+
+    Raises
+    ------
+    TargetExistsError
+        The file is there.
+    """
+    from statetool.migration.text import plan_record
+
+    try:
+        with open(path, "x", encoding="utf-8") as f:
+            f.write(json.dumps(plan_record(plan), indent=2, ensure_ascii=False) + "\n")
+    except FileExistsError as e:
+        raise TargetExistsError(f"{path} is there already", hint="name a new file") from e
+
+
+def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
+    """Read a plan for a snapshot; its steps are found anew.
+
+    Raises
+    ------
+    OptionError, FormatError
+        It is not a plan.
+    UnknownNameError
+        The snapshot does not have an operator or a state of it.
+    """
+    from statetool.io.files import InputFile
+    from statetool.migration.plan import read_plan as parsed
+
+    with InputFile(path) as f:
+        raw = bytes(f.read_at(0, f.size))
+    try:
+        found = json.loads(raw)
+    except ValueError as e:
+        raise FormatError(f"{path} is no JSON: {e}") from e
+    return parsed(found, (load(src) if isinstance(src, str) else src).inventory)
+
+
+def migrate(
+    src: str | Savepoint,
+    dst: str,
+    *,
+    to: str | Savepoint | None = None,
+    plan: str | MigrationPlan | None = None,
+    accept: Iterable[str] = (),
+    renames: Mapping[str, str] | None = None,
+    flink_version: str | None = None,
+    spark: SparkSession | None = None,
+    rebase: Mapping[str, str] | None = None,
+    checkpoint_id: int | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], object] | None = None,
+    on_plan: Callable[[MigrationPlan], object] | None = None,
+) -> MigrationPlan:
+    """Write a copy of a snapshot whose states have the types of a new job; all other bytes stay.
+
+    POJOs, Kryo's classes, rows, tuples and Avro records go field by field, by name; lists, maps, enums and numbers follow. What would lose
+    a value, or may change or refuse one, has to be accepted by name. Keys and namespaces stay.
+
+    Parameters
+    ----------
+    to, plan
+        A savepoint of the new job, or a plan (or the file of one, :func:`write_plan`): one of the two.
+    accept
+        Names of steps, as the plan's ``rows`` have them.
+    renames
+        Old names of fields by the new ones: ``{"orders.totals.value.city": "town"}``.
+    flink_version
+        Release that is to read it; by default the metadata has the version of the new job's.
+    spark, rebase, checkpoint_id, dry_run, progress, on_plan
+        As in :func:`statetool.rescale`.
+
+    Returns
+    -------
+    MigrationPlan
+        What was done.
+
+    Raises
+    ------
+    TargetExistsError
+        ``dst`` is there.
+    UnsupportedError
+        A step cannot be done, or was not accepted; nothing was written. (A dry run tells in its plan.)
+    EncodeError
+        A value that the new type cannot hold exactly; names its key.
+    """
+    base = Savepoint(opened(src, (), rebase))
+    check_target(dst, dry_run)
+    found = _planned(base, to, plan).renaming(renames or {}).accepting(tuple(accept))
+    if on_plan is not None:
+        on_plan(found)
+    if not dry_run:
+        found.check()
+        version = flink_version or _release(found, base)
+        changes = found.changes
+        write_changed(base.inventory, dst, spark, progress, checkpoint_id, flink_version=version, changes=changes)
+    return found
+
+
+def _planned(base: Savepoint, to: str | Savepoint | None, plan: str | MigrationPlan | None) -> MigrationPlan:
+    if (to is None) == (plan is None):
+        raise OptionError("a migration needs either a snapshot of the new job or a plan", hint="give to= or plan=")
+    if to is not None:
+        return plan_migration(base, to)
+    assert plan is not None
+    return read_plan(plan, base) if isinstance(plan, str) else plan
+
+
+def _release(plan: MigrationPlan, base: Savepoint) -> str | None:
+    """Return the last release with the metadata of the new job, ``None`` where that is the old one's."""
+    from statetool.saving.versions import RELEASES
+
+    if plan.metadata_version == base.metadata_version:
+        return None
+    return next((r for r, (version, _) in reversed(RELEASES.items()) if version == plan.metadata_version), None)

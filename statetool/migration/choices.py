@@ -1,0 +1,54 @@
+"""What is said of a migration, and what it consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Change = Literal[
+    "add", "drop", "rename", "widen", "narrow", "retype", "positions", "constants", "rewrite", "impossible"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One change of a type.
+
+    Attributes
+    ----------
+    path
+        Where: ``value`` (of a list ``element``, of a map ``map_key`` and ``map_value``), and fields behind it.
+    loses
+        Whether a value is lost, or may change or be refused, so that the step has to be accepted by its path.
+    """
+
+    path: str
+    change: Change
+    text: str
+    loses: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a plan says of one state, by the paths of new fields.
+
+    Attributes
+    ----------
+    sources
+        Old names of fields that were renamed.
+    fills
+        Values of fields that are new, as JSON has them.
+    constants
+        New names of an enum's constants by old ones.
+    accept
+        Steps that lose something: path and change of each.
+    last_access_ms
+        Last access of values that get a time to live.
+    """
+
+    sources: Mapping[str, str] = field(default_factory=dict)
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    accept: frozenset[tuple[str, str]] = frozenset()
+    last_access_ms: int | None = None

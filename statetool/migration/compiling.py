@@ -1,0 +1,351 @@
+"""From the old and the new serializer of a value to the conversion between them, and the steps that it consists of.
+
+Fields go by name. What writes the values checks that every one is exactly a value of the new type, so that narrowing refuses values and
+never changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.columns.arrays import is_valid
+from statetool.columns.coerce import list_parts, map_parts, struct_parts
+from statetool.columns.types import arrow_type
+from statetool.errors import EncodeError, StatetoolError
+from statetool.migration.choices import Change, Choices, Step
+from statetool.migration.leaves import Convert, constants_of, filled, leaf_change, same
+from statetool.migration.sides import NO_DEFAULT, Side
+from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.row import KIND_FIELD
+from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
+from statetool.types.options import ReadOptions
+
+#: Values as they are: nothing is rounded or hidden.
+EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
+_ACCESS: Final = TimestampType("ms", zoned=True)
+#: Makes the column of a field out of the columns of the old fields, by name, and the number of rows.
+_Make = Callable[[dict[str, pa.Array], int], pa.Array]
+
+
+class Compiler:
+    """Compiles conversions of one state; ``steps`` are those of all that it compiled."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.steps: list[Step] = []
+        self._is_key = False
+        self._fields: set[str] = set()
+        self._constants_at: set[str] = set()
+
+    def value(self, old: Serializer, new: Serializer, path: str) -> Convert:
+        """Compile the conversion of values."""
+        return self._any(Side.of(old), Side.of(new), path)
+
+    def key(self, old: Serializer, new: Serializer, path: str) -> Convert:
+        """Compile the conversion of keys of a map, no two of which may become one."""
+        outer, self._is_key = self._is_key, True
+        convert = self._any(Side.of(old), Side.of(new), path)
+        self._is_key = outer
+        return convert
+
+    def say(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
+        """Add a step."""
+        self.steps.append(Step(path=path, change=change, text=text, loses=loses))
+
+    def unused(self) -> list[Step]:
+        """Return a step that cannot be done for each thing that was said of a place where it means nothing."""
+        said = self.choices
+        fields = {*said.sources, *said.fills} - self._fields
+        both = said.sources.keys() & said.fills.keys()
+        texts = dict.fromkeys(fields, "no such field in the new type")
+        texts |= dict.fromkeys(both, "both an old name and a value are said of it")
+        texts |= {path: "no constants of an enum" for path in said.constants if path not in self._constants_at}
+        return [Step(path=path, change="impossible", text=text) for path, text in sorted(texts.items())]
+
+    def impossible(self, path: str, text: str) -> Convert:
+        """Add a step that cannot be done."""
+        self.say(path, "impossible", text)
+        return same
+
+    def _any(self, old: Side, new: Side, path: str) -> Convert:
+        if why := old.unreadable or new.unreadable:
+            return self.impossible(path, why)
+        if old.only_text != new.only_text:
+            name = (old if old.only_text else new).type_name
+            return self.impossible(
+                path,
+                f"nothing says what is inside of {name}: declare it, or the class whose field it is with the field's whole type, as in Set<String>",
+            )
+        match old.logical, new.logical:
+            case TtlType(), TtlType():
+                return self._struct(_timed(old), _timed(new), path)
+            case TtlType(value), _:
+                self.say(path, "drop", "the times of last access", loses=True)
+                convert = self._any(_inner(old, value), new, path)
+                return lambda array: convert(_fields(array, _timed(old))["value"])
+            case _, TtlType(value):
+                return self._with_ttl(old, _inner(new, value), path)
+            case ListType(a), ListType(b):
+                return self._list(old, new, a, b, path)
+            case MapType(), MapType():
+                return self._map(old, new, path)
+            case StructType(), StructType():
+                return self._struct(old, new, path)
+        return self._leaf(old, new, path)
+
+    def _leaf(self, old: Side, new: Side, path: str) -> Convert:
+        if old.logical == new.logical:
+            return self._constants(old, new, path)
+        found = leaf_change(old.logical, new.logical)
+        if found is None:
+            return self.impossible(path, f"{old.type_name} does not become {new.type_name}")
+        self.say(path, found.change, f"{old.type_name} to {new.type_name}", loses=found.change == "narrow")
+        return found.convert
+
+    def _constants(self, old: Side, new: Side, path: str) -> Convert:
+        """Compile text, some of which are constants of enums."""
+        self._constants_at.add(path)
+        names = dict(self.choices.constants.get(path, {}))
+        if old.constants and (unknown := [n for n in names if n not in old.constants]):
+            return self.impossible(path, f"{', '.join(unknown)}: no constants of {old.type_name}")
+        if names:
+            self.say(path, "constants", ", ".join(f"{a} becomes {b}" for a, b in names.items()), loses=self._is_key)
+        if not new.constants:
+            return constants_of(names) if names else same
+        gone = [n for n in old.constants if names.get(n, n) not in new.constants]
+        if gone:
+            self.say(path, "constants", f"{', '.join(gone)}: refused where a value is one of them", loses=True)
+        elif not old.constants:
+            self.say(path, "narrow", f"{old.type_name} to {new.type_name}: other text is refused", loses=True)
+        return constants_of(names) if names else same
+
+    def _with_ttl(self, old: Side, value: Side, path: str) -> Convert:
+        access = self.choices.last_access_ms
+        if access is None:
+            return self.impossible(path, "values get a time to live: say 'last_access_ms' in the plan")
+        self.say(path, "add", f"last access {access}")
+        convert = self._any(old, value, path)
+        stamp = pa.scalar(access * 1000, type=pa.timestamp("us", tz="UTC"))
+        return lambda array: pa.StructArray.from_arrays(
+            [pa.repeat(stamp, len(array)), convert(array)], names=["last_access", "value"]
+        )
+
+    def _list(self, old: Side, new: Side, a: LogicalType, b: LogicalType, path: str) -> Convert:
+        was_set, is_set = _is_set(old), _is_set(new)
+        if is_set and not was_set:
+            self.say(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
+        before = len(self.steps)
+        convert = self._any(old.part(0, a), new.part(0, b), f"{path}.element")
+        may_join = is_set and was_set and any(step.loses for step in self.steps[before:])
+
+        def lists(array: pa.Array) -> pa.Array:
+            counts, elements = list_parts(_some(array))
+            made = convert(elements)
+            if may_join:
+                check_distinct(counts, made)
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            return _spread(pa.ListArray.from_arrays(pa.array(offsets), made), array)
+
+        return lists
+
+    def _map(self, old: Side, new: Side, path: str) -> Convert:
+        assert isinstance(old.logical, MapType)
+        assert isinstance(new.logical, MapType)
+        outer, self._is_key = self._is_key, True
+        before = len(self.steps)
+        key = self._any(old.part(0, old.logical.key), new.part(0, new.logical.key), f"{path}.key")
+        self._is_key = outer
+        may_join = any(step.loses for step in self.steps[before:])
+        value = self._any(old.part(1, old.logical.value), new.part(1, new.logical.value), f"{path}.value")
+
+        def maps(array: pa.Array) -> pa.Array:
+            counts, keys, values = map_parts(_some(array))
+            made = key(keys)
+            if may_join:
+                check_distinct(counts, made)
+            entries = pa.StructArray.from_arrays([made, value(values)], names=["key", "value"])
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            return _spread(pa.ListArray.from_arrays(pa.array(offsets), entries), array)
+
+        return maps
+
+    def _struct(self, old: Side, new: Side, path: str) -> Convert:
+        assert isinstance(old.logical, StructType)
+        assert isinstance(new.logical, StructType)
+        before = {f.name: f.type for f in old.logical.fields}
+        sources = {f.name: self._source(f.name, old, new, path) for f in new.logical.fields}
+        self._check_positions(old, new, sources, path)
+        makers = {f.name: self._field(f, sources[f.name], before, old, new, path) for f in new.logical.fields}
+        for name in before:
+            if name not in sources.values() and name != KIND_FIELD:
+                self._dropped(name, old, path)
+
+        def structs(array: pa.Array) -> pa.Array:
+            some = _some(array)
+            fields = _fields(some, old)
+            parts = []
+            for name, make in makers.items():
+                try:
+                    parts.append(make(fields, len(some)))
+                except StatetoolError as error:
+                    raise error.inside(name) from error.__cause__
+            made = pa.StructArray.from_arrays(parts, names=list(makers)) if parts else some
+            return _spread(made, array)
+
+        return structs
+
+    def _source(self, name: str, old: Side, new: Side, path: str) -> str | None:
+        """Return the old name of a field, ``None`` where it is new."""
+        assert isinstance(old.logical, StructType)
+        before = [f.name for f in old.logical.fields]
+        here = f"{path}.{name}"
+        self._fields.add(here)
+        if here in self.choices.fills:
+            return None
+        if (given := self.choices.sources.get(here)) is not None:
+            return given
+        if name in before:
+            return name
+        if isinstance(new.logical, StructType) and _positional(old) and _positional(new):
+            index = [f.name for f in new.logical.fields].index(name)
+            return before[index] if index < len(before) and name != KIND_FIELD else None
+        return next((a for a in new.aliases(name) if a in before), None)
+
+    def _check_positions(self, old: Side, new: Side, sources: dict[str, str | None], path: str) -> None:
+        """Fields that are only numbered belong together by their place, which may not be meant where their number differs."""
+        if not (_positional(old) and _positional(new)) or len(_names(old)) == len(_names(new)):
+            return
+        said = {*self.choices.sources, *self.choices.fills}
+        if all(f"{path}.{name}" in said for name in sources if name != KIND_FIELD):
+            return
+        pairs = ", ".join(f"{name} from {source}" for name, source in sources.items() if source is not None)
+        text = f"the fields have no names, and {len(_names(old))} become {len(_names(new))}: {pairs}"
+        self.say(path, "positions", text, loses=True)
+
+    def _field(
+        self, field: Field, source: str | None, before: dict[str, LogicalType], old: Side, new: Side, path: str
+    ) -> _Make:
+        here = f"{path}.{field.name}"
+        if source is None:
+            return self._added(field, old, new, here)
+        if source not in before:
+            self.impossible(here, f"there is no field {source!r} among {', '.join(before)}")
+            return lambda fields, n: pa.nulls(n)
+        if source != field.name and not (_positional(old) and _positional(new)):
+            self.say(here, "rename", f"from {source}")
+        if field.name == _class_field(new) and source == _class_field(old):
+            return self._classes(old, new, source)
+        convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), here)
+        return lambda fields, n: convert(fields[source])
+
+    def _added(self, field: Field, old: Side, new: Side, here: str) -> _Make:
+        value = self.choices.fills.get(here, NO_DEFAULT)
+        if field.name == KIND_FIELD:
+            value = "+I"
+        elif field.name == _class_field(new) and isinstance(new.serializer, PojoSerializer):
+            value = new.serializer.pojo_class
+        elif value is NO_DEFAULT:
+            value = new.default(field.name, field.type)
+        if value is NO_DEFAULT:
+            self.impossible(here, "new, and has no default: say its value in the plan's 'fills'")
+            return lambda fields, n: pa.nulls(n)
+        try:
+            make = filled(value, arrow_type(field.type, EXACT))
+        except EncodeError as error:
+            self.impossible(here, error.message)
+            return lambda fields, n: pa.nulls(n)
+        self.say(here, "add", f"new: {value!r}" if value is not None else "new: null")
+        return lambda fields, n: make(n)
+
+    def _dropped(self, name: str, old: Side, path: str) -> None:
+        here = f"{path}.{name}"
+        if self._is_key:
+            self.impossible(here, "dropped from a key, so that two keys may become one")
+        elif name == _class_field(old):
+            self.impossible(here, "values of subclasses have no place in a type that does not describe them")
+        else:
+            self.say(here, "drop", "its values", loses=True)
+
+    def _classes(self, old: Side, new: Side, source: str) -> _Make:
+        """Names of classes: the class itself may have got another one."""
+        assert isinstance(old.serializer, PojoSerializer)
+        assert isinstance(new.serializer, PojoSerializer)
+        convert = constants_of({old.serializer.pojo_class: new.serializer.pojo_class})
+        return lambda fields, n: convert(fields[source])
+
+
+def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:
+    """Refuse maps and sets (int64[n]: how many keys each has) that have one twice once they are converted: Java would keep one.
+
+    Raises
+    ------
+    EncodeError
+        Names the key.
+    """
+    texts, at = [repr(key) for key in keys.to_pylist()], 0
+    for count in counts.tolist():
+        some = texts[at : at + count]
+        at += count
+        if len(set(some)) < count:
+            raise EncodeError(
+                f"two keys of a map, or elements of a set, become one: {next(t for t in some if some.count(t) > 1)}"
+            )
+
+
+def _class_field(side: Side) -> str | None:
+    serializer = side.serializer
+    return serializer.class_field if isinstance(serializer, PojoSerializer) and serializer.open else None
+
+
+def _is_set(side: Side) -> bool:
+    s = side.serializer
+    return type(s).__name__ == "SetSerializer" or (isinstance(s, KryoSerializer) and s.type_class.endswith("Set"))
+
+
+def _names(side: Side) -> list[str]:
+    assert isinstance(side.logical, StructType)
+    return [f.name for f in side.logical.fields if f.name != KIND_FIELD]
+
+
+def _positional(side: Side) -> bool:
+    names = _names(side)
+    return names in ([f"f{i}" for i in range(len(names))], [f"_{i + 1}" for i in range(len(names))])
+
+
+def _timed(side: Side) -> Side:
+    """Return values with their last access as structs."""
+    assert isinstance(side.logical, TtlType)
+    return Side(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
+
+
+def _inner(side: Side, value: LogicalType) -> Side:
+    return _timed(side).field("value", value)
+
+
+def _fields(array: pa.Array, side: Side) -> dict[str, pa.Array]:
+    """Return the fields of structs by name, timestamps with the nanoseconds below them."""
+    logical = side.logical
+    assert isinstance(logical, StructType)
+    kind_field = bool(logical.fields) and logical.fields[-1].name == KIND_FIELD
+    columns = struct_parts(array, logical, kind_field=kind_field)
+    return {f.name: c for f, c in zip(logical.fields, columns, strict=True)}
+
+
+def _some(array: pa.Array) -> pa.Array:
+    return array.filter(array.is_valid()) if array.null_count else array
+
+
+def _spread(made: pa.Array, array: pa.Array) -> pa.Array:
+    """Put converted values back between the nulls."""
+    if not array.null_count:
+        return made
+    valid = is_valid(array)
+    index = pa.array(np.cumsum(valid) - 1, mask=~valid)
+    return made.take(index)

@@ -1,0 +1,184 @@
+"""The conversion of one state's entries or elements: what a composition takes. Made on the driver, compiled and run in tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from statetool.columns.arrays import is_valid
+from statetool.columns.decode import decode_column
+from statetool.columns.encode import measure
+from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
+from statetool.columns.values import StateShape, check_filled, decode_framed, map_values, split_joined
+from statetool.entries.keys import split_keys
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.keyed.projections import with_projections
+from statetool.formats.state_meta import StateMeta, read_m6, write_m6
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.kernels.program import Pairs
+from statetool.migration.choices import Choices
+from statetool.migration.compiling import EXACT, Compiler, check_distinct
+from statetool.migration.leaves import Convert, same
+from statetool.saving.streams.keyed import shown_bytes
+from statetool.saving.streams.measured import MeasuredEntries
+from statetool.serializers.table import snapshot_reader
+from statetool.types import MapType
+from statetool.types.declared import TypeContext
+
+
+def meta_bytes(meta: StateMeta) -> bytes:
+    """Return how a state is described, as it stands in headers."""
+    out = Output()
+    write_m6(out, meta)
+    return bytes(out)
+
+
+@lru_cache(maxsize=256)
+def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
+    """Parse what :func:`meta_bytes` returned; its serializers are made once."""
+    reader = snapshot_reader(types)
+    c = Cursor(raw)
+    meta = read_m6(c, types, lambda c, *_: reader.proxied(c))
+    c.expect_end("the description of a state")
+    return with_projections(meta) if meta.namespace is not None else meta
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Conversions of the parts of a state: of its keys, where it is a map, and its values."""
+
+    key: Convert
+    value: Convert
+
+
+def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compiled:
+    """Compile what becomes of the values of a state; the steps are the compiler's."""
+    if old.kind == "broadcast":
+        keys = [m.serializers["KEY_SERIALIZER"] for m in (old, new)]
+        return Compiled(compiler.key(keys[0], keys[1], "map_key"), compiler.value(old.value, new.value, "map_value"))
+    if old.kind in ("union", "list") and old.namespace is None:
+        return Compiled(same, compiler.value(old.value, new.value, "element"))
+    before, after = StateShape(old), StateShape(new)
+    if before.declared is not None or after.declared is not None:
+        compiler.impossible("value", "states of Python jobs")
+        return Compiled(same, same)
+    if before.framed_bytes or after.framed_bytes:
+        opaque = old.value if before.framed_bytes else new.value
+        compiler.impossible("value", opaque.what_is_missing or f"what is inside of {opaque.type_name} is not known")
+        return Compiled(same, same)
+    if before.kind == "map":
+        assert before.user_key is not None
+        assert after.user_key is not None
+        key = compiler.key(before.user_key, after.user_key, "map_key")
+        return Compiled(key, compiler.value(before.element, after.element, "map_value"))
+    path = "element" if before.kind == "list" else "value"
+    return Compiled(same, compiler.value(before.element, after.element, path))
+
+
+@lru_cache(maxsize=256)
+def _compiled(old: bytes, old_types: TypeContext, conversion: TypeConversion) -> Compiled:
+    return compile_state(parse_meta(old, old_types), conversion.meta, Compiler(conversion.choices))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TypeConversion:
+    """A :class:`statetool.saving.composition.StateConversion` by serializers.
+
+    Attributes
+    ----------
+    before, after
+        How the state is described (:func:`meta_bytes`).
+    """
+
+    before: bytes
+    before_types: TypeContext
+    after: bytes
+    types: TypeContext
+    choices: Choices
+
+    @property
+    def meta(self) -> StateMeta:
+        """The new description."""
+        return parse_meta(self.after, self.types)
+
+    @property
+    def old(self) -> StateMeta:
+        """The description in the base."""
+        return parse_meta(self.before, self.before_types)
+
+    def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        """Convert entries of this state; what fails names the key."""
+        try:
+            return self._entries(header, batch)
+        except StatetoolError as error:
+            i = self._first_failing(header, batch)
+            key = shown_bytes(header.key, bytes(batch.data[batch.key[i] : batch.key_end[i]]))
+            error.message = f"{error.message}, in the value of key {key}"
+            raise batch.locate(error).at(state=self.meta.name) from error.__cause__
+
+    def _first_failing(self, header: KeyedHeader, batch: EntryBatch) -> int:
+        low, high = 0, len(batch)
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                self._entries(header, batch.take(np.arange(low, middle)))
+            except StatetoolError:
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def _entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
+        old = next(m for m in header.states if m.name == self.old.name)
+        compiled = _compiled(self.before, self.before_types, self)
+        before, after = StateShape(old), StateShape(self.meta)
+        keys: Piece = Ranges(batch.data, batch.key, batch.key_end - batch.key)
+        data, pos, end = batch.data, batch.value, batch.value_end
+        if before.kind == "map":
+            assert before.user_key is not None
+            assert after.user_key is not None
+            split = split_keys(batch, header.key, old)
+            found = decode_framed(before.user_key, data, split.user_key, batch.key_end, EXACT)
+            prefix = Ranges(data, batch.key, split.user_key - batch.key)
+            keys = Chain((prefix, measure(after.user_key, compiled.key(found))), len(batch))
+            array = map_values(before.element, data, pos, end, EXACT)
+            valid = is_valid(array)
+            some = array.filter(array.is_valid())
+            values: Piece = Flagged(valid, measure(after.element, compiled.value(some)), (0, 1), 0)
+        elif before.kind == "list":
+            counts, starts, ends = split_joined(before.element, data, pos, end)
+            array = decode_framed(before.element, data, starts, ends, EXACT)
+            values = Joined(pack(measure(after.element, compiled.value(array))), counts)
+        else:
+            array = decode_framed(before.element, data, pos, end, EXACT)
+            values = measure(after.element, compiled.value(array))
+        state = int(batch.state[0])
+        return MeasuredEntries.batch([MeasuredEntries(state, batch.group, keys, values)])
+
+    def elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
+        """Convert elements of operator state."""
+        try:
+            return self._elements(data, starts, ends)
+        except StatetoolError as error:
+            raise error.at(state=self.meta.name, offset=None) from error.__cause__
+
+    def _elements(self, data: Bytes, starts: Int64s, ends: Int64s) -> Encoded:
+        compiled = _compiled(self.before, self.before_types, self)
+        old, new = self.old, self.meta
+        if old.kind != "broadcast":
+            return pack(measure(new.value, compiled.value(decode_framed(old.value, data, starts, ends, EXACT))))
+        key, value = old.serializers["KEY_SERIALIZER"], old.value
+        program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
+        maps, after = decode_column(program, logical, data, starts, ends, EXACT)
+        check_filled(after, ends)
+        made = compiled.key(maps.keys)
+        offsets: Int64s = np.asarray(maps.offsets, dtype=np.int64)
+        counts = offsets[1:] - offsets[:-1]
+        check_distinct(counts, made)
+        keys = measure(new.serializers["KEY_SERIALIZER"], made)
+        return pack(Elements(counts, Chain((keys, measure(new.value, compiled.value(maps.items))), len(made))))

@@ -1,0 +1,138 @@
+"""Values without parts: which types become which others, and what that may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from statetool.errors import EncodeError
+from statetool.migration.choices import Change
+from statetool.types import BigDecimalType, BigIntegerType, DecimalType, LogicalType, Scalar, TimestampType
+
+Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+_BITS: Final = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
+#: Bits of whole numbers that a float holds exactly.
+_MANTISSA: Final = {"float32": 24, "float64": 53}
+_DIGITS: Final = {"int8": 3, "int16": 5, "int32": 10, "int64": 19}
+_UNITS: Final = ("ms", "us", "ns")
+
+
+class LeafChange(NamedTuple):
+    """How values become others; what cannot be done exactly is refused where it is written."""
+
+    change: Change
+    convert: Convert
+
+
+def same(array: pa.Array) -> pa.Array:
+    """Return a column as it is: writing it checks that every value fits."""
+    return array
+
+
+def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
+    """Return how values of a type become those of another one, ``None`` where they cannot.
+
+    Examples
+    --------
+    >>> leaf_change(Scalar("int32"), Scalar("int64")).change
+    'widen'
+    >>> leaf_change(Scalar("int64"), Scalar("int32")).change
+    'narrow'
+    """
+    match old, new:
+        case Scalar(a), Scalar(b):
+            return _scalars(a, b)
+        case Scalar(a), BigIntegerType() | BigDecimalType() if a in _BITS:
+            return LeafChange("widen", same)
+        case Scalar(a), DecimalType(precision, scale) if a in _BITS:
+            return LeafChange("widen" if precision - scale >= _DIGITS[a] else "narrow", same)
+        case BigIntegerType(), Scalar(b) if b in _BITS:
+            return LeafChange("narrow", _cast(pa.int64()))
+        case BigIntegerType(), BigDecimalType():
+            return LeafChange("widen", same)
+        case BigDecimalType(), BigIntegerType():
+            return LeafChange("narrow", _whole)
+        case BigDecimalType(), DecimalType(precision, scale):
+            return LeafChange("narrow", _cast(pa.decimal128(precision, scale)))
+        case DecimalType(), BigDecimalType():
+            return LeafChange("widen", same)
+        case DecimalType(p, s), DecimalType(q, t):
+            return LeafChange("widen" if t >= s and q - t >= p - s else "narrow", same)
+        case TimestampType(), TimestampType() if old.zoned == new.zoned:
+            wider = _UNITS.index(new.unit) >= _UNITS.index(old.unit)
+            return LeafChange("widen" if wider else "narrow", same)
+    return None
+
+
+def _scalars(old: str, new: str) -> LeafChange | None:
+    if old in _BITS and new in _BITS:
+        return LeafChange("widen" if _BITS[old] <= _BITS[new] else "narrow", same)
+    if old in _BITS and new in _MANTISSA:
+        return LeafChange("widen" if _BITS[old] <= _MANTISSA[new] else "narrow", same)
+    if old in _MANTISSA and new in _MANTISSA:
+        return LeafChange("widen" if new == "float64" else "narrow", same)
+    if old in _MANTISSA and new in _BITS:
+        return LeafChange("narrow", _cast(pa.int64()))
+    if old in _BITS and new == "string":
+        return LeafChange("retype", _cast(pa.string()))
+    return None
+
+
+def _cast(kind: pa.DataType) -> Convert:
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return array.cast(kind)
+        except pa.ArrowInvalid as e:
+            raise EncodeError(f"a value that does not fit {kind}: {e}") from e
+
+    return convert
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """Return text of numbers as that of integers, so that 1.0 and 1.00 are one key."""
+    found: list[str | None] = []
+    for text in array.to_pylist():
+        number = None if text is None else Decimal(text)
+        if number is not None and number != int(number):
+            raise EncodeError(f"{text} is not an integer")
+        found.append(None if number is None else str(int(number)))
+    return pa.array(found, type=pa.string())
+
+
+def constants_of(names: dict[str, str]) -> Convert:
+    """Return what gives constants other names."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        index = pa.compute.index_in(values, pa.array(list(names), type=pa.string()))
+        renamed = pa.array(list(names.values()), type=pa.string()).take(index)
+        return pa.compute.if_else(pa.compute.is_valid(index), renamed, values)
+
+    return convert
+
+
+def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
+    """Return what makes columns of one value.
+
+    Raises
+    ------
+    EncodeError
+        The value is not one of the type.
+    """
+    try:
+        scalar = pa.scalar(_pairs(value, kind), type=kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        try:
+            scalar = pa.scalar(str(value)).cast(kind)
+        except pa.ArrowException as e:
+            raise EncodeError(
+                f"{value!r} is not a value of type {kind}", hint="say another one in the plan's 'fills'"
+            ) from e
+    return lambda n: pa.repeat(scalar, n)
+
+
+def _pairs(value: Any, kind: pa.DataType) -> Any:
+    return list(value.items()) if pa.types.is_map(kind) and isinstance(value, dict) else value

@@ -1,0 +1,376 @@
+"""Which states get another type, and how: planned of a snapshot and one of the new job, kept as JSON, corrected by hand.
+
+What a plan keeps are the new descriptions and what was said (:class:`~statetool.migration.choices.Choices`); its steps are found anew
+whenever it is read, so that they are always those of the snapshot at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from statetool.comparison.meaning import all_parts, snapshot_bytes
+from statetool.compatibility.rules import resolve
+from statetool.compatibility.states import Job, check_elements, check_keyed
+from statetool.compatibility.verdicts import Level
+from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
+from statetool.formats.state_meta import StateMeta
+from statetool.migration.choices import Choices, Step
+from statetool.migration.compiling import Compiler
+from statetool.migration.conversion import TypeConversion, compile_state, meta_bytes
+from statetool.migration.text import parsed_state
+from statetool.saving.composition import OperatorChange
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import TypeContext
+
+#: Checked as RocksDB sees it, which migrates less than the heap does; no release is asked for.
+_JOB: Final = Job(backend="rocksdb", target=None)
+_UNCHANGED: Final = (Level.AS_IS, Level.RECONFIGURED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMigration:
+    """Another type for one state.
+
+    Attributes
+    ----------
+    before, after
+        The types, for people.
+    steps
+        What it consists of, in the order of the new fields.
+    """
+
+    uid: str
+    state: str
+    scope: Literal["keyed", "operator"]
+    before: str
+    after: str
+    conversion: TypeConversion
+    steps: tuple[Step, ...]
+
+    @property
+    def choices(self) -> Choices:
+        """What was said of it."""
+        return self.conversion.choices
+
+    @property
+    def name(self) -> str:
+        """What paths of steps begin with where they are accepted by name."""
+        return f"{self.uid}.{self.state}"
+
+    @property
+    def unaccepted(self) -> tuple[Step, ...]:
+        """Steps that cannot be done, or that lose something and were not accepted."""
+        return tuple(
+            s
+            for s in self.steps
+            if s.change == "impossible" or (s.loses and (s.path, s.change) not in self.choices.accept)
+        )
+
+    def accepted_as(self, step: Step) -> str:
+        """Return the name by which a step is accepted: where it is, and what it does where another one loses something there."""
+        alone = sum(s.loses and s.path == step.path for s in self.steps) < 2
+        return f"{self.name}.{step.path}" + ("" if alone or not step.loses else f":{step.change}")
+
+    def with_choices(self, choices: Choices) -> StateMigration:
+        """Return the migration with other choices, and the steps that follow."""
+        return _migration(self.uid, self.scope, replace(self.conversion, choices=choices))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRow:
+    """One step, as it is shown: ``step`` is the name by which it is accepted."""
+
+    step: str
+    change: str
+    text: str
+    needs: Literal["nothing", "acceptance", "correction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationPlan:
+    """States that get another type.
+
+    Attributes
+    ----------
+    metadata_version
+        That of the snapshot of the new job.
+    refused
+        What differs and cannot be migrated: keys, namespaces, kinds of state.
+    """
+
+    states: tuple[StateMigration, ...]
+    metadata_version: int
+    refused: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[StepRow]:
+        """Return all steps."""
+        return [
+            StepRow(step=s.accepted_as(step), change=step.change, text=step.text, needs=_needs(s, step))
+            for s in self.states
+            for step in s.steps
+        ]
+
+    def accepting(self, names: Collection[str]) -> MigrationPlan:
+        """Return the plan with steps accepted by name, as :attr:`rows` has them.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such step.
+        OptionError
+            Two states have one.
+        """
+        known = [{s.accepted_as(step): step for step in s.steps} for s in self.states]
+        for name in names:
+            found = sum(name in steps for steps in known)
+            if not found:
+                every = [n for steps in known for n in steps]
+                raise UnknownNameError(f"the plan has no step {name!r}", hint=suggest(name, every))
+            _check_one(name, found)
+        states = []
+        for s in self.states:
+            steps = {(step.path, step.change) for step in s.steps if s.accepted_as(step) in names}
+            states.append(s.with_choices(replace(s.choices, accept=s.choices.accept | steps)) if steps else s)
+        return replace(self, states=tuple(states))
+
+    def renaming(self, names: Mapping[str, str]) -> MigrationPlan:
+        """Return the plan with fields that were renamed: old names by the new field's, as steps are named.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such state.
+        """
+        plan = self
+        for name, old in names.items():
+            known = [s.name for s in self.states]
+            found = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
+            if found is None:
+                raise UnknownNameError(f"{name!r} is no field of a state of the plan", hint=suggest(name, known))
+            plan = plan.saying(found, sources={name.removeprefix(f"{found}."): old})
+        return plan
+
+    def saying(
+        self,
+        state: str,
+        *,
+        sources: Mapping[str, str] | None = None,
+        fills: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Mapping[str, str]] | None = None,
+        last_access_ms: int | None = None,
+    ) -> MigrationPlan:
+        """Return the plan with more said of one state (``uid.state``), by paths inside of it.
+
+        Parameters
+        ----------
+        sources, fills
+            Old names of new fields, and values of those that are new.
+        constants
+            New names of an enum's constants by old ones.
+        last_access_ms
+            Last access of values that get a time to live.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such state.
+        OptionError
+            There are two.
+        """
+        known = [s.name for s in self.states]
+        if state not in known:
+            raise UnknownNameError(f"the plan has no state {state!r}", hint=suggest(state, known))
+        _check_one(state, known.count(state))
+        old = self.states[known.index(state)].choices
+        choices = replace(
+            old,
+            sources={**old.sources, **(sources or {})},
+            fills={**old.fills, **(fills or {})},
+            constants={**old.constants, **(constants or {})},
+            last_access_ms=old.last_access_ms if last_access_ms is None else last_access_ms,
+        )
+        return replace(self, states=tuple(s.with_choices(choices) if s.name == state else s for s in self.states))
+
+    def check(self) -> None:
+        """Refuse a plan of which something cannot be done, or loses something and was not accepted.
+
+        Raises
+        ------
+        UnsupportedError
+            Names every such step.
+        """
+        bad = [row for row in self.rows if row.needs != "nothing"]
+        lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in bad)]
+        if lines:
+            accepted = all(row.needs == "acceptance" for row in bad) and not self.refused
+            hint = "accept the steps by name, or correct the plan: 'from' names a field's old name, 'fills' its value"
+            raise UnsupportedError(
+                f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint
+            )
+
+    @property
+    def changes(self) -> dict[str, OperatorChange]:
+        """What becomes of each operator."""
+        by_uid: dict[str, dict[str, TypeConversion]] = {}
+        for s in self.states:
+            by_uid.setdefault(s.uid, {})[s.state] = s.conversion
+        return {uid: OperatorChange(conversions=found) for uid, found in by_uid.items()}
+
+
+def _check_one(name: str, found: int) -> None:
+    if found > 1:
+        raise OptionError(f"two states of the plan have {name!r}", hint="say it in the plan's JSON, state by state")
+
+
+def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance", "correction"]:
+    if step.change == "impossible":
+        return "correction"
+    return "acceptance" if step in state.unaccepted else "nothing"
+
+
+def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
+    """Plan what gives the states of a snapshot the types that they have in one of the new job.
+
+    States whose values Flink reads as they are stay; so do those of operators that the new job does not have.
+
+    Raises
+    ------
+    FormatError, UnknownSerializerError
+        A header that cannot be read.
+    """
+    places = {o.state.operator_id: o for o in new.operators.values()}
+    states: list[StateMigration] = []
+    refused: list[str] = []
+    for operator in old.operators.values():
+        place = places.get(operator.state.operator_id)
+        if place is None:
+            continue
+        refused += _refused(operator, place)
+        states += _migrations(operator, place)
+    return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
+
+
+def _pairs(
+    old: OperatorInventory, new: OperatorInventory
+) -> Iterator[tuple[Literal["keyed", "operator"], StateMeta, StateMeta]]:
+    for name, (_, meta) in old.keyed_states.items():
+        if name in new.keyed_states and meta.kind != "timers":
+            yield "keyed", meta, new.keyed_states[name][1]
+    for name, meta in old.operator_states.items():
+        if name in new.operator_states:
+            yield "operator", meta, new.operator_states[name]
+
+
+def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
+    for scope, before, after in _pairs(old, new):
+        if before.kind != after.kind or before.backend_type != after.backend_type or _stays(before, after, old, new):
+            continue
+        conversion = TypeConversion(
+            before=meta_bytes(before),
+            before_types=old.types,
+            after=meta_bytes(after),
+            types=new.types,
+            choices=Choices(),
+        )
+        yield _migration(old.label, scope, conversion)
+
+
+def _migration(uid: str, scope: Literal["keyed", "operator"], conversion: TypeConversion) -> StateMigration:
+    before, after = conversion.old, conversion.meta
+    compiler = Compiler(conversion.choices)
+    compile_state(before, after, compiler)
+    steps = [*compiler.steps, *compiler.unused()] or [
+        Step(path="value", change="rewrite", text="the same values, written as the new type does")
+    ]
+    return StateMigration(
+        uid=uid,
+        state=before.name,
+        scope=scope,
+        before=before.value.type_name,
+        after=after.value.type_name,
+        conversion=conversion,
+        steps=tuple(steps),
+    )
+
+
+def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: OperatorInventory) -> bool:
+    """Tell whether Flink reads the values of a state as they are."""
+    kryo = old.types.kryo != new.types.kryo and any(
+        isinstance(part, KryoSerializer) for s in before.serializers.values() for part in all_parts(s)
+    )
+    if kryo:
+        return False
+    if {n: snapshot_bytes(s) for n, s in before.serializers.items()} == {
+        n: snapshot_bytes(s) for n, s in after.serializers.items()
+    }:
+        return True
+    check = check_keyed if before.namespace is not None else check_elements
+    return check(before, after, _JOB).level in _UNCHANGED
+
+
+def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
+    """Yield what differs beside values."""
+    if old.keyed.key is not None and new.keyed.key is not None:
+        found = resolve(old.keyed.key, new.keyed.key)
+        if found.level not in _UNCHANGED:
+            yield f"{old.label}: keys: {found.reason}"
+    for _, before, after in _pairs(old, new):
+        yield from _refused_state(f"{old.label}.{before.name}", before, after)
+
+
+def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[str]:
+    if before.kind != after.kind or before.backend_type != after.backend_type:
+        yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
+    elif before.namespace is not None and after.namespace is not None:
+        found = resolve(before.namespace, after.namespace)
+        if found.level not in _UNCHANGED:
+            yield f"{name}: namespaces: {found.reason}"
+
+
+def read_plan(found: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
+    """Return the plan that JSON says, for a snapshot.
+
+    Raises
+    ------
+    OptionError
+        It is not a plan.
+    UnknownNameError
+        The snapshot does not have an operator or a state of it.
+    """
+    if not isinstance(found, Mapping) or found.get("version") != 1 or not isinstance(found.get("states"), list):
+        raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
+    kryo = found.get("kryo")
+    states = []
+    refused = [str(text) for text in found.get("refused", ())]
+    for entry in found["states"]:
+        given = parsed_state(entry)
+        operator = inventory.operator(given.uid)
+        metas = (
+            {n: m for n, (_, m) in operator.keyed_states.items()}
+            if given.scope == "keyed"
+            else operator.operator_states
+        )
+        if given.state not in metas:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no {given.scope} state {given.state!r}",
+                hint=suggest(given.state, metas),
+            )
+        types: TypeContext = replace(operator.types, kryo=kryo)
+        conversion = TypeConversion(
+            before=meta_bytes(metas[given.state]),
+            before_types=operator.types,
+            after=given.target,
+            types=types,
+            choices=given.choices,
+        )
+        differs = list(_refused_state(f"{operator.label}.{given.state}", metas[given.state], conversion.meta))
+        refused += [text for text in differs if text not in refused]
+        if not differs:
+            states.append(_migration(operator.label, given.scope, conversion))
+    version = int(found.get("metadata_version", inventory.metadata.version))
+    return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))

@@ -1,0 +1,219 @@
+"""One side of a conversion: a logical type, with what its serializer or its Avro schema says beyond it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from statetool.compatibility.avro_rules import named_schemas
+from statetool.serializers.avro import AvroSerializer
+from statetool.serializers.base import Serializer
+from statetool.serializers.basic import to_decimal
+from statetool.serializers.enums import EnumSerializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.pojo import PojoSerializer
+from statetool.serializers.runtime import unwrap
+from statetool.serializers.tuples import TupleSerializer
+from statetool.types import DateType, DecimalType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType
+
+_NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
+#: Classes whose values are text in themselves.
+_TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
+#: There is no default: it has to be said.
+NO_DEFAULT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A type at one place.
+
+    ``schema`` is the Avro schema there, ``named`` the schemas that it refers to by name.
+    """
+
+    logical: LogicalType
+    serializer: Serializer | None = None
+    schema: Any = None
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, serializer: Serializer) -> Side:
+        """Return the side of a whole serializer."""
+        serializer = unwrap(serializer)
+        if isinstance(serializer, AvroSerializer):
+            schema = json.loads(serializer.schema_json)
+            named = named_schemas(schema)
+            return cls(serializer.logical, None, _resolved(schema, named), named)
+        return cls(serializer.logical, serializer)
+
+    @property
+    def type_name(self) -> str:
+        """The type, for people."""
+        if self.serializer is not None:
+            return self.serializer.type_name
+        if self.schema is not None:
+            return f"Avro {self.schema['name']}" if _is_named(self.schema) else f"Avro {_kind(self.schema)}"
+        return (
+            self.logical.name if isinstance(self.logical, Scalar) else type(self.logical).__name__.removesuffix("Type")
+        )
+
+    @property
+    def unreadable(self) -> str:
+        """Why values cannot be converted, empty where they can."""
+        s = self.serializer
+        if s is not None and (isinstance(s, OpaqueSerializer) or (s.framed_only and not s.children())):
+            return s.what_is_missing or f"what is inside of {s.type_name} is not known"
+        if (
+            self.schema is not None
+            and self.logical == Scalar("binary")
+            and _kind(self.schema) not in ("bytes", "fixed")
+        ):
+            return f"{self.type_name} refers to itself"
+        return ""
+
+    @property
+    def only_text(self) -> bool:
+        """Whether values are JSON text because nothing says what a class holds; only Kryo makes objects of it again."""
+        s = self.serializer
+        if not isinstance(s, KryoSerializer) or self.logical != Scalar("string"):
+            return False
+        declared = s.context.find(s.type_class)
+        return s.type_class not in _TEXT and (declared is None or declared.kind != "enum")
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The constants of an enum, none of other types."""
+        if isinstance(self.serializer, EnumSerializer):
+            return self.serializer.names
+        if self.schema is not None and _kind(self.schema) == "enum":
+            return tuple(self.schema["symbols"])
+        return ()
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a part that is added here may be null."""
+        return not isinstance(self.serializer, TupleSerializer)
+
+    def part(self, index: int, logical: LogicalType) -> Side:
+        """Return the element of a list, or key (0) and value (1) of a map."""
+        if self.schema is not None:
+            node = self.schema.get("items", self.schema.get("values")) if isinstance(self.schema, dict) else None
+            if index == 0 and isinstance(self.schema, dict) and "values" in self.schema:
+                return Side(logical)
+            return Side(logical, None, _resolved(node, self.named), self.named)
+        return self._child(index, logical)
+
+    def field(self, name: str, logical: LogicalType) -> Side:
+        """Return a field of a struct."""
+        if self.schema is not None:
+            entry = self._entry(name)
+            return Side(logical, None, None if entry is None else _resolved(entry["type"], self.named), self.named)
+        if self.serializer is None:
+            return Side(logical)
+        found = dict(self.serializer.children()).get(name)
+        return Side(logical) if found is None or found.logical != logical else Side.of(found)
+
+    def aliases(self, name: str) -> tuple[str, ...]:
+        """Return the older names of a field that an Avro schema gives."""
+        entry = self._entry(name) if self.schema is not None else None
+        return () if entry is None else tuple(entry.get("aliases", ()))
+
+    def default(self, name: str, logical: LogicalType) -> Any:
+        """Return what a field that is added holds, ``NO_DEFAULT`` where that has to be said.
+
+        A POJO's numbers are 0, as ``int`` and ``Integer`` are described alike and the former has no null.
+        """
+        if isinstance(self.schema, list):
+            return None
+        if self.schema is not None:
+            entry = self._entry(name)
+            return NO_DEFAULT if entry is None else _avro_default(entry, logical, self.named)
+        if isinstance(self.serializer, PojoSerializer):
+            return _zero(logical)
+        if not self.nullable:
+            zero = _zero(logical)
+            return NO_DEFAULT if zero is None else zero
+        return None
+
+    def _entry(self, name: str) -> Any:
+        fields = self.schema.get("fields", ()) if isinstance(self.schema, dict) else ()
+        return next((f for f in fields if f["name"] == name), None)
+
+    def _child(self, index: int, logical: LogicalType) -> Side:
+        children = () if self.serializer is None else self.serializer.children()
+        if index < len(children) and unwrap(children[index][1]).logical == logical:
+            return Side.of(children[index][1])
+        return Side(logical)
+
+
+def _zero(logical: LogicalType) -> Any:
+    match logical:
+        case Scalar("bool"):
+            return False
+        case Scalar(name) if name in _NUMBERS:
+            return 0
+    return None
+
+
+def _avro_default(entry: Mapping[str, Any], logical: LogicalType, named: Mapping[str, Any]) -> Any:
+    """Return the default of a field as columns have it: Avro's JSON writes bytes as text, and times in units of the schema's own."""
+    if "default" not in entry:
+        return NO_DEFAULT
+    return _avro_value(entry["default"], _resolved(entry["type"], named), logical, named)
+
+
+def _avro_value(value: Any, schema: Any, logical: LogicalType, named: Mapping[str, Any]) -> Any:
+    if value is None:
+        return None
+    match logical:
+        case StructType(fields) if isinstance(value, dict) and isinstance(schema, dict) and "fields" in schema:
+            entries = {f["name"]: f for f in schema["fields"]}
+            given = {n: {**f, "default": value[n]} if n in value else f for n, f in entries.items()}
+            found = {f.name: _avro_default(given[f.name], f.type, named) for f in fields}
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in found.values()) else found
+        case ListType(element) if isinstance(value, list):
+            parts = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else parts
+        case MapType(_, part) if isinstance(value, dict):
+            parts = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else list(zip(value, parts, strict=True))
+        case TimestampType(unit="ns") if isinstance(value, int):
+            return dict(zip(("timestamp", "nanos"), divmod(value, 1000), strict=True))
+        case TimestampType(unit="ms") if isinstance(value, int):
+            return value * 1000
+        case Scalar("time") if isinstance(value, int):
+            return value * (1_000_000 if schema["logicalType"] == "time-millis" else 1000)
+        case DecimalType(_, scale) if _is_bytes(value):
+            return to_decimal(int.from_bytes(value.encode("latin-1"), "big", signed=True), scale)
+        case Scalar("binary") if _is_bytes(value) and _kind(schema) in ("bytes", "fixed"):
+            return value.encode("latin-1")
+        case Scalar() | TimestampType() | DateType() if isinstance(value, str | int | float):
+            return value
+    return NO_DEFAULT
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, str) and all(ord(c) < 256 for c in value)
+
+
+def _kind(schema: Any) -> str:
+    kind = schema["type"] if isinstance(schema, dict) else "union" if isinstance(schema, list) else schema
+    return _kind(kind) if isinstance(kind, dict) else str(kind)
+
+
+def _is_named(schema: Any) -> bool:
+    return isinstance(schema, dict) and "name" in schema
+
+
+def _resolved(schema: Any, named: Mapping[str, Any]) -> Any:
+    """Return the schema behind a name, and of a type that may be null the type."""
+    if isinstance(schema, list):
+        some = [branch for branch in schema if branch != "null"]
+        return _resolved(some[0], named) if len(some) == 1 else schema
+    if isinstance(schema, str):
+        return named.get(schema, schema)
+    if isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+        return _resolved(schema["type"], named)
+    return schema

@@ -1,0 +1,86 @@
+"""Charts as inline SVG without any text of their own: the page's text stays readable at any width, and details are titles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from statetool.report.markup import Html, element
+
+#: More columns or cells than these cannot be told apart: neighbours share one.
+MOST_COLUMNS: Final = 128
+MOST_CELLS: Final = 512
+#: Columns are no wider than if they were so many.
+_LEAST_COLUMNS: Final = 8
+_ROW: Final = 64
+_HEIGHT: Final = 30
+#: How strong a cell is that has least: what is not nothing is seen.
+_FAINTEST: Final = 0.12
+
+
+def bar(value: float, most: float) -> Html:
+    """Return a bar of a value where ``most`` fills the cell."""
+    width = round(100 * value / most, 2) if most > 0 and value > 0 else 0
+    return _svg("bar", 100, 10, [element("rect", width=width, height=10)], stretched=True)
+
+
+def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
+    """Return a column for each value; where some share one, it is as high as the largest.
+
+    Parameters
+    ----------
+    label
+        What a column says: from its first and last number and its value.
+    """
+    most = max(values, default=0)
+    found = []
+    for x, (first, last) in enumerate(_shared(len(values), MOST_COLUMNS)):
+        value = max(values[first : last + 1])
+        height = round(_HEIGHT * value / most, 2) if most > 0 else 0
+        title = element("title", label(first, last, value))
+        found.append(element("rect", title, x=x, y=round(_HEIGHT - height, 2), width=0.85, height=height))
+    return _svg("columns", max(len(found), _LEAST_COLUMNS), _HEIGHT, found, stretched=True)
+
+
+def heat_map(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
+    """Return a cell for each value, the stronger the more; where some share one, it is of their sum. ``label`` as for :func:`columns`."""
+    cells = list(_shared(len(values), MOST_CELLS))
+    sums = [sum(values[first : last + 1]) for first, last in cells]
+    most = max([1, *sums])
+    found = []
+    for i, ((first, last), value) in enumerate(zip(cells, sums, strict=True)):
+        strength = round(_FAINTEST + (1 - _FAINTEST) * value / most, 3)
+        look = {"fill-opacity": strength} if value > 0 else {"class": "empty"}
+        title = element("title", label(first, last, value))
+        found.append(element("rect", title, x=i % _ROW, y=i // _ROW, width=0.9, height=0.9, **look))
+    return _svg("heat", _ROW, -(-len(cells) // _ROW), found)
+
+
+def line(values: Sequence[int]) -> Html:
+    """Return how values went, from nothing at the bottom to the largest at the top."""
+    most, steps = max(values, default=0), max(len(values) - 1, 1)
+    points = [
+        f"{100 * i / steps:.2f},{_HEIGHT - 1 - (_HEIGHT - 2) * (v / most if most else 0):.2f}"
+        for i, v in enumerate(values)
+    ]
+    if len(points) == 1:
+        points.append(f"100,{points[0].partition(',')[2]}")
+    return _svg("line", 100, _HEIGHT, [element("polyline", points=" ".join(points))], stretched=True)
+
+
+def _shared(number: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last of so many runs at most, all but the last of one length."""
+    step = -(-number // most) or 1
+    for first in range(0, number, step):
+        yield first, min(first + step, number) - 1
+
+
+def _svg(kind: str, width: int, height: int, children: Sequence[Html], *, stretched: bool = False) -> Html:
+    return element(
+        "svg",
+        *children,
+        class_=kind,
+        viewBox=f"0 0 {width} {height}",
+        preserveAspectRatio="none" if stretched else None,
+        role="img",
+    )

@@ -1,0 +1,54 @@
+"""Markup whose texts are always escaped: names, keys and reasons come from snapshots, and whoever wrote those is not trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, Final
+
+#: Texts longer than this are given room in a table, so that they do not become columns of single words.
+_LONG: Final = 48
+
+
+class Html(str):
+    """Markup; every other text becomes it by :func:`html`."""
+
+    __slots__ = ()
+
+
+def html(value: Any) -> Html:
+    """Return markup as it is and anything else as escaped text, ``None`` as nothing.
+
+    Examples
+    --------
+    >>> html("<b>\\x00\\u202e")
+    '&lt;b&gt;\\\\x00\\\\u202e'
+    """
+    if isinstance(value, Html):
+        return value
+    text = "" if value is None else str(value)
+    # Control characters, halves of surrogates and marks that turn the direction of text are shown, not obeyed.
+    return Html(escape(text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)))
+
+
+def element(tag: str, *children: Any, **attributes: Any) -> Html:
+    """Return an element; ``class_`` is the attribute ``class``, and attributes that are ``None`` are left out."""
+    given = "".join(f' {name.rstrip("_")}="{html(value)}"' for name, value in attributes.items() if value is not None)
+    return Html(f"<{tag}{given}>{joined(children)}</{tag}>")
+
+
+def joined(parts: Iterable[Any]) -> Html:
+    """Return parts one after another."""
+    return Html("".join(map(html, parts)))
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Html:
+    """Return a table, which scrolls by itself where the page is narrow."""
+    head = element("tr", *(element("th", name) for name in names))
+    body = joined(element("tr", *map(_cell, row)) for row in rows)
+    return element("div", element("table", element("thead", head), element("tbody", body)), class_="scroll")
+
+
+def _cell(value: Any) -> Html:
+    text = html(value)
+    return element("td", text, class_="long" if not isinstance(value, Html) and len(text) > _LONG else None)

@@ -1,0 +1,119 @@
+"""The page: what a person wants to know first at the top, each answer in a section of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import StatetoolError
+from statetool.report import sections, sizes, times
+from statetool.report.facts import Facts
+from statetool.report.markup import Html, element, html, joined
+from statetool.report.numbers import count, moment, several, size
+from statetool.report.style import STYLE
+
+if TYPE_CHECKING:
+    from statetool.compatibility.verdicts import Check
+    from statetool.report.facts import Found
+
+#: Whatever a snapshot's names were made to be: browsers load nothing for this page, and run nothing in it.
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_VERDICTS: Final = {"fully": "good", "after_migration": "warn", "unknown": "warn", "not": "bad"}
+
+
+def page(facts: Facts) -> str:
+    """Return the whole document."""
+    shown = list(_sections(facts))
+    title = f"{facts.path}: snapshot report"
+    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in shown))
+    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in shown)
+    head = joined(
+        [
+            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{html(_POLICY)}">'),
+            element("title", title),
+            element("style", Html(STYLE)),
+        ]
+    )
+    foot = element("footer", f"Ages and timers count from {moment(facts.now_ms)}. Made by statetool.")
+    top = element("header", element("h1", "Snapshot report"), element("p", facts.path, class_="soft"), _cards(facts))
+    whole = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
+def _cards(facts: Facts) -> Html:
+    """Return what is looked for first."""
+    cards: list[tuple[str, Any]] = [
+        ("checkpoint", facts.checkpoint_id),
+        ("metadata version", facts.metadata_version),
+        ("operators", count(len(facts.operators))),
+        ("bytes", size(sum(o.state_bytes + o.coordinator_bytes for o in facts.operators))),
+    ]
+    if not isinstance(facts.states, StatetoolError):
+        cards.append(("states", count(sum(s.kind != "unread" for s in facts.states))))
+    if not isinstance(facts.statistics, StatetoolError):
+        cards.append(("entries", count(sum(o.entries for o in facts.statistics.rows("operators")))))
+    cards.append(("whole", _whole(facts)))
+    if facts.check is not None:
+        cards.append(("restores", _restores(facts.check)))
+    if not isinstance(facts.connections, StatetoolError) and not facts.connections.ok:
+        wrong = count(sum(c.is_problem for c in facts.connections.checks))
+        cards.append(("problems of sources", element("span", wrong, class_="bad")))
+    if facts.failures:
+        cards.append(("not answered", element("span", count(len(facts.failures)), class_="bad")))
+    return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in cards))
+
+
+def _whole(facts: Facts) -> Html:
+    found = facts.verification
+    if isinstance(found, StatetoolError):
+        return element("span", "not known", class_="bad")
+    counted = Counter(p.severity for p in found.problems)
+    if counted["error"]:
+        return element("span", several(counted["error"], "error"), class_="bad")
+    if not found.ok:
+        return element("span", "not all read", class_="warn")
+    return element(
+        "span", f"yes, {several(counted['warning'], 'warning')}" if counted["warning"] else "yes", class_="good"
+    )
+
+
+def _restores(found: Found[Check]) -> Html:
+    if isinstance(found, StatetoolError):
+        return element("span", "not known", class_="bad")
+    words, look = found.verdict.replace("_", " "), _VERDICTS[found.verdict]
+    if found.warnings:
+        return element(
+            "span", f"{words}, {several(len(found.warnings), 'warning')}", class_="warn" if look == "good" else look
+        )
+    return element("span", words, class_=look)
+
+
+def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
+    """Yield anchor, title and content of each section; what a snapshot has nothing of is left out."""
+    statistics = facts.statistics
+    makers: list[tuple[str, str, Any, Callable[[Any], Html]]] = [
+        ("findings", "Is it whole?", facts.verification, sections.findings),
+        ("unread", "What cannot be read", facts.states, lambda states: sections.unread(states, statistics)),
+        ("restore", "Would it restore?", facts.check, lambda check: sections.verdicts(check, facts.against)),
+        ("differences", "What differs?", facts.differences, lambda found: sections.differences(found, facts.against)),
+        ("operators", "Operators", facts.operators, lambda rows: sizes.operators(rows, statistics)),
+        ("states", "States", facts.states, lambda states: sizes.states(states, statistics)),
+        ("key-groups", "Key groups", statistics, sizes.key_groups),
+        ("subtasks", "Subtasks", statistics, sizes.subtasks),
+        ("largest", "Largest keys and values", statistics, sizes.largest),
+        ("distribution", "Distribution of sizes", statistics, sizes.distribution),
+        ("timers", "Timers", statistics, times.timers),
+        ("ages", "Ages of values with a time to live", statistics, times.ages),
+        ("growth", "Growth", facts.growth, times.growth),
+        ("connections", "Sources and sinks", facts.connections, sections.connections),
+    ]
+    said: set[int] = set()
+    for anchor, name, found, make in makers:
+        if isinstance(found, StatetoolError):
+            if id(found) not in said:
+                said.add(id(found))
+                yield anchor, name, element("p", f"No answer: {found}", class_="bad")
+        elif found is not None and (inner := make(found)):
+            yield anchor, name, inner

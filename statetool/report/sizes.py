@@ -1,0 +1,150 @@
+"""Sections about what is large, and where."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from statetool.errors import StatetoolError
+from statetool.report import charts
+from statetool.report.markup import Html, element, joined, table
+from statetool.report.numbers import count, share, size, size_text
+
+if TYPE_CHECKING:
+    from statetool.report.facts import Found
+    from statetool.snapshot.metadata_tables import OperatorRow
+    from statetool.snapshot.state_info import StateInfo
+    from statetool.statistics.records import DistributionRow, LargestRow, RestoreRow, SkewRow
+    from statetool.statistics.statistics import Statistics
+
+
+def operators(found: Sequence[OperatorRow], statistics: Found[Statistics]) -> Html:
+    """Return the operators, largest first."""
+    measured = {} if isinstance(statistics, StatetoolError) else {o.operator: o for o in statistics.rows("operators")}
+    most = max((_bytes(o) for o in found), default=0)
+    rows = []
+    for o in sorted(found, key=_bytes, reverse=True):
+        m = measured.get(o.operator)
+        known = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
+        name = joined([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
+        finished = " (finished)" if o.fully_finished else ""
+        rows.append(
+            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *known, o.operator_id)
+        )  # fmt: skip
+    more = ("entries", "keys", "Snappy would leave") if measured else ()
+    return table(("operator", "parallelism", "max parallelism", "bytes", "", *more, "id"), rows)
+
+
+def _bytes(operator: OperatorRow) -> int:
+    return operator.state_bytes + operator.coordinator_bytes
+
+
+def states(found: Sequence[StateInfo], statistics: Found[Statistics]) -> Html:
+    """Return the states with their types, largest first."""
+    rows = [] if isinstance(statistics, StatetoolError) else statistics.rows("states")
+    measured = {(s.operator, s.scope, s.state): s for s in rows}
+    most = max((s.size_bytes for s in rows), default=0)
+    listed = [(s, measured.get((s.operator, s.scope, s.name))) for s in found if s.kind != "unread"]
+    shown: list[tuple[Any, ...]] = []
+    for s, m in sorted(listed, key=lambda pair: -1 if pair[1] is None else pair[1].size_bytes, reverse=True):
+        types = " → ".join(t for t in (s.key_type, s.namespace_type, s.value_type) if t)
+        numbers: tuple[Any, ...] = ("",) * 6
+        if m is not None:
+            numbers = (size(m.size_bytes), charts.bar(m.size_bytes, most), share(m.share), count(m.entries), count(m.keys), size(m.largest_value))  # fmt: skip
+        kind = f"{s.kind}, {s.scope}" + (", TTL" if s.ttl else "")
+        shown.append((s.operator, s.name, kind, types, *numbers))
+    names = ("operator", "state", "kind", "key → namespace → value", "bytes", "", "of operator", "entries", "keys", "largest value")  # fmt: skip
+    return table(names, shown) if shown else Html("")
+
+
+def key_groups(statistics: Statistics) -> Html:
+    """Return a heat map of the key groups of each operator: bytes of keyed entries."""
+    sizes: dict[str, Counter[int]] = defaultdict(Counter)
+    for row in statistics.rows("sizes"):
+        if row.part == "entries" and row.key_group is not None:
+            sizes[row.operator][row.key_group] += row.size_bytes
+    maps = []
+    for operator in statistics.rows("operators"):
+        if held := sizes[operator.operator]:
+            largest, most = max(held.items(), key=lambda pair: pair[1])
+            words = f"{len(held):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)}"
+            values = [held[g] for g in range(operator.max_parallelism)]
+            chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
+            maps += [element("h3", operator.operator), element("p", words, class_="soft"), chart]
+    return joined(maps)
+
+
+def _range(name: str, first: int, last: int) -> str:
+    return f"{name} {first}" if first == last else f"{name}s {first} to {last}"
+
+
+def subtasks(statistics: Statistics) -> Html:
+    """Return how evenly subtasks hold keyed entries, and what a restore reads."""
+    skew: dict[tuple[str, int], list[SkewRow]] = defaultdict(list)
+    restore: dict[tuple[str, int], list[RestoreRow]] = defaultdict(list)
+    for s in statistics.rows("skew"):
+        skew[s.operator, s.parallelism].append(s)
+    for r in statistics.rows("restore"):
+        restore[r.operator, r.parallelism].append(r)
+    rows = []
+    for place in dict.fromkeys([*restore, *skew]):
+        held, read = skew.get(place, []), restore.get(place, [])
+        even: tuple[Any, ...] = ("", "")
+        if held:
+            chart = charts.columns(
+                [s.size_bytes for s in held], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}"
+            )  # fmt: skip
+            even = (chart, f"{max(s.of_mean for s in held):.2f} × the mean")
+        slowest = max((r.seconds for r in read), default=None)
+        reading = (
+            size(sum(r.read_bytes for r in read)),
+            count(sum(r.requests for r in read)),
+            "" if slowest is None else f"{slowest:,.1f} s",
+        )
+        rows.append((*place, *even, *reading))
+    names = ("operator", "parallelism", "keyed entries by subtask", "the largest", "restore reads", "requests", "slowest subtask, about")  # fmt: skip
+    return table(names, rows) if rows else Html("")
+
+
+def largest(statistics: Statistics) -> Html:
+    """Return the largest keys, values, lists and maps of each operator, folded up."""
+    found: list[LargestRow] = statistics.rows("largest")
+    parts = []
+    for operator, some in groupby(found, key=lambda r: r.operator):
+        rows = [(r.what, r.state, r.key, r.key_group, r.subtask, count(r.length), size(r.size_bytes)) for r in some]
+        names = ("largest", "state", "key", "key group", "subtask", "length", "bytes")
+        parts.append(element("details", element("summary", operator), table(names, rows)))
+    return joined(parts)
+
+
+def distribution(statistics: Statistics) -> Html:
+    """Return for each state how many keys and values have which size, folded up; each column is of sizes twice as large as the one before."""
+    parts = []
+    names = ("state", "of", "count", "from", "how many of each size", "to")
+    for operator, some in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
+        rows = [_sizes(list(each)) for _, each in groupby(some, key=lambda r: (r.state, r.what))]
+        parts.append(element("details", element("summary", operator), table(names, rows)))
+    return joined(parts)
+
+
+def _sizes(held: Sequence[DistributionRow]) -> tuple[Any, ...]:
+    """Return a row of a state's sizes; classes between that nothing has are columns too."""
+    first, last = held[0], held[-1]
+    by_digits = {r.at_most.bit_length(): r.count for r in held}
+    lowest = min(by_digits)
+    counts = [by_digits.get(d, 0) for d in range(lowest, max(by_digits) + 1)]
+
+    def label(low: int, high: int, number: int) -> str:
+        return f"{1 << lowest + low >> 1:,} to {(1 << lowest + high) - 1:,}: {number:,}"
+
+    chart = charts.columns(counts, label)
+    return (
+        first.state,
+        first.what.replace("_", " "),
+        count(sum(counts)),
+        count(first.at_least),
+        chart,
+        count(last.at_most),
+    )

@@ -1,0 +1,94 @@
+"""Sections about time: timers, ages, growth."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from statetool.report import charts
+from statetool.report.markup import Html, element, joined, table
+from statetool.report.numbers import between, change, count, moment, size
+
+if TYPE_CHECKING:
+    from statetool.statistics.records import GrowthRow
+    from statetool.statistics.statistics import Statistics
+
+
+def timers(statistics: Statistics) -> Html:
+    """Return when timers fire, by state."""
+    parts = []
+    for (operator, state), some in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
+        whole, *spans = some
+        most = max((r.count for r in spans), default=0)
+        rows = [
+            (between(r.in_at_least_ms, r.in_below_ms, past="overdue {}", ahead="in {}"), count(r.count), charts.bar(r.count, most))
+            for r in spans
+        ]  # fmt: skip
+        words = f"{whole.count:,} of {whole.domain} time, from {moment(whole.first_ms)} to {moment(whole.last_ms)}"
+        parts += [
+            element("h3", f"{operator}: {state}"),
+            element("p", words, class_="soft"),
+            table(("fires", "timers", ""), rows),
+        ]
+    if parts:
+        parts.append(
+            element("p", "Whether timers of event time are overdue depends on the job's watermark.", class_="soft")
+        )
+    return joined(parts)
+
+
+def ages(statistics: Statistics) -> Html:
+    """Return how long ago values with a time to live were accessed last, by state."""
+    parts = []
+    for (operator, state), some in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
+        whole, *spans = some
+        most = max((r.count for r in spans), default=0)
+        rows = [
+            (between(r.age_at_least_ms, r.age_below_ms, past="{} ahead of now", ahead="{} ago"), count(r.count), charts.bar(r.count, most))
+            for r in spans
+        ]  # fmt: skip
+        expired = "" if whole.expired is None else f", {whole.expired:,} of them expired"
+        parts += [
+            element("h3", f"{operator}: {state}"),
+            element("p", f"{whole.count:,} values{expired}", class_="soft"),
+            table(("accessed last", "values", ""), rows),
+        ]
+    return joined(parts)
+
+
+def growth(found: Sequence[GrowthRow]) -> Html:
+    """Return what each checkpoint has, and how each state grew over them."""
+    paths = list(dict.fromkeys(r.path for r in found))
+    total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in found}
+    states: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    unread = dict.fromkeys((r.operator, r.state) for r in found if r.size_bytes is None)
+    for r in found:
+        if r.size_bytes is not None and (r.operator, r.state) not in unread:
+            total[r.path] += r.size_bytes
+            states[r.operator, r.state][r.path] = r.size_bytes
+    for before, path in pairwise(paths):
+        added[path] = total[path] - total[before]
+    most = max(total.values(), default=0)
+    checkpoints = [
+        (ids[p], p, size(total[p]), charts.bar(total[p], most), change(added[p] if i else None))
+        for i, p in enumerate(paths)
+    ]
+    rows = []
+    for (operator, state), by_path in states.items():
+        sizes = [by_path.get(p, 0) for p in paths]
+        rows.append((sizes[-1] - sizes[0], operator, state, sizes))
+    grown = [
+        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(more))
+        for more, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
+    ]
+    without = ", ".join(f"{operator}.{state}" for operator, state in unread)
+    return joined(
+        [
+            element("p", f"Without what could not be read in each: {without}", class_="warn") if unread else "",
+            table(("checkpoint", "path", "bytes of states", "", "more than before"), checkpoints),
+            element("h3", "By state"),
+            table(("operator", "state", "first", "over the checkpoints", "last", "grew by"), grown),
+        ]
+    )

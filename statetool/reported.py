@@ -1,0 +1,124 @@
+"""Ask everything that is known of a snapshot, and write it as one page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
+
+from statetool.answers import StatisticsOptions, checked, compared, each_of, growth, measured
+from statetool.connectors.tables import connector_rows
+from statetool.directories.snapshots import chain_of, list_snapshots
+from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnknownNameError
+from statetool.io import files
+from statetool.io.targets import put_new
+from statetool.report.facts import Connections, Differences, Facts, Found
+from statetool.report.page import page
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.metadata_tables import metadata_rows
+from statetool.types.options import refuse_unknown
+from statetool.verification.verify import Verification, verify_inventory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from statetool.statistics.records import GrowthRow
+
+T = TypeVar("T")
+
+
+class ReportOptions(TypedDict, total=False):
+    """Options of :meth:`statetool.Savepoint.report`."""
+
+    deep: bool
+    history: str | None
+    flink: str | None
+    backend: Literal["heap", "rocksdb"] | None
+    largest: int
+    parallelism: int | None
+    ttl_ms: int | None
+    now_ms: int | None
+    spark: SparkSession | None
+    threads: int | None
+
+
+def reported(inventory: Inventory, other: Inventory | None, target: str, options: ReportOptions) -> Facts:
+    """Write a report; see :meth:`statetool.Savepoint.report`."""
+    refuse_unknown(options, list(ReportOptions.__annotations__))
+    place = files.canonical(target)
+    if files.exists(place):
+        raise TargetExistsError(f"{target} is there already", hint="name a new file; nothing is overwritten")
+    facts = _facts(inventory, other, options)
+    put_new(place, page(facts).encode())
+    return facts
+
+
+def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions) -> Facts:
+    """Ask everything; what cannot be answered is an error in its place, and hides nothing else."""
+    spark, threads, history = options.get("spark"), options.get("threads"), options.get("history")
+    given = options.get("now_ms")
+    now_ms = time.time_ns() // 1_000_000 if given is None else given
+    operators = inventory.operators.values()
+    flink = options.get("flink")
+    judged = other is not None or flink is not None
+    return Facts(
+        path=inventory.path,
+        checkpoint_id=inventory.metadata.checkpoint_id,
+        metadata_version=inventory.metadata.version,
+        now_ms=now_ms,
+        operators=metadata_rows("operators", operators),
+        states=_found(lambda: metadata_rows("states", operators)),
+        statistics=_found(lambda: measured(inventory, **_measuring(options, now_ms))),
+        verification=_found(lambda: _verified(inventory, options)),
+        connections=_found(lambda: _connections(inventory)),
+        growth=None if history is None else _found(lambda: _growth(history, inventory, threads)),
+        against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
+        check=_found(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
+        differences=None if other is None else _found(lambda: _differences(inventory, other, spark, threads)),
+    )
+
+
+def _found(answer: Callable[[], T]) -> Found[T]:
+    try:
+        return answer()
+    except (OptionError, UnknownNameError):
+        raise
+    except StatetoolError as error:
+        return error
+
+
+def _measuring(options: ReportOptions, now_ms: int) -> StatisticsOptions:
+    found = StatisticsOptions(now_ms=now_ms)
+    for name in StatisticsOptions.__annotations__.keys() & options.keys() - {"now_ms"}:
+        found[name] = options[name]  # type: ignore[literal-required]
+    return found
+
+
+def _verified(inventory: Inventory, options: ReportOptions) -> Verification:
+    each = each_of(options.get("spark"), options.get("threads"))
+    return verify_inventory(inventory, each, deep=options.get("deep", False))
+
+
+def _connections(inventory: Inventory) -> Connections:
+    operators = inventory.operators.values()
+    listed = [o for o in operators if not any(s.kind == "unread" and s.scope == "operator" for s in o.states)]
+    return Connections(
+        sources=connector_rows("sources", operators),
+        checks=connector_rows("source_checks", listed),
+        sinks=connector_rows("sinks", operators),
+    )
+
+
+def _growth(root: str, inventory: Inventory, threads: int | None) -> list[GrowthRow]:
+    """Return the growth over the snapshots below a directory that are of the same job."""
+    rebase = dict(inventory.rebase)
+    listed = list_snapshots(root, rebase=rebase)
+    place = files.parent(inventory.metadata_file)
+    jobs = {chain_of(s) for s in listed if files.canonical(s.path) == place}
+    same = {s.path for s in listed if not jobs or chain_of(s) in jobs}
+    return [row for row in growth(root, rebase=rebase, threads=threads) if row.path in same]
+
+
+def _differences(before: Inventory, after: Inventory, spark: SparkSession | None, threads: int | None) -> Differences:
+    found = compared(before, after, spark, threads=threads)
+    return Differences(equal=found.equal, structure=found.structure, counts=found.summary(), unread=found.unread)

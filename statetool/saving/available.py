@@ -1,0 +1,128 @@
+"""Which releases have a serializer snapshot class: what the target lacks is refused before anything is written.
+
+Facts are those of the class lists of the releases' own jars (1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0; of variants and bitmaps 2.0.2, 2.1.3 and 2.2.0 as well).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from statetool.errors import UnsupportedError
+from statetool.formats.keyed.header import CURRENT_VERSION
+from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
+from statetool.saving.versions import RELEASES, Target
+from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.serializer import KryoSerializer
+
+_ORDER: Final = tuple(RELEASES)
+#: The first release that has a class, by its name behind the last dot (of one that moved, by its package).
+_SINCE: Final = {
+    "SetSerializerSnapshot": "2.0",
+    "VariantSerializer$VariantSerializerSnapshot": "2.1",
+    "BitmapSerializer$BitmapSerializerSnapshot": "2.3",
+    "TtlAwareSerializerSnapshot": "2.0",
+    "SortedLongSerializer$SortedLongSerializerSnapshot": "2.0",
+    "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": "2.0",
+    "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": "2.0",
+    "NodeSerializer$NodeSerializerSnapshot": "2.0",
+    "RowDataKeySerializerSnapshot": "2.0",
+    "org.apache.flink.runtime.state.v2.ttl.TtlStateFactory$TtlSerializerSnapshot": "2.0",
+    "org.apache.flink.table.runtime.operators.window.GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": "2.0",
+    "org.apache.flink.streaming.api.functions.sink.legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot": "2.0",
+}
+#: The last release that has a class.
+_UNTIL: Final = {
+    "EitherSerializerSnapshot": "1.20",
+    "GenericArraySerializerConfigSnapshot": "1.20",
+    "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": "1.20",
+    "org.apache.flink.streaming.api.functions.sink.TwoPhaseCommitSinkFunction$StateSerializerSnapshot": "1.20",
+}
+_SCALA: Final = "org.apache.flink.api.scala."
+_LEGACY_UNTIL: Final = "1.16"
+
+
+def check_available(key: Serializer | None, metas: Iterable[StateMeta], target: Target) -> None:
+    """Refuse serializers that the release of a target does not have.
+
+    Raises
+    ------
+    UnsupportedError
+        Names the state, the class and the releases that have it.
+    """
+    if target.release is None:
+        return
+    if key is not None:
+        _check(key, target.release)
+    for meta in metas:
+        try:
+            if meta.backend_type == KEY_VALUE_V2 and _before(target.release, "2.0"):
+                raise UnsupportedError("state of the API of Flink 2.0", hint="choose 2.0 or later")
+            for serializer in meta.serializers.values():
+                _check(serializer, target.release)
+        except UnsupportedError as error:
+            raise error.at(state=meta.name) from None
+
+
+def check_proxy(version: int, target: Target) -> None:
+    """Refuse keyed headers before version 6 (Flink 1.7) where Flink 1.17 or later is to read them.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    if target.release is not None and version < CURRENT_VERSION and _before(_LEGACY_UNTIL, target.release):
+        raise UnsupportedError(
+            f"keyed state of proxy version {version}, which Flink {target.release} does not read any more",
+            hint=f"restore it with Flink {_LEGACY_UNTIL} and take a savepoint there, or choose a release up to that",
+        )
+
+
+def _check(serializer: Serializer, release: str) -> None:
+    for part in _tree(serializer):
+        name = part.snapshot_class
+        short = name.rpartition(".")[2]
+        since = _SINCE.get(short) or _SINCE.get(name)
+        if since is not None and _before(release, since):
+            raise UnsupportedError(
+                f"Flink {release} does not have {short}", hint=f"choose {since} or later, or another type"
+            )
+        until = _UNTIL.get(short) or _UNTIL.get(name)
+        if name.startswith(_SCALA):
+            until = "1.20"
+        if part.legacy_bytes is not None or _is_old(part.proxy_bytes):
+            until = _LEGACY_UNTIL
+        if isinstance(part, KryoSerializer):
+            _check_kryo(part, release)
+        if until is not None and _before(until, release):
+            raise UnsupportedError(
+                f"Flink {release} does not read {short} any more",
+                hint=f"restore it with Flink {until} and take a savepoint there, or choose a release up to {until}",
+            )
+
+
+def _check_kryo(serializer: KryoSerializer, release: str) -> None:
+    """Refuse values that the other Kryo wrote: the snapshots look the same, the bytes do not."""
+    wrote = serializer.context.kryo
+    needs = 2 if _before(release, "2.0") else 5
+    if wrote is not None and wrote != needs:
+        one, other = ("1.x", "2.x") if wrote == 2 else ("2.x", "1.x")
+        raise UnsupportedError(
+            f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
+            hint=f"choose a release of {one}, or bootstrap the state anew with another type",
+        )
+
+
+def _tree(serializer: Serializer) -> Iterator[Serializer]:
+    yield serializer
+    for _, child in serializer.children():
+        yield from _tree(child)
+
+
+def _is_old(proxied: bytes | None) -> bool:
+    """Tell whether a snapshot stands behind the proxy of Flink 1.6 and older."""
+    return proxied is not None and proxied[:4] == b"\0\0\0\1"
+
+
+def _before(a: str, b: str) -> bool:
+    return _ORDER.index(a) < _ORDER.index(b)

@@ -1,0 +1,92 @@
+"""What a bootstrap is given: the tables of a user, and what they say of the states in them.
+
+A table is what the user gave, a ``pyarrow.Table`` or a Spark DataFrame, which no module here looks into; a :class:`Table` is what it looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from statetool.declaring.states import StateType
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.serializers.base import Serializer
+from statetool.snapshot.operator import OperatorInventory
+
+SERVICE_COLUMNS: Final = ("domain", "service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedBootstrap:
+    """Keyed state from a table (:func:`statetool.bootstrap_keyed_state` says what the fields mean)."""
+
+    data: Any
+    key: tuple[str, ...]
+    key_type: str | Serializer | None = None
+    states: Mapping[str, StateType | None] | Sequence[str] | None = None
+    namespace: str | None = None
+    namespace_type: str | Serializer | None = None
+    timers: Any = None
+    like: OperatorInventory | None = None
+    key_group: str | None = None
+    last_access_ms: int | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    long: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementBootstrap:
+    """A list, union or broadcast state from a table."""
+
+    name: str
+    kind: str
+    data: Any
+    value_type: str | Serializer | None = None
+    key_type: str | Serializer | None = None
+    like: OperatorInventory | None = None
+    value: str = "value"
+    key: str = "key"
+    subtask: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a bootstrap's tables look like: ``services`` are the (domain, service) of its timers."""
+
+    schema: pa.Schema
+    timers: pa.Schema | None = None
+    services: tuple[tuple[str | None, str | None], ...] = ()
+
+
+def checked_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[str | None, str | None], ...]:
+    """Return the (domain, service) of rows in an order of their own; absent columns are ``None``.
+
+    Raises
+    ------
+    OptionError
+        A column is there and has a null.
+    """
+    found = []
+    for row in rows:
+        if None in row.values():
+            raise OptionError(f"a timer without {' and '.join(k for k, v in row.items() if v is None)}")
+        found.append((row.get("domain"), row.get("service")))
+    return tuple(sorted(found, key=lambda pair: (pair[0] or "", pair[1] or "")))
+
+
+def need(schema: pa.Schema, columns: Iterable[str], what: str) -> None:
+    """Refuse a table that does not have each of the columns exactly once.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    for name in columns:
+        if schema.names.count(name) != 1:
+            raise UnknownNameError(
+                f"{what} {'has no column' if name not in schema.names else 'has two columns'} {name!r}",
+                hint=suggest(name, schema.names),
+            )

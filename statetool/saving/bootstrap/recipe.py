@@ -1,0 +1,94 @@
+"""How one table becomes state: what tasks need to turn its rows into entries; frozen, picklable, made on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.operator_state import OperatorHeader
+from statetool.hashing.formulas import HashFormula
+from statetool.saving.streams.elements import parse_operator_header
+from statetool.saving.streams.keyed import parse_keyed_header
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateColumn:
+    """The column of one state.
+
+    ``last_access_ms`` is the last access of TTL values whose column holds values alone, ``None`` where it says so itself.
+    """
+
+    state_id: int
+    column: str
+    last_access_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerColumns:
+    """Columns of timers; ``states`` are ids by (domain, service), ``None`` where there is no such column."""
+
+    states: tuple[tuple[str | None, str | None, int], ...]
+    timestamp: str = "timestamp"
+    domain: str = "domain"
+    service: str = "service"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedRecipe:
+    """One table with keys that becomes keyed state.
+
+    Attributes
+    ----------
+    header
+        Bytes of the keyed header of the operator, with the states of all of its tables.
+    key
+        The key column, or the columns that make up a tuple.
+    key_group
+        Column with the key group of each row, which is checked wherever the hash of the key is known.
+    formula
+        How keys hash whose hash code lies in user code, if that is known.
+    presence
+        State id of the entries that stand for the rows of a table of maps alone, so that a key that comes twice is seen.
+    long
+        Whether each row is one entry of the only state: ``value``, and of a map its ``map_key``, of a list its
+        ``list_index``.
+    """
+
+    operator: str
+    header: bytes
+    max_parallelism: int
+    key: tuple[str, ...]
+    states: tuple[StateColumn, ...] = ()
+    namespace: str | None = None
+    key_group: str | None = None
+    formula: HashFormula | None = None
+    presence: int
+    timers: TimerColumns | None = None
+    long: bool = False
+    types: TypeContext = NOTHING_DECLARED
+
+    @property
+    def keyed_header(self) -> KeyedHeader:
+        """The parsed header."""
+        return parse_keyed_header(self.header, self.types)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementRecipe:
+    """One table that becomes an operator state: its column ``value``, ``key`` for broadcast state, ``subtask`` where it says
+    which subtask an element belongs to."""
+
+    operator: str
+    header: bytes
+    parallelism: int
+    state_id: int
+    value: str = "value"
+    key: str = "key"
+    subtask: str | None = None
+    types: TypeContext = NOTHING_DECLARED
+
+    @property
+    def operator_header(self) -> OperatorHeader:
+        """The parsed header."""
+        return parse_operator_header(self.header, self.types)

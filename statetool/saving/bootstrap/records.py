@@ -1,0 +1,367 @@
+"""Rows of input tables as entries of state; runs in tasks.
+
+The entries of operator state have their subtask in place of a key group, and no key but in broadcast state.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.coerce import list_parts, map_parts, with_companion
+from statetool.columns.encode import encode_column, first_failing, measure
+from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
+from statetool.columns.to_plain import arrow_to_plain
+from statetool.columns.types import COMPANION
+from statetool.columns.values import StateShape
+from statetool.errors import EncodeError, StatetoolError, UnsupportedError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.state_meta import StateMeta
+from statetool.hashing.key_hash import key_groups
+from statetool.hashing.keys import KeyHasher
+from statetool.hashing.possible_keys import nulls_among
+from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
+from statetool.saving.streams.gather import INDEX_BYTES
+from statetool.saving.streams.keyed import parse_keyed_header
+from statetool.saving.streams.measured import MeasuredEntries
+from statetool.saving.streams.runs import PRESENCE
+from statetool.serializers.base import Serializer
+from statetool.serializers.row import KIND_FIELD, RowSerializer
+from statetool.tables.elements import element_serializer
+from statetool.types import LogicalType, TimestampType, TtlType
+from statetool.types.declared import TypeContext
+from statetool.types.shown import shown
+
+Int64s = npt.NDArray[np.int64]
+
+
+def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
+    """Encode rows of a table.
+
+    Raises
+    ------
+    EncodeError
+        A value that its type cannot hold; names operator, state and the key of the row.
+    """
+    if not rows.num_rows:
+        return
+    try:
+        if isinstance(recipe, KeyedRecipe):
+            yield _Rows(recipe, rows).entries()
+        else:
+            yield _element_entries(recipe, rows)
+    except StatetoolError as error:
+        raise error.at(operator=recipe.operator) from error.__cause__
+
+
+class _Rows:
+    """The rows of one batch: their keys are encoded once for all states."""
+
+    def __init__(self, recipe: KeyedRecipe, batch: pa.RecordBatch) -> None:
+        self.recipe, self.batch = recipe, batch
+        self.header = recipe.keyed_header
+        self.n = batch.num_rows
+        key = self.header.key
+        array = _key_array(batch, recipe.key) if len(recipe.key) > 1 else column_of(batch, recipe.key[0], key.logical)
+        self.keys = self._objects("key", key, _row_of(key, array), np.arange(self.n))
+        start, end = self.keys.offsets[:-1], self.keys.offsets[1:]
+        self.groups = self._groups(key, start, end)
+        self.key = Ranges(self.keys.data, start, end - start)
+        self.namespaces = None if recipe.namespace is None else batch.column(recipe.namespace)
+        self.with_entry: Int64s = np.empty(0, dtype=np.int64)
+        self._prefixes: Ranges | None = None
+
+    def _objects(self, what: str, serializer: Serializer, array: pa.Array, rows: Int64s) -> Encoded:
+        """Encode keys or namespaces, none of which is null (:mod:`statetool.hashing.possible_keys` says why)."""
+        nulls = np.flatnonzero(~is_valid(array)) if not serializer.nullable else np.empty(0, dtype=np.int64)
+        if not len(nulls):
+            encoded = pack(self._measured(serializer, array, what, rows=rows))
+            nulls = nulls_among(serializer, encoded.data, encoded.offsets[:-1], encoded.offsets[1:])
+        if len(nulls):
+            row = int(rows[nulls[0]])
+            cells = ", ".join(f"{name} {_cell(self.batch.column(name), row)}" for name in self.batch.schema.names)
+            raise EncodeError(
+                f"a row without a {what}: {cells}",
+                hint=f"Flink has no null {what}s: filter such rows out, or fill them",
+            )
+        return encoded
+
+    def _groups(self, key: Serializer, start: Int64s, end: Int64s) -> Int64s:
+        """Return the key groups that the hash codes of keys say; only where those lie in user code, the given ones are taken."""
+        given = None if self.recipe.key_group is None else self._given_groups(self.recipe.key_group)
+        try:
+            hashes = KeyHasher(key, self.recipe.formula).hashes(self.keys.data, start, end)
+            groups = key_groups(hashes, self.recipe.max_parallelism)
+        except UnsupportedError as error:
+            if given is not None:
+                return given
+            error.hint = (
+                "declare it with hashes={class: 'Objects.hash(...)'}, or, for keys that were read with key_group=True, "
+                "pass key_group='key_group'"
+            )
+            raise
+        if given is not None and len(wrong := np.flatnonzero(given != groups)):
+            row = int(wrong[0])
+            raise EncodeError(
+                f"key {self.key_text(row)} is given key group {given[row]}, its hash code belongs to {groups[row]}",
+                hint="leave key_group= out: it is computed",
+            )
+        return groups
+
+    def _given_groups(self, column: str) -> Int64s:
+        given = self.batch.column(column)
+        groups = np.asarray(given.cast(pa.int64()).fill_null(-1), dtype=np.int64)
+        if ((groups < 0) | (groups >= self.recipe.max_parallelism)).any():
+            raise EncodeError(f"column {column!r} is not a key group below {self.recipe.max_parallelism}")
+        return groups
+
+    def entries(self) -> EntryBatch:
+        return MeasuredEntries.batch(list(self.parts()))
+
+    def parts(self) -> Iterator[MeasuredEntries]:
+        if self.recipe.timers is not None:
+            yield from self.timers(self.recipe.timers)
+            return
+        anchored = self.recipe.long
+        for state in self.recipe.states:
+            meta = self.header.states[state.state_id]
+            try:
+                written = self.state(state, meta)
+                yield written
+                if meta.kind != "map" and not anchored:
+                    # So that a key that comes twice is seen, rows without an entry leave one that only shows their key.
+                    anchored = True
+                    rest = np.flatnonzero(np.bincount(self.with_entry, minlength=self.n) == 0)
+                    yield self.part(rest, PRESENCE | state.state_id, self.prefixes(meta, rest), _no_bytes(len(rest)))
+            except StatetoolError as error:
+                raise error.at(state=meta.name) from error.__cause__
+        if not anchored:
+            first = self.header.states[self.recipe.states[0].state_id]
+            rows = np.arange(self.n)
+            yield self.part(rows, self.recipe.presence, self.prefixes(first, rows), _no_bytes(self.n))
+
+    def prefixes(self, meta: StateMeta, rows: Int64s) -> Piece:
+        """Return key and namespace of some rows, as they stand in front of user keys: the states of a table have one type of namespace."""
+        if self._prefixes is None:
+            assert meta.namespace is not None
+            self._prefixes = as_piece(pack(self._measured_prefixes(meta.namespace)))
+        whole = self._prefixes
+        return Ranges(whole.data, whole.start[rows], whole.sizes[rows])
+
+    def _measured_prefixes(self, namespace: Serializer) -> Piece:
+        with_namespace = self.namespace_of(namespace, np.arange(self.n))
+        if self.header.key.length >= 0 or namespace.length >= 0:
+            return Chain((self.key, with_namespace), self.n)
+        return Chain((self.key, Markers(self.key.sizes), with_namespace, Markers(with_namespace.sizes)), self.n)
+
+    def namespace_of(self, namespace: Serializer, rows: Int64s) -> Ranges:
+        """Encode the namespaces of some rows."""
+        array = pa.nulls(len(rows)) if self.namespaces is None else self.namespaces.take(as_arrow(rows))
+        return as_piece(self._objects("namespace", namespace, array, rows))
+
+    def state(self, state: StateColumn, meta: StateMeta) -> MeasuredEntries:
+        shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
+        if self.recipe.long:
+            return self.long_form(state, shape, meta)
+        column = column_of(self.batch, state.column, shape.logical)
+        rows = np.flatnonzero(is_valid(column))
+        some = column if len(rows) == len(column) else column.filter(as_arrow(is_valid(column)))
+        if shape.kind == "map":
+            counts, keys, values = map_parts(some)
+            return self.map_entries(state, shape, meta, np.repeat(rows, counts), keys, values)
+        if shape.kind == "list" and not shape.framed_bytes:
+            counts, elements = list_parts(some)
+            values = self._measured(
+                shape.element, elements, state.column, access=state.last_access_ms, rows=np.repeat(rows, counts)
+            )
+            kept = np.flatnonzero(counts)
+            return self.of_rows(meta, state, rows[kept], Joined(pack(values), counts[kept]))
+        values = self._measured(shape.element, some, state.column, access=state.last_access_ms, rows=rows)
+        return self.of_rows(meta, state, rows, values)
+
+    def long_form(self, state: StateColumn, shape: StateShape, meta: StateMeta) -> MeasuredEntries:
+        """Encode rows that are one entry each, as ``op.state(name)`` shows them."""
+        rows = np.arange(self.n)
+        values = column_of(self.batch, state.column, shape.element.logical)
+        if shape.kind == "map":
+            assert shape.user_key is not None
+            keys = column_of(self.batch, "map_key", shape.user_key.logical)
+            return self.map_entries(state, shape, meta, rows, keys, values)
+        measured = self._measured(shape.element, values, state.column, access=state.last_access_ms)
+        if shape.kind == "list" and not shape.framed_bytes:
+            # The index stands behind the key, until the elements of a list are put together.
+            index = Integers(_numbers(self.batch.column("list_index"), "list_index"), INDEX_BYTES)
+            keys = Chain((self.prefixes(meta, rows), index), self.n)
+            return self.part(rows, state.state_id, keys, measured)
+        return self.of_rows(meta, state, rows, measured)
+
+    def map_entries(
+        self, state: StateColumn, shape: StateShape, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
+    ) -> MeasuredEntries:
+        assert shape.user_key is not None
+        user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows)
+        # Where None is an object, no value is Java's null.
+        valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
+        some = values if valid.all() else values.filter(as_arrow(valid))
+        measured = self._measured(
+            shape.element, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
+        )
+        composite = Chain((self.prefixes(meta, rows), user_keys), len(rows))
+        return self.part(rows, state.state_id, composite, Flagged(valid, measured, (0, 1), 0))
+
+    def of_rows(self, meta: StateMeta, state: StateColumn, rows: Int64s, values: Piece) -> MeasuredEntries:
+        """Return one entry for each of some rows, and remember which have one."""
+        self.with_entry = rows
+        return self.part(rows, state.state_id, self.prefixes(meta, rows), values)
+
+    def timers(self, columns: TimerColumns) -> Iterator[MeasuredEntries]:
+        stamps = _millis(self.batch.column(columns.timestamp))
+        for domain, service, state_id in columns.states:
+            here = np.ones(self.n, dtype=np.bool_)
+            for name, wanted in ((columns.domain, domain), (columns.service, service)):
+                if wanted is not None:
+                    here &= np.asarray(pc.fill_null(pc.equal(self.batch.column(name), wanted), False))
+            rows = np.flatnonzero(here)
+            meta = self.header.states[state_id]
+            (_, _), (_, namespace) = meta.value.children()
+            try:
+                parts = (
+                    Integers(stamps[rows] ^ np.int64(-(1 << 63)), 8),
+                    Ranges(self.keys.data, self.key.start[rows], self.key.sizes[rows]),
+                    self.namespace_of(namespace, rows),
+                )
+            except StatetoolError as error:
+                raise error.at(state=meta.name).inside("namespace") from error.__cause__
+            yield self.part(rows, state_id, Chain(parts, len(rows)), _no_bytes(len(rows)))
+
+    def _measured(
+        self, serializer: Serializer, array: pa.Array, column: str, *, access: int | None = None, rows: Any = None
+    ) -> Piece:
+        try:
+            return measure(serializer, array, last_access_ms=access)
+        except StatetoolError as error:
+            at = first_failing(serializer, array, last_access_ms=access)
+            row = at if rows is None else int(rows[at])
+            error.message = f"{error.message}, in column {column!r} of the row with key {self.key_text(row)}"
+            raise
+
+    def key_text(self, row: int) -> str:
+        """Return the key of a row as people write it."""
+        array = _key_array(self.batch, self.recipe.key).slice(row, 1)
+        logical = self.header.key.logical
+        try:
+            return shown(arrow_to_plain(_row_of(self.header.key, array), logical)[0], logical)
+        except StatetoolError:
+            return _cell(array, 0)  # not a key of this type
+
+    def part(self, rows: Int64s, state_id: int, keys: Piece, values: Piece) -> MeasuredEntries:
+        return MeasuredEntries(state_id, self.groups[rows], keys, values)
+
+
+@lru_cache(maxsize=256)
+def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
+    return StateShape(parse_keyed_header(header, types).states[state_id])
+
+
+def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType) -> pa.Array:
+    """Return a column, with the companion that keeps the nanoseconds of a timestamp."""
+    array = batch.column(name)
+    below = name + COMPANION
+    if isinstance(logical, TtlType):
+        logical = logical.value
+    if isinstance(logical, TimestampType) and below in batch.schema.names and pa.types.is_timestamp(array.type):
+        return with_companion(array, batch.column(below))
+    return array
+
+
+def _no_bytes(n: int) -> Piece:
+    return Constant(n, 0, 0)
+
+
+def _key_array(batch: pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:
+    if len(columns) == 1:
+        return batch.column(columns[0])
+    return pa.StructArray.from_arrays([batch.column(c) for c in columns], names=[f"f{i}" for i in range(len(columns))])
+
+
+def _cell(array: pa.Array, row: int) -> str:
+    """Return what a table has in one place."""
+    try:
+        return str(array[row])
+    except (ValueError, OverflowError):
+        return f"a {array.type} beyond the years of Python's own"
+
+
+def _row_of(key: Serializer, array: pa.Array) -> pa.Array:
+    """Make rows of one field of keys that are given as that field alone, as PyFlink does with all keys, ``None`` included."""
+    if not isinstance(key, RowSerializer) or len(key.nested) != 1:
+        return array
+    is_row = pa.types.is_struct(array.type) and len(array.type) and array.type[0].name in (key.steps[0], "f0")
+    if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
+        return array
+    return pa.StructArray.from_arrays([array], names=list(key.steps))
+
+
+def _millis(array: pa.Array) -> Int64s:
+    if not pa.types.is_integer(array.type):
+        raise EncodeError(
+            f"timestamps of timers are epoch milliseconds, found {array.type}", hint="cast them to BIGINT"
+        )
+    return _numbers(array, "timestamp")
+
+
+def _numbers(array: pa.Array, column: str) -> Int64s:
+    if array.null_count:
+        raise EncodeError(f"a null in column {column!r}")
+    return np.asarray(array.cast(pa.int64()), dtype=np.int64)
+
+
+def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
+    """Encode rows of an operator state; the subtask of an element follows from its bytes, so that it is always the same."""
+    meta = recipe.operator_header.states[recipe.state_id]
+    try:
+        values = _encoded_elements(element_serializer(meta), rows, recipe.value)
+        if meta.kind != "broadcast":
+            subtasks = _subtasks(recipe, rows, values)
+            return MeasuredEntries.batch(
+                [MeasuredEntries(recipe.state_id, subtasks, _no_bytes(len(values)), as_piece(values))]
+            )
+        keys = as_piece(_encoded_elements(meta.serializers["KEY_SERIALIZER"], rows, recipe.key))
+        everywhere = [np.full(len(values), subtask, dtype=np.int64) for subtask in range(recipe.parallelism)]
+        return MeasuredEntries.batch(
+            [MeasuredEntries(recipe.state_id, subtask, keys, as_piece(values)) for subtask in everywhere]
+        )
+    except StatetoolError as error:
+        raise error.at(state=meta.name) from error.__cause__
+
+
+def as_piece(encoded: Encoded) -> Ranges:
+    """Return encoded values to be copied."""
+    return Ranges(encoded.data, encoded.offsets[:-1], np.diff(encoded.offsets))
+
+
+def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
+    array = column_of(batch, column, serializer.logical)
+    try:
+        return encode_column(serializer, array)
+    except StatetoolError as error:
+        error.message = f"{error.message}, in column {column!r}: {_cell(array, first_failing(serializer, array))}"
+        raise
+
+
+def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> Int64s:
+    if recipe.subtask is None:
+        crcs = (zlib.crc32(values.value(i)) for i in range(len(values)))
+        return np.fromiter(crcs, dtype=np.int64, count=len(values)) % recipe.parallelism
+    given = np.asarray(batch.column(recipe.subtask).cast(pa.int64()).fill_null(-1), dtype=np.int64)
+    if ((given < 0) | (given >= recipe.parallelism)).any():
+        raise EncodeError(f"column {recipe.subtask!r} is not a subtask below the parallelism {recipe.parallelism}")
+    return given

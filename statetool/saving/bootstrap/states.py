@@ -1,0 +1,266 @@
+"""Which states and timers a table holds, and of which types: as declared, like those of an operator, or as its columns say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from statetool.columns.infer import complete_state, infer_namespace, infer_state, infer_type
+from statetool.columns.types import COMPANION
+from statetool.columns.values import StateShape
+from statetool.declaring import flink_types as flink
+from statetool.declaring.states import (
+    TIMERS_PREFIX,
+    Kind,
+    StateType,
+    keyed_meta,
+    python_state,
+    registered_name,
+    timer_meta,
+)
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta
+from statetool.hashing.possible_keys import check_key_type
+from statetool.io.output import Output
+from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, Table, need
+from statetool.serializers.base import Serializer
+from statetool.serializers.row import RowSerializer
+from statetool.serializers.snapshot import write_proxied
+from statetool.types import Scalar
+from statetool.types.python_types import PythonState
+from statetool.types.table_columns import state_columns
+
+_DEFAULT_SERVICE: Final = {True: "user-timers", False: "window-timers"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTable:
+    """One table: its states with their columns, and its timers."""
+
+    bootstrap: KeyedBootstrap
+    table: Table
+    metas: tuple[tuple[StateMeta, str], ...]
+    timers: tuple[tuple[str | None, str | None, StateMeta], ...]
+
+    @property
+    def all_metas(self) -> tuple[StateMeta, ...]:
+        """All states, queues of timers last."""
+        return (*(m for m, _ in self.metas), *(m for _, _, m in self.timers))
+
+
+def is_list(meta: StateMeta) -> bool:
+    """Tell whether each element is a row of the long form."""
+    shape = StateShape(meta)
+    return shape.kind == "list" and not shape.framed_bytes
+
+
+def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
+    """Return the type of the keys of a table.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        No key column, no keys to be like, or keys of a type that no job can have.
+    """
+    need(table.schema, bootstrap.key, "the table")
+    if bootstrap.like is not None:
+        for header, _ in bootstrap.like.keyed_states.values():
+            check_key_type(header.key)
+            return header.key
+        raise OptionError(f"operator {bootstrap.like.label!r} has no keyed state to be like")
+    if bootstrap.key_type is not None:
+        found = flink.parse_type(bootstrap.key_type)
+    else:
+        parts = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
+        found = parts[0] if len(parts) == 1 else flink.tuple_of(*parts)
+    # PyFlink's keyBy makes a row of one field of every key.
+    found = flink.row(found) if python_states(bootstrap) and not _is_python_key(found) else found
+    check_key_type(found)
+    return found
+
+
+def _is_python_key(key: Serializer) -> bool:
+    return isinstance(key, RowSerializer) and len(key.nested) == 1
+
+
+def python_states(bootstrap: KeyedBootstrap) -> tuple[tuple[str, PythonState], ...]:
+    """Return the declared states of a Python operator, by the names that they are registered with."""
+    declared = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
+    some = ((registered_name(n, one), python_state(one)) for n, one in declared.items())
+    return tuple((name, state) for name, state in some if state is not None)
+
+
+def snapshot_bytes(serializer: Serializer) -> bytes:
+    """Return a serializer's snapshot, which tells it from others."""
+    out = Output()
+    write_proxied(out, serializer)
+    return bytes(out)
+
+
+def one_key(keys: Sequence[Serializer], carried: KeyedHeader | None) -> Serializer:
+    """Return the one type that all keys have, those that are kept included.
+
+    Raises
+    ------
+    OptionError
+        They have more than one.
+    """
+    found = [*([carried.key] if carried is not None else []), *keys]
+    for other in found[1:]:
+        if snapshot_bytes(other) != snapshot_bytes(found[0]):
+            raise OptionError(
+                f"keys of type {found[0].type_name} and of type {other.type_name} in one operator",
+                hint="all keyed state of an operator has one key type; declare it with key_type= or take it with like=",
+            )
+    return found[0]
+
+
+def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> PlannedTable:
+    """Find the states and timers of one table.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        Types that do not go together, columns that are missing or nobody declared.
+    """
+    if bootstrap.key_group is not None:
+        need(table.schema, (bootstrap.key_group,), "the table")
+    if bootstrap.namespace is not None:
+        need(table.schema, (bootstrap.namespace,), "the table")
+    metas = _like_states(bootstrap, table) if bootstrap.like is not None else _declared_states(bootstrap, table)
+    timers = () if table.timers is None else _timers(bootstrap, table, key)
+    return PlannedTable(bootstrap, table, tuple(metas), timers)
+
+
+def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[str]:
+    """Return the columns that no other argument names; companions of timestamps belong to their column."""
+    others = {*bootstrap.key, bootstrap.key_group, bootstrap.namespace}
+    others |= {f"{n}{COMPANION}" for n in schema.names if pa.types.is_timestamp(schema.field(n).type)}
+    return [n for n in schema.names if n not in others]
+
+
+def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMeta, str]]:
+    schema = table.schema
+    declared = bootstrap.states
+    if bootstrap.long:
+        return _declared_long(bootstrap, schema)
+    if declared is None:
+        declared = {n: infer_state(schema.field(n).type) for n in _state_columns(bootstrap, schema)}
+    if not isinstance(declared, Mapping):
+        raise OptionError("states= is a mapping of names to types", hint="only with like= may it be a list of names")
+    if not declared and table.timers is None:
+        raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
+    namespace = _namespace(bootstrap, schema)
+    found = []
+    for name, one in declared.items():
+        if not isinstance(one, StateType):
+            raise OptionError(f"state {name!r} is declared by {one!r}", hint='as in statetool.value("BIGINT")')
+        column = one.column or name
+        need(schema, (column,), "the table")
+        try:
+            found.append((keyed_meta(name, complete_state(one, schema.field(column).type), namespace), column))
+        except StatetoolError as error:
+            raise error.at(state=name) from error.__cause__
+    return found
+
+
+def _declared_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMeta, str]]:
+    """Return the only state of a table in the long form; what is not declared follows from its columns."""
+    assert isinstance(bootstrap.states, Mapping)
+    ((name, one),) = bootstrap.states.items()
+    need(schema, ("value",), "the table")
+    column = schema.field("value").type
+    if one is None:
+        kind: Kind = "map" if "map_key" in schema.names else "list" if "list_index" in schema.names else "value"
+        one = StateType(kind=kind)
+    if one.element is None:
+        one = replace(one, element=infer_type(column))
+        if one.kind == "map":
+            need(schema, ("map_key",), "the table")
+            one = replace(one, user_key=infer_type(schema.field("map_key").type))
+    needed = {"map": ("map_key",), "list": ("list_index",)}.get(one.kind, ())
+    need(schema, needed, "the table")
+    return [(keyed_meta(name, one, _namespace(bootstrap, schema)), "value")]
+
+
+def _namespace(bootstrap: KeyedBootstrap, schema: pa.Schema) -> Serializer:
+    if bootstrap.namespace_type is not None:
+        return flink.parse_type(bootstrap.namespace_type)
+    if bootstrap.namespace is None:
+        return flink.VOID_NAMESPACE
+    return infer_namespace(schema.field(bootstrap.namespace).type)
+
+
+def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMeta, str]]:
+    like = bootstrap.like
+    assert like is not None
+    known = {name: meta for name, (_, meta) in like.keyed_states.items() if meta.kind != "timers"}
+    column_of = state_columns(
+        n for n, m in known.items() if m.namespace is not None and m.namespace.logical == Scalar("null")
+    )
+    if isinstance(bootstrap.states, Mapping) and not bootstrap.long:
+        raise OptionError("both like= and declared states", hint="with like=, states= is a list of names")
+    if bootstrap.states is not None:
+        names = list(bootstrap.states)
+    else:
+        state_of = {column: state for state, column in column_of.items()}
+        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema)]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
+    found = [known[n] for n in names]
+    if bootstrap.long:
+        needed = {"map": ("map_key",), "list": ("list_index",)}.get(found[0].kind, ())
+        need(table.schema, ("value", *(needed if found[0].kind == "map" or is_list(found[0]) else ())), "the table")
+        return [(found[0], "value")]
+    columns = [column_of.get(n, n) for n in names]
+    need(table.schema, columns, "the table")
+    spaces = {snapshot_bytes(m.namespace) for m in found if m.namespace is not None}
+    if len(spaces) > 1:
+        raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")
+    return list(zip(found, columns, strict=True))
+
+
+def _check_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
+    """Refuse columns that a table of timers does not have: a slip in ``domain`` would make other timers."""
+    known = [*bootstrap.key, "key", "timestamp", "namespace", *SERVICE_COLUMNS, bootstrap.key_group]
+    shown = {"time", *(f"{name}{COMPANION}" for name in known)}
+    for name in schema.names:
+        if name not in known and name not in shown:
+            raise UnknownNameError(
+                f"a table of timers has no column {name!r}", hint=suggest(name, [n for n in known if n is not None])
+            )
+
+
+def _timers(
+    bootstrap: KeyedBootstrap, table: Table, key: Serializer
+) -> tuple[tuple[str | None, str | None, StateMeta], ...]:
+    schema = table.timers
+    assert schema is not None
+    need(schema, ("timestamp",), "timers")
+    _check_columns(bootstrap, schema)
+    namespace = flink.VOID_NAMESPACE
+    if "namespace" in schema.names:
+        namespace = infer_namespace(schema.field("namespace").type)
+    known = {m.name: m for _, m in bootstrap.like.keyed_states.values()} if bootstrap.like is not None else {}
+    found = []
+    for domain, service in table.services:
+        meta = timer_meta(
+            domain or "event",
+            service or _DEFAULT_SERVICE[namespace is flink.VOID_NAMESPACE],
+            key,
+            namespace,
+        )
+        found.append((domain, service, known.get(meta.name, meta)))
+    if set(SERVICE_COLUMNS) <= set(schema.names):
+        # Queues without a timer are replaced as well: the table holds all timers of the operator that it is like.
+        names = {m.name for _, _, m in found}
+        for meta in known.values():
+            if meta.kind == "timers" and meta.name not in names:
+                domain, _, service = meta.name.removeprefix(TIMERS_PREFIX).partition("_")
+                found.append((domain, service, meta))
+    return tuple(found)

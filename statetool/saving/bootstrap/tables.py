@@ -1,0 +1,208 @@
+"""Plan how tables become the state of one operator; runs on the driver, with schemas only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from statetool.columns.infer import infer_type
+from statetool.declaring import flink_types as flink
+from statetool.declaring.states import element_meta, registered_name
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
+from statetool.formats.state_meta import StateMeta
+from statetool.hashing.formulas import HashFormula
+from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table, need
+from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
+from statetool.saving.bootstrap.states import PlannedTable, is_list, key_type, one_key, planned_table
+from statetool.saving.composition import StreamJob
+from statetool.saving.streams.elements import ElementStreams
+from statetool.saving.streams.keyed import KeyedStreams
+from statetool.saving.streams.runs import PRESENCE
+from statetool.serializers.base import Serializer
+from statetool.types.declared import TypeContext
+
+#: Tells how keys of a type hash whose hash code lies in user code, ``None`` where their serializer knows.
+FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
+_MOST_STATES = 32767
+
+
+def keyed_job(
+    label: str,
+    tables: Sequence[tuple[KeyedBootstrap, Table]],
+    carried: KeyedHeader | None,
+    *,
+    parallelism: int,
+    max_parallelism: int,
+    inline_bytes: int,
+    formula_of: FormulaOf,
+    types: TypeContext,
+) -> StreamJob:
+    """Plan the keyed state and the timers of an operator, without the entries of a base.
+
+    Parameters
+    ----------
+    carried
+        Header with the key and the states that are kept of a base; its bytes stay where nothing is added.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        Types that do not go together, columns that are missing, states that come twice.
+    """
+    key = one_key([key_type(b, t) for b, t in tables], carried)
+    planned = [planned_table(b, t, key) for b, t in tables]
+    metas: dict[str, StateMeta] = {m.name: m for m in carried.states} if carried is not None else {}
+    for meta in (m for p in planned for m in p.all_metas):
+        if meta.name in metas:
+            raise OptionError(f"state {meta.name!r} is declared twice", hint="each state comes from one table")
+        metas[meta.name] = meta
+    if len(metas) + len(planned) > _MOST_STATES:
+        raise OptionError(f"{len(metas)} states in one operator", hint=f"Flink has place for {_MOST_STATES}")
+    compressed = carried is not None and carried.compressed
+    header = write_keyed_header(
+        KeyedHeader(version=CURRENT_VERSION, compressed=compressed, key=key, states=tuple(metas.values()), size_bytes=0)
+    )
+    ids = {name: i for i, name in enumerate(metas)}
+    streams = KeyedStreams(
+        operator=label,
+        header=header,
+        max_parallelism=max_parallelism,
+        parallelism=parallelism,
+        inline_bytes=inline_bytes,
+        lists=frozenset(ids[m.name] for p in planned if p.bootstrap.long for m, _ in p.metas if is_list(m)),
+        from_tables=bool(tables),
+        types=types,
+    )
+    # Those behind the states only show that a key came.
+    shown = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
+    recipes = (r for p, i in zip(planned, shown, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
+    return StreamJob(streams=streams, tables=tuple(recipes))
+
+
+def _recipes(
+    streams: KeyedStreams, planned: PlannedTable, ids: Mapping[str, int], presence: int, formula_of: FormulaOf
+) -> Iterator[tuple[Any, KeyedRecipe]]:
+    """Yield the recipes for the states and for the timers of a table, each beside its data."""
+    bootstrap = planned.bootstrap
+    recipe = KeyedRecipe(
+        operator=streams.operator,
+        header=streams.header,
+        max_parallelism=streams.max_parallelism,
+        key=bootstrap.key,
+        namespace=bootstrap.namespace,
+        key_group=bootstrap.key_group,
+        formula=formula_of(bootstrap, streams.parsed.key),
+        presence=presence,
+        long=bootstrap.long,
+        states=tuple(
+            StateColumn(state_id=ids[m.name], column=column, last_access_ms=_last_access(bootstrap, m.name))
+            for m, column in planned.metas
+        ),
+        types=streams.types,
+    )
+    if planned.metas:
+        yield bootstrap.data, recipe
+    if planned.timers and planned.table.timers is not None:
+        yield bootstrap.timers, _timer_recipe(recipe, planned, ids)
+
+
+def state_names(tables: Sequence[tuple[KeyedBootstrap, Table]]) -> frozenset[str]:
+    """Return the names of all keyed states and timer queues that tables make.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        As :func:`keyed_job`.
+    """
+    if not tables:
+        return frozenset()
+    key = key_type(*tables[0])
+    return frozenset(m.name for b, t in tables for m in planned_table(b, t, key).all_metas)
+
+
+def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, int]) -> KeyedRecipe:
+    schema = planned.table.timers
+    assert schema is not None
+    key = recipe.key if set(recipe.key) <= set(schema.names) else ("key",)
+    need(schema, key, "timers")
+    group = recipe.key_group if recipe.key_group in schema.names else None
+    return replace(
+        recipe,
+        key=key,
+        states=(),
+        key_group=group,
+        namespace="namespace" if "namespace" in schema.names else None,
+        timers=TimerColumns(states=tuple((d, s, ids[m.name]) for d, s, m in planned.timers)),
+    )
+
+
+def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
+    states = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
+    declared = next((one for given, one in states.items() if registered_name(given, one) == name), None)
+    return bootstrap.last_access_ms if declared is None else declared.last_access_ms
+
+
+def element_recipes(
+    streams: ElementStreams, bootstraps: Iterable[ElementBootstrap], parallelism: int
+) -> tuple[tuple[Any, ElementRecipe], ...]:
+    """Return each table of operator state with the recipe for it."""
+    ids = {m.name: i for i, m in enumerate(streams.parsed.states)}
+    return tuple(
+        (
+            b.data,
+            ElementRecipe(
+                operator=streams.operator,
+                header=streams.header,
+                parallelism=parallelism,
+                state_id=ids[b.name],
+                value=b.value,
+                key=b.key,
+                subtask=b.subtask,
+                types=streams.types,
+            ),
+        )
+        for b in bootstraps
+    )
+
+
+def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[StateMeta]:
+    """Return the operator states (list, union, broadcast) that tables hold.
+
+    Raises
+    ------
+    OptionError, UnknownNameError
+        Types that do not go together, columns that are missing, states that come twice.
+    """
+    metas: dict[str, StateMeta] = {}
+    for bootstrap, table in tables:
+        if bootstrap.name in metas:
+            raise OptionError(f"operator state {bootstrap.name!r} is declared twice")
+        metas[bootstrap.name] = _element_meta(bootstrap, table)
+    return list(metas.values())
+
+
+def _element_meta(bootstrap: ElementBootstrap, table: Table) -> StateMeta:
+    broadcast = bootstrap.kind == "broadcast"
+    others = (bootstrap.key,) if broadcast else () if bootstrap.subtask is None else (bootstrap.subtask,)
+    need(table.schema, (bootstrap.value, *others), "the table")
+    if bootstrap.like is not None:
+        meta = bootstrap.like.operator_states.get(bootstrap.name)
+        if meta is None:
+            raise UnknownNameError(
+                f"operator {bootstrap.like.label!r} has no operator state {bootstrap.name!r}",
+                hint=suggest(bootstrap.name, bootstrap.like.operator_states),
+            )
+        if meta.kind != bootstrap.kind:
+            raise OptionError(f"operator state {bootstrap.name!r} is a {meta.kind} state there")
+        return meta
+    value = _element_type(bootstrap.value_type, table.schema.field(bootstrap.value).type)
+    key = _element_type(bootstrap.key_type, table.schema.field(bootstrap.key).type) if broadcast else None
+    return element_meta(bootstrap.name, bootstrap.kind, value, key)
+
+
+def _element_type(declared: str | Serializer | None, kind: pa.DataType) -> Serializer:
+    return infer_type(kind) if declared is None else flink.parse_type(declared)

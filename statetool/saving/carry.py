@@ -1,0 +1,129 @@
+"""Carry operators over into a new snapshot as they are: their files are copied, and their handles name the copies.
+
+What was relative to the metadata stays relative (tag 6), what was absolute becomes the absolute path of the copy (tag 2): state that
+Flink may share between checkpoints has to have absolute paths, or a job that claims the new snapshot would name its files
+relative to a later checkpoint. Segments of merged files become files of their own, relative where they were the checkpoint's alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
+from statetool.formats.metadata import OperatorState, replace_streams
+from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, SegmentHandle, StreamHandle, file_streams
+from statetool.formats.metadata.model import operator_handles
+from statetool.formats.stream import Stream
+from statetool.io import files
+from statetool.io.listing import stat
+from statetool.saving.publish import StagedFile
+
+Resolve: TypeAlias = Callable[[StreamHandle], Stream | None]
+#: Copies streams into the target, in the order given.
+CopyAll: TypeAlias = Callable[[list[Stream]], list[StagedFile]]
+InFile: TypeAlias = FileHandle | RelativeFileHandle | SegmentHandle
+_SHARED_SCOPE: Final = 1
+
+
+@dataclass(slots=True)
+class Carrier:
+    """Copies the files of operators and rewrites their handles.
+
+    Parameters
+    ----------
+    resolve
+        Tells where the bytes of a handle are.
+    target
+        Directory of the new snapshot.
+    """
+
+    resolve: Resolve
+    target: str
+    staged: dict[Stream, StagedFile] = field(default_factory=dict)
+    _streams: dict[InFile, Stream] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def plan(self, operators: Iterable[OperatorState]) -> list[Stream]:
+        """Return what has to be copied, each range of a file once.
+
+        Raises
+        ------
+        SnapshotNotFoundError, FormatError
+            A file is not there, or too short.
+        """
+        wanted: dict[Stream, None] = {}
+        for handle in (h for o in operators for h in operator_handles(o)):
+            for old, is_log in file_streams(handle):
+                if old not in self._streams:
+                    self._streams[old] = self._source(old, is_log=is_log)
+                if self._streams[old] not in self.staged:
+                    wanted[self._streams[old]] = None
+        return list(wanted)
+
+    def _source(self, old: InFile, *, is_log: bool) -> Stream:
+        place = self.resolve(old)
+        if place is None:
+            raise UnsupportedError(f"a stream handle of kind {type(old).__name__} cannot be copied")
+        if place.file not in self._sizes:
+            found = stat(place.file)
+            if found is None:
+                raise SnapshotNotFoundError(f"file {place.file} of the snapshot is not there")
+            self._sizes[place.file] = found.size_bytes
+        size = self._sizes[place.file]
+        if is_log:
+            # The handle of a change log counts other bytes than those of the file.
+            return replace(place, size_bytes=size)
+        if size < place.start + place.size_bytes:
+            raise FormatError(
+                f"the file has {size} bytes, the metadata says {place.start + place.size_bytes}",
+                hint="find out what is wrong with statetool verify",
+            ).at(file=place.file)
+        return place
+
+    def copy(self, operators: Iterable[OperatorState], copy_all: CopyAll) -> None:
+        """Copy what lies in files."""
+        streams = self.plan(operators)
+        self.staged |= dict(zip(streams, copy_all(streams), strict=True))
+
+    def carried(self, operator: OperatorState) -> OperatorState:
+        """Return an operator that was copied, with handles that name the copies."""
+        return replace_streams(operator, self._moved)
+
+    def _moved(self, old: StreamHandle) -> StreamHandle:
+        if not isinstance(old, FileHandle | RelativeFileHandle | SegmentHandle):
+            return old
+        name = self.staged[self._streams[old]].name
+        if is_absolute(old):
+            return FileHandle(path=files.join(flink_uri(self.target), name), size_bytes=old.size_bytes)
+        return RelativeFileHandle(path=name, size_bytes=old.size_bytes)
+
+
+def is_absolute(old: InFile) -> bool:
+    """Tell whether the handle of a copy has an absolute path."""
+    return isinstance(old, FileHandle) or (isinstance(old, SegmentHandle) and old.scope == _SHARED_SCOPE)
+
+
+def flink_uri(directory: str) -> str:
+    """Return a directory as Flink names it: with a scheme."""
+    return f"file:{files.canonical(directory)}" if files.is_local(directory) else directory.rstrip("/")
+
+
+def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
+    """Return an operator whose handles name its files by where they are."""
+
+    def absolute(handle: StreamHandle) -> StreamHandle:
+        if not isinstance(handle, FileHandle | RelativeFileHandle | SegmentHandle):
+            return handle
+        stream = resolve(handle)
+        assert stream is not None
+        path = stream.file
+        if files.is_local(path):
+            path = f"file:{os.path.abspath(files.local_path(path))}"
+        if isinstance(handle, SegmentHandle):
+            return replace(handle, path=path)
+        return FileHandle(size_bytes=handle.size_bytes, path=path)
+
+    return replace_streams(operator, absolute)

@@ -1,0 +1,173 @@
+"""Put a new snapshot together: operators of an existing one, as they are or changed, and new ones.
+
+Everything is planned and checked before the target is touched; then files are staged and ``_metadata`` is written last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from statetool.errors import OptionError, UnsupportedError
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
+from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
+from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.saving.available import check_available, check_proxy
+from statetool.saving.carry import Carrier, referenced
+from statetool.saving.composition import Composition, Runner
+from statetool.saving.plan import PlannedOperator, plan_composition
+from statetool.saving.publish import Publication, StagedFile, Staging
+from statetool.saving.streams.keyed import CANONICAL_TAG
+from statetool.saving.streams.output import NewStream
+from statetool.saving.uids import change_uids, id_and_uid
+from statetool.saving.versions import Target, fitted
+
+
+def write_composition(wanted: Composition, target: str, release: Target, runner: Runner) -> str:
+    """Write a new snapshot.
+
+    Returns
+    -------
+    str
+        URI of its metadata file.
+
+    Raises
+    ------
+    TargetExistsError
+        The target is there.
+    OptionError, UnknownNameError, UnsupportedError
+        What was asked for cannot be; nothing was written.
+    EncodeError
+        A value that its type cannot hold, or a key that comes twice.
+    """
+    Publication.check(target)
+    rest, planned = plan_composition(wanted, runner, release)
+    _check_ids(wanted, rest, planned)
+    skeleton = _metadata(wanted, [*rest, *(p.old for p in planned if p.old is not None)])
+    fitted(skeleton, release, properties=savepoint_properties())
+    _check_serializers(wanted, skeleton, planned, release)
+    with Publication(target) as publication:
+        staging = publication.staging
+        staged: list[StagedFile] = []
+        carried = {o.operator_id: o for o in _carried(wanted, skeleton.operators, runner, staging, staged)}
+        made = iter(runner.run([job for p in planned for job in p.jobs], staging))
+        for p in planned:
+            # Subtasks that had finished hold no state from then on: there are neither keys nor tables for them.
+            over = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
+            streams = [stream for _ in p.jobs for stream in next(made) if stream.subtask not in over]
+            staged += [s.file for s in streams if s.file is not None]
+            written = _written(p, None if p.old is None else carried[p.old.operator_id], streams)
+            carried[written.operator_id] = written
+        operators = list(carried.values())
+        metadata = _with_uids(wanted, _metadata(wanted, operators))
+        metadata = fitted(metadata, release, properties=savepoint_properties())
+        return publication.commit(write_metadata(metadata), staged)
+
+
+def _metadata(wanted: Composition, operators: Sequence[OperatorState]) -> SnapshotMetadata:
+    base = None if wanted.base is None else wanted.base.metadata
+    if base is None:
+        return SnapshotMetadata(version=3, checkpoint_id=wanted.checkpoint_id or 0, operators=tuple(operators))
+    order = {o.operator_id: i for i, o in enumerate(base.operators)}
+    ordered = sorted(operators, key=lambda o: order.get(o.operator_id, len(order)))
+    properties = base.properties
+    if properties and _native(base.operators):
+        properties = savepoint_properties("native" if _native(operators) else "canonical")
+    checkpoint_id = base.checkpoint_id if wanted.checkpoint_id is None else wanted.checkpoint_id
+    return replace(base, operators=tuple(ordered), checkpoint_id=checkpoint_id, properties=properties)
+
+
+def _native(operators: Sequence[OperatorState]) -> bool:
+    return any(is_native(s.managed_keyed) for o in operators for s in o.subtasks)
+
+
+def is_native(handle: KeyedHandle) -> bool:
+    """Tell whether keyed state is in a backend's own format, not in the canonical one."""
+    return handle is not None and not (isinstance(handle, KeyGroupsHandle) and handle.tag == CANONICAL_TAG)
+
+
+def _with_uids(wanted: Composition, metadata: SnapshotMetadata) -> SnapshotMetadata:
+    return change_uids(metadata, wanted.uids) if wanted.uids else metadata
+
+
+def _check_ids(wanted: Composition, rest: Sequence[OperatorState], planned: Sequence[PlannedOperator]) -> None:
+    """Refuse two operators of one id, after uids were changed."""
+    olds = [*rest, *(p.old for p in planned if p.old is not None)]
+    after = _with_uids(wanted, _metadata(wanted, olds)).operators
+    taken = {o.operator_id: o.uid or o.operator_id for o in after}
+    for p in planned:
+        if p.old is None and id_and_uid(p.uid)[0] in taken:
+            raise OptionError(
+                f"operator {p.uid!r} is added while another one has or gets its id",
+                hint="remove that one, or give it another uid",
+            )
+
+
+def _check_serializers(
+    wanted: Composition, skeleton: SnapshotMetadata, planned: Sequence[PlannedOperator], release: Target
+) -> None:
+    """Refuse serializers that the release does not have, in what is carried over and in what is written."""
+    if release.release is None:
+        return
+    by_id = {} if wanted.base is None else {o.state.operator_id: o for o in wanted.base.operators.values()}
+    for state in skeleton.operators:
+        operator = by_id[state.operator_id]
+        try:
+            if any(s.managed_keyed is not None for s in state.subtasks):
+                for header, meta in operator.keyed_states.values():
+                    check_proxy(header.version, release)
+                    check_available(header.key, (meta,), release)
+            if any(s.managed_operator is not None for s in state.subtasks):
+                check_available(None, operator.operator_states.values(), release)
+        except UnsupportedError as error:
+            raise error.at(operator=operator.label) from None
+    for p in planned:
+        try:
+            for job in p.jobs:
+                new = job.streams.parsed
+                check_available(new.key if isinstance(new, KeyedHeader) else None, new.states, release)
+        except UnsupportedError as error:
+            raise error.at(operator=p.uid) from None
+
+
+def _carried(
+    wanted: Composition,
+    operators: Sequence[OperatorState],
+    runner: Runner,
+    staging: Staging,
+    staged: list[StagedFile],
+) -> list[OperatorState]:
+    """Return operators of the base whose handles are right in the target."""
+    if wanted.base is None:
+        return list(operators)
+    if wanted.reference:
+        return [referenced(o, wanted.base.resolve) for o in operators]
+    carrier = Carrier(wanted.base.resolve, staging.target)
+    carrier.copy(operators, lambda streams: runner.copy_all(streams, staging))
+    staged += carrier.staged.values()
+    return [carrier.carried(o) for o in operators]
+
+
+def _written(planned: PlannedOperator, old: OperatorState | None, streams: Sequence[NewStream]) -> OperatorState:
+    subtasks = {} if old is None else {s.index: s for s in old.subtasks}
+    if not streams and old is None:
+        subtasks = {i: SubtaskState(index=i) for i in range(planned.parallelism)}
+    for stream in streams:
+        subtask = subtasks.get(stream.subtask, SubtaskState(index=stream.subtask))
+        if isinstance(stream.handle, KeyGroupsHandle):
+            subtask = replace(subtask, managed_keyed=stream.handle)
+        else:
+            subtask = replace(subtask, managed_operator=stream.handle)
+        subtasks[stream.subtask] = subtask
+    whole = tuple(subtasks[i] for i in sorted(subtasks))
+    if old is not None:
+        return replace(old, subtasks=whole)
+    operator_id, uid = id_and_uid(planned.uid)
+    return OperatorState(
+        operator_id=operator_id,
+        parallelism=planned.parallelism,
+        max_parallelism=planned.max_parallelism,
+        subtasks=whole,
+        uid=uid,
+    )

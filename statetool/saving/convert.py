@@ -1,0 +1,48 @@
+"""Plan to make a self-contained canonical savepoint of any snapshot that can be read; key groups and subtasks stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from statetool.formats.metadata.handles import streams_of
+from statetool.saving.composition import OperatorChange
+from statetool.snapshot.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertRow:
+    """One operator: ``keyed_state`` is ``rewritten`` where it was in a backend's own format, ``copied`` or ``none``."""
+
+    operator: str
+    operator_id: str
+    keyed_state: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertPlan:
+    """All operators, and what becomes of those that are rewritten."""
+
+    operators: tuple[ConvertRow, ...]
+    changes: Mapping[str, OperatorChange]
+
+
+def plan_convert(inventory: Inventory) -> ConvertPlan:
+    """Plan a conversion; no entries are read."""
+    rows, changes = [], {}
+    for operator in inventory.operators.values():
+        state = operator.state
+        handles = [s.managed_keyed for s in state.subtasks if s.managed_keyed is not None]
+        native = not all(stored.canonical for stored in operator.keyed.managed)
+        if native:
+            changes[state.operator_id] = OperatorChange(canonical=True)
+        rows.append(
+            ConvertRow(
+                operator=operator.label,
+                operator_id=state.operator_id,
+                keyed_state="rewritten" if native else "copied" if handles else "none",
+                size_bytes=sum(p.size_bytes for h in handles for p in streams_of(h)),
+            )
+        )
+    return ConvertPlan(tuple(rows), changes)

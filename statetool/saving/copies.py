@@ -1,0 +1,118 @@
+"""Copy a snapshot with every file that it needs, to any file system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from statetool.errors import FormatError
+from statetool.formats.metadata import SnapshotMetadata, write_metadata
+from statetool.formats.stream import Stream
+from statetool.io import files
+from statetool.io.listing import stat
+from statetool.saving.carry import Carrier
+from statetool.saving.publish import Publication
+from statetool.snapshot.locate import METADATA_NAME, Locator
+from statetool.snapshot.operator import OperatorInventory
+from statetool.verification.structure import StructureCheck
+
+if TYPE_CHECKING:
+    from statetool.saving.composition import Runner
+    from statetool.snapshot.inventory import Inventory
+
+_COMPARE_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedFile:
+    """A range of a file that is copied into a file of its own."""
+
+    source: str
+    start: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotCopy:
+    """A copy, or the plan of one where ``metadata_file`` is ``None``."""
+
+    target: str
+    files: tuple[CopiedFile, ...]
+    metadata_bytes: int
+    metadata_file: str | None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files of the copy."""
+        return self.metadata_bytes + sum(f.size_bytes for f in self.files)
+
+
+class Copying:
+    """Copies a snapshot of any kind, so that the copy needs nothing of the original.
+
+    Files are staged in the target, the handles of the new metadata are resolved and their lengths compared, then
+    ``_metadata`` is written last. The state's bytes, ids and properties stay as they are.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        A file that it needs is not there.
+    FormatError
+        A file is shorter than the metadata says.
+    """
+
+    def __init__(self, inventory: Inventory, target: str) -> None:
+        self._metadata = inventory.metadata
+        self._carrier = Carrier(inventory.resolve, target)
+        streams = self._carrier.plan(self._metadata.operators)
+        # Inline state stays in the metadata; the paths alone differ in length.
+        self.plan: Final = SnapshotCopy(
+            target=target,
+            files=tuple(CopiedFile(source=s.file, start=s.start, size_bytes=s.size_bytes) for s in streams),
+            metadata_bytes=len(write_metadata(self._metadata)),
+            metadata_file=None,
+        )
+
+    def run(self, runner: Runner, *, compare: bool = False) -> SnapshotCopy:
+        """Copy, and read every copied file back if ``compare``."""
+        with Publication(self.plan.target) as publication:
+            staging = publication.staging
+            self._carrier.copy(self._metadata.operators, lambda streams: runner.copy_all(streams, staging))
+            if compare:
+                for stream, file in self._carrier.staged.items():
+                    _compare(stream, files.join(publication.target, file.name))
+            operators = tuple(map(self._carrier.carried, self._metadata.operators))
+            copied = replace(self._metadata, operators=operators)
+            _check(copied, publication.target)
+            data = write_metadata(copied)
+            uri = publication.commit(data, self._carrier.staged.values())
+        return replace(self.plan, metadata_bytes=len(data), metadata_file=uri)
+
+
+def _check(metadata: SnapshotMetadata, target: str) -> None:
+    """Resolve every handle of a copy before it is published.
+
+    Raises
+    ------
+    FormatError
+        One that does not resolve inside the target, or has another length.
+    """
+    locator = Locator(files.join(target, METADATA_NAME))
+    for state in metadata.operators:
+        operator = OperatorInventory(state, state.uid, locator)
+        check = StructureCheck(operator, locator.resolve, stat)
+        check.streams_only()
+        for problem in check.problems:
+            raise FormatError(
+                f"the copy is not whole: {problem.problem}", hint="nothing was published; copy it again"
+            ).at(file=problem.file, operator=problem.operator)
+
+
+def _compare(source: Stream, copy: str) -> None:
+    with source.open() as a, files.InputFile(copy) as b:
+        for at in range(0, source.size_bytes, _COMPARE_BYTES):
+            length = min(_COMPARE_BYTES, source.size_bytes - at)
+            if a.read_at(at, length) != b.read_at(at, length):
+                raise FormatError(
+                    f"the copy of {source.file} differs from it", hint="nothing was published; copy it again"
+                ).at(file=copy, offset=at)

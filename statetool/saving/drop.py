@@ -1,0 +1,75 @@
+"""Plan to leave operators out, or single states of an operator; what stays keeps its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.saving.composition import OperatorChange
+from statetool.snapshot.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropRow:
+    """What is left out: a whole operator, or one state of it."""
+
+    operator: str
+    operator_id: str
+    state: str | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlan:
+    """All that is left out."""
+
+    dropped: tuple[DropRow, ...]
+    operators: frozenset[str]
+    changes: Mapping[str, OperatorChange]
+
+
+def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[str, Iterable[str]]) -> DropPlan:
+    """Plan what to leave out.
+
+    Parameters
+    ----------
+    operators
+        By uid or operator id.
+    states
+        Names of states by uid or operator id.
+
+    Raises
+    ------
+    UnknownNameError
+        An operator or state that is not there; names the near ones.
+    OptionError
+        Nothing to leave out, or states of an operator that is left out as a whole.
+    """
+    rows: list[DropRow] = []
+    whole: set[str] = set()
+    for name in operators:
+        operator = inventory.operator(name)
+        if operator.state.operator_id not in whole:
+            whole.add(operator.state.operator_id)
+            rows.append(
+                DropRow(operator=operator.label, operator_id=operator.state.operator_id, state=None, kind="operator")
+            )
+    changes: dict[str, OperatorChange] = {}
+    for name, wanted in states.items():
+        operator = inventory.operator(name)
+        state = operator.state
+        if state.operator_id in whole or state.operator_id in changes:
+            raise OptionError(f"operator {operator.label} is named twice")
+        known = {n: m.kind for n, (_, m) in operator.keyed_states.items()}
+        known |= {n: m.kind for n, m in operator.operator_states.items()}
+        chosen = list(dict.fromkeys(wanted))
+        for one in chosen:
+            if one not in known:
+                raise UnknownNameError(f"operator {operator.label} has no state {one!r}", hint=suggest(one, known))
+            rows.append(DropRow(operator=operator.label, operator_id=state.operator_id, state=one, kind=known[one]))
+        if chosen:
+            changes[state.operator_id] = OperatorChange(without=frozenset(chosen))
+    if not rows:
+        raise OptionError("nothing to leave out", hint="name operators, or states of an operator")
+    return DropPlan(tuple(rows), frozenset(whole), changes)

@@ -1,0 +1,182 @@
+"""Plan a change of max parallelism: keys move to the key groups of the new number, values pass through undecoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from statetool.errors import OptionError, StatetoolError, UnsupportedError
+from statetool.formats.key_groups import check_max_parallelism
+from statetool.formats.metadata.handles import streams_of
+from statetool.hashing.formulas import HashFormula
+from statetool.hashing.prove import KeyProof, prove_hashes
+from statetool.saving.composition import OperatorChange
+from statetool.saving.plan import check_moves, moved
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescaleRow:
+    """What ``rescale`` does to one operator.
+
+    Attributes
+    ----------
+    keys_move
+        ``no``: there is no keyed state, or its key groups stay; ``divisor``: the old key group tells the new one; ``hash``: by
+        the key type's own hash code; ``formula``: by a hash code that lies in user code; ``refused``: they cannot.
+    problem
+        Why they cannot move, and what to do.
+    formula
+        The formula, as it can be declared.
+    keys_tested, chance
+        Distinct hash codes that it was tested on, and an upper bound of the probability that a wrong one passes.
+    size_bytes
+        Bytes of keyed state that are written again.
+    """
+
+    operator: str
+    operator_id: str
+    old_max_parallelism: int
+    new_max_parallelism: int
+    old_parallelism: int
+    new_parallelism: int
+    keys_move: str
+    formula: str = ""
+    keys_tested: int = 0
+    chance: float = 0.0
+    size_bytes: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RescalePlan:
+    """All operators that change, and how; ``refusals`` are why some cannot."""
+
+    operators: tuple[RescaleRow, ...]
+    changes: Mapping[str, OperatorChange]
+    refusals: tuple[UnsupportedError, ...] = ()
+
+    def check(self) -> None:
+        """Refuse where keys of an operator cannot move.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        if self.refusals:
+            first = self.refusals[0]
+            if len(self.refusals) > 1:
+                others = [str(e.where.operator) for e in self.refusals[1:]]
+                first.message = f"{first.message} (likewise {', '.join(others)})"
+            raise first
+
+
+def plan_rescale(
+    inventory: Inventory,
+    max_parallelism: int | Mapping[str, int],
+    *,
+    parallelism: int | Mapping[str, int] | None = None,
+    hashes: Mapping[str, str] | None = None,
+) -> RescalePlan:
+    """Plan a change of max parallelism; reads keys only where their hash code lies in user code.
+
+    Operators whose keys cannot move are in the plan too, as refused.
+
+    Parameters
+    ----------
+    max_parallelism
+        For all operators, or by uid (or operator id).
+    parallelism
+        Number of subtasks, for all operators or by uid; by default it stays, at most the new max parallelism.
+    hashes
+        How classes hash, by their full names (:mod:`statetool.hashing.formulas`), instead of looking for it.
+
+    Raises
+    ------
+    OptionError, UnknownNameError, UnsupportedError
+    """
+    wanted = _by_operator(inventory, max_parallelism)
+    subtasks = {} if parallelism is None else _by_operator(inventory, parallelism)
+    stray = [] if isinstance(parallelism, int) else [i for i in subtasks if i not in wanted]
+    if stray:
+        labels = [_by_id(inventory)[i].label for i in stray]
+        raise OptionError(f"parallelism of {', '.join(labels)} without a max parallelism")
+    declared = HashFormula.declared(hashes or {})
+    rows, changes, refusals = [], {}, []
+    for operator_id, number in wanted.items():
+        operator = _by_id(inventory)[operator_id]
+        new = subtasks.get(operator_id, min(operator.state.parallelism, number))
+        check_max_parallelism(number, new)
+        formula = None
+        try:
+            check_moves(inventory.metadata, operator, number, new)
+            row, formula = _plan_operator(operator, number, new, declared)
+        except UnsupportedError as error:
+            refusals.append(error.at(operator=operator.label))
+            row = _row(operator, number, new, "refused", problem=str(error))
+        rows.append(row)
+        if moved(operator.state, number, new):
+            changes[operator_id] = OperatorChange(max_parallelism=number, parallelism=new, formula=formula)
+    return RescalePlan(tuple(rows), changes, tuple(refusals))
+
+
+def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
+    return {o.state.operator_id: o for o in inventory.operators.values()}
+
+
+def _by_operator(inventory: Inventory, numbers: int | Mapping[str, int]) -> dict[str, int]:
+    if isinstance(numbers, int):
+        return dict.fromkeys(_by_id(inventory), numbers)
+    found: dict[str, int] = {}
+    for name, number in numbers.items():
+        operator_id = inventory.operator(name).state.operator_id
+        if operator_id in found:
+            raise OptionError(f"{name!r} names an operator a second time")
+        found[operator_id] = number
+    return found
+
+
+def _plan_operator(
+    operator: OperatorInventory, max_parallelism: int, parallelism: int, declared: HashFormula
+) -> tuple[RescaleRow, HashFormula | None]:
+    old = operator.state
+    raw = moved(old, max_parallelism, parallelism)
+    header = operator.keyed.joined_header(raw=raw)
+    keys_move, proof = "no", KeyProof()
+    if header is not None and max_parallelism != old.max_parallelism:
+        keys_move = "divisor"
+        if old.max_parallelism % max_parallelism:
+            try:
+                proof = prove_hashes(operator.keyed.sources(raw=raw), header.key, declared)
+            except StatetoolError as error:
+                raise error.at(operator=operator.label) from None
+            keys_move = "hash" if proof.formula is None else "formula"
+    row = _row(
+        operator,
+        max_parallelism,
+        parallelism,
+        keys_move,
+        formula=str(proof.formula or ""),
+        keys_tested=proof.keys_tested,
+        chance=proof.chance,
+    )
+    return row, proof.formula
+
+
+def _row(
+    operator: OperatorInventory, max_parallelism: int, parallelism: int, keys_move: str, **more: Any
+) -> RescaleRow:
+    old = operator.state
+    return RescaleRow(
+        operator=operator.label,
+        operator_id=old.operator_id,
+        old_max_parallelism=old.max_parallelism,
+        new_max_parallelism=max_parallelism,
+        old_parallelism=old.parallelism,
+        new_parallelism=parallelism,
+        keys_move=keys_move,
+        size_bytes=sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed)),
+        **more,
+    )

@@ -1,0 +1,356 @@
+"""Operator state of one operator: the elements that a base keeps and those of tables, and the streams that they become.
+
+Kept elements pass through undecoded: their ends are known by the offsets alone. Follows ``DefaultOperatorStateBackendSnapshotStrategy``
+and ``RoundRobinOperatorStateRepartitioner``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+
+from statetool.columns.pieces import Ranges, pack
+from statetool.errors import EncodeError, StatetoolError, UnsupportedError
+from statetool.formats.compression import FrameWriter, stream_chunks
+from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.formats.metadata.handles import MODES, OperatorStreamHandle, StatePartitions
+from statetool.formats.operator_state import OperatorHeader, read_operator_header, write_operator_header
+from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.stream import OpenStream, Stream
+from statetool.formats.subclasses import learn_states
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.saving.publish import INLINE_BYTES, Staging
+from statetool.saving.streams.keyed import shown_bytes
+from statetool.saving.streams.output import NewStream, StreamOutput
+from statetool.saving.streams.runs import Segments, order_of_keys
+from statetool.snapshot.elements import ElementStream
+from statetool.snapshot.operator import OperatorInventory
+from statetool.types.declared import NOTHING_DECLARED, TypeContext
+
+if TYPE_CHECKING:
+    from statetool.saving.composition import StateConversion
+
+#: Versions of the header: what Flink reads since 1.7, and since 1.18.
+_PLAIN: Final = 5
+_COMPRESSIBLE: Final = 6
+_COPY_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptElements:
+    """Elements of one state that lie in one stream of a base: where each starts and ends, and what they become if not themselves."""
+
+    state: int
+    stream: Stream
+    compressed: bool
+    ranges: tuple[tuple[int, int], ...]
+    conversion: StateConversion | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementStreams:
+    """The new operator state streams of one operator; picklable.
+
+    Attributes
+    ----------
+    header
+        Bytes of their header.
+    subtasks
+        Those that get a stream.
+    kept
+        Elements of a base by new subtask.
+    from_tables
+        Ids of the states whose elements come from tables.
+    """
+
+    operator: str
+    header: bytes
+    subtasks: tuple[int, ...]
+    inline_bytes: int
+    kept: Mapping[int, tuple[KeptElements, ...]]
+    from_tables: frozenset[int] = frozenset()
+    types: TypeContext = NOTHING_DECLARED
+
+    #: Bytes of the subtask in front of each key, while elements travel.
+    prefix: ClassVar[int] = 2
+
+    @property
+    def parsed(self) -> OperatorHeader:
+        """The parsed header."""
+        return parse_operator_header(self.header, self.types)
+
+    def numbers(self, subtask: int) -> range:
+        """Return what stands for key groups of a subtask: itself."""
+        return range(subtask, subtask + 1)
+
+    def owners(self, groups: Int64s) -> Int64s:
+        """Return the subtask of what stands for key groups."""
+        return groups
+
+    def write(self, subtask: int, segments: Segments, staging: Staging, memory_bytes: int) -> NewStream:
+        """Write the stream of one subtask: what is kept, and what was dealt to it.
+
+        Raises
+        ------
+        EncodeError
+            A key of a broadcast state comes twice.
+        FormatError
+            Damaged bytes.
+        """
+        header = self.parsed
+        try:
+            with StreamOutput(staging, "operator", inline_bytes=self.inline_bytes) as out:
+                writer = _Writer(out, self.header, header)
+                for kept in self.kept.get(subtask, ()):
+                    writer.copy(kept)
+                self._add(writer, header, (s.load().entries(self.prefix) for s in segments.cut(1)))
+        except StatetoolError as error:
+            raise error.at(operator=self.operator) from error.__cause__
+        states = tuple(
+            StatePartitions(name=m.name, mode=MODES.index(m.options["OPERATOR_STATE_DISTRIBUTION_MODE"]), offsets=at)
+            for m, at in zip(header.states, writer.offsets, strict=True)
+        )
+        return NewStream(
+            subtask=subtask, handle=OperatorStreamHandle(states=states, stream=out.handle()), file=out.file
+        )
+
+    def _add(self, writer: _Writer, header: OperatorHeader, batches: Iterator[EntryBatch]) -> None:
+        """Append the elements of tables; a broadcast state is one element, and held in memory, as Flink holds it."""
+        entries: dict[int, list[EntryBatch]] = {
+            i: [] for i in sorted(self.from_tables) if header.states[i].kind == "broadcast"
+        }
+        for batch in batches:
+            for state in np.unique(batch.state).tolist():
+                if state in entries:
+                    entries[state].append(batch.of_state(state))
+                else:
+                    writer.elements(state, batch.of_state(state))
+        for state, found in entries.items():
+            writer.element(state, self._map(header.states[state], concat(found)) if found else [bytes(4)])
+
+    def _map(self, meta: StateMeta, batch: EntryBatch) -> Iterator[bytes]:
+        order, twin = order_of_keys(batch)
+        if twin is not None:
+            text = shown_bytes(meta.serializers["KEY_SERIALIZER"], _bytes(batch, batch.key, batch.key_end, twin))
+            hint = "aggregate the input so that each key comes once"
+            raise EncodeError(f"key {text} is there twice", hint=hint).at(state=meta.name)
+        yield len(batch).to_bytes(4, "big")
+        for i in order.tolist():
+            yield _bytes(batch, batch.key, batch.key_end, i)
+            yield _bytes(batch, batch.value, batch.value_end, i)
+
+
+def _bytes(batch: EntryBatch, start: Int64s, end: Int64s, i: int) -> bytes:
+    return batch.data[start[i] : end[i]].tobytes()
+
+
+class _Writer:
+    """Appends elements to a stream; of a compressed one each is a row of whole chunks."""
+
+    def __init__(self, out: StreamOutput, raw: bytes, header: OperatorHeader) -> None:
+        self.out = out
+        out.write(raw)
+        self.framed = FrameWriter(out.write) if header.compressed else None
+        self._offsets: list[list[Int64s]] = [[] for _ in header.states]
+
+    @property
+    def offsets(self) -> list[tuple[int, ...]]:
+        """Where the elements of each state start."""
+        return [tuple(o for some in found for o in some.tolist()) for found in self._offsets]
+
+    def element(self, state: int, pieces: Iterable[bytes | memoryview]) -> None:
+        """Append an element that comes in pieces."""
+        self._offsets[state].append(np.array([self.out.size_bytes]))
+        write = self.out.write if self.framed is None else self.framed.write
+        for piece in pieces:
+            write(piece)
+        if self.framed is not None:
+            self.framed.flush()
+
+    def elements(self, state: int, batch: EntryBatch) -> None:
+        """Append the values of a batch, an element each."""
+        if self.framed is None:
+            found = pack(Ranges(batch.data, batch.value, batch.value_end - batch.value))
+            self._offsets[state].append(self.out.size_bytes + found.offsets[:-1])
+            self.out.write(found.data.data)
+            return
+        for i in range(len(batch)):
+            self.element(state, [_bytes(batch, batch.value, batch.value_end, i)])
+
+    def copy(self, kept: KeptElements) -> None:
+        """Append elements of a base."""
+        try:
+            with kept.stream.open() as f:
+                elements = (_plain(f, start, end, compressed=kept.compressed) for start, end in kept.ranges)
+                for pieces in elements if kept.conversion is None else _converted(kept.conversion, elements):
+                    self.element(kept.state, pieces)
+        except StatetoolError as error:
+            raise error.at(file=kept.stream.file) from None
+
+
+def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> Iterator[bytes | memoryview]:
+    """Read an element in pieces, uncompressed."""
+    if not compressed:
+        for at in range(start, end, _COPY_BYTES):
+            yield f.read_at(at, min(_COPY_BYTES, end - at))
+    elif start < end:
+        for chunk in stream_chunks(lambda at, n: f.read_at(start + at, n), end - start, base=f.stream.start + start):
+            yield chunk.data
+
+
+def _converted(
+    conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
+) -> Iterator[list[bytes | memoryview]]:
+    """Convert elements, some megabytes at a time."""
+    held: list[bytes] = []
+    size = 0
+    for pieces in elements:
+        held.append(b"".join(pieces))
+        size += len(held[-1])
+        if size > _COPY_BYTES:
+            yield from _converted_together(conversion, held)
+            held, size = [], 0
+    yield from _converted_together(conversion, held)
+
+
+def _converted_together(conversion: StateConversion, held: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
+    if held:
+        ends = np.cumsum([len(one) for one in held])
+        data = np.frombuffer(b"".join(held), dtype=np.uint8)
+        found = conversion.elements(data, np.concatenate([[0], ends[:-1]]), ends)
+        for i in range(len(found)):
+            yield [found.value(i)]
+
+
+def element_streams(
+    operator: OperatorInventory | None,
+    tables: Sequence[StateMeta] = (),
+    *,
+    label: str,
+    parallelism: int,
+    without: Collection[str] = (),
+    renames: Mapping[str, str] = MappingProxyType({}),
+    given: Mapping[str, Mapping[int, tuple[bytes, ...]]] = MappingProxyType({}),
+    conversions: Mapping[str, StateConversion] = MappingProxyType({}),
+    inline_bytes: int = INLINE_BYTES,
+    types: TypeContext = NOTHING_DECLARED,
+) -> ElementStreams | None:
+    """Describe the new operator state streams of an operator, ``None`` where no state is left.
+
+    Parameters
+    ----------
+    operator, tables
+        What it is made of: an operator of a base, if it is there, and states that come from tables.
+    without, renames, given, conversions
+        What becomes of states of the base: :class:`~statetool.saving.composition.OperatorChange` (``elements`` is ``given``).
+
+    Raises
+    ------
+    UnsupportedError, FormatError
+        Two subtasks describe a state differently; an offset outside of its stream.
+    """
+    parts = () if operator is None else operator.elements.streams
+    headers = [] if operator is None else [operator.elements.header(p) for p in parts]
+    old = _joined(headers, without)
+    # On the wire broadcast states follow all others, and ids are positions there.
+    converted = (conversions[m.name].meta if m.name in conversions else m for m in old)
+    metas = [*(replace(m, name=renames.get(m.name, m.name)) for m in converted), *tables]
+    metas.sort(key=lambda m: m.kind == "broadcast")
+    if not metas:
+        return None
+    ids = {m.name: i for i, m in enumerate(metas)}
+    compressed = any(h.compressed for h in headers)
+    version = _COMPRESSIBLE if compressed else _PLAIN
+    header = OperatorHeader(version=version, compressed=compressed, states=tuple(metas), size_bytes=0)
+    shrinks = any(p.subtask >= parallelism for p in parts)
+    grows = operator is not None and parallelism > operator.state.parallelism
+    subtasks = tuple(range(parallelism) if tables or given or shrinks or grows else (p.subtask for p in parts))
+    kept: dict[int, tuple[KeptElements, ...]] = {}
+    for meta in old:
+        state = ids[renames.get(meta.name, meta.name)]
+        stored = _stored(state, meta.name, zip(parts, headers, strict=True))
+        if meta.name in given:
+            stored = [(subtask, _in_memory(state, data)) for subtask, data in given[meta.name].items() if data]
+        for subtask, some in _dealt(meta.kind, stored, subtasks, shrinks=shrinks):
+            kept[subtask] = (*kept.get(subtask, ()), replace(some, conversion=conversions.get(meta.name)))
+    return ElementStreams(
+        operator=label,
+        header=write_operator_header(header, version=version),
+        subtasks=subtasks,
+        inline_bytes=inline_bytes,
+        kept=kept,
+        from_tables=frozenset(ids[m.name] for m in tables),
+        types=types,
+    )
+
+
+def _stored(
+    state: int, name: str, parts: Iterable[tuple[ElementStream, OperatorHeader]]
+) -> list[tuple[int, KeptElements]]:
+    """Return where the elements of a state lie, beside their subtask."""
+    return [
+        (p.subtask, KeptElements(state=state, stream=p.stream, compressed=h.compressed, ranges=ranges))
+        for p, h in parts
+        if (ranges := p.ranges(name))
+    ]
+
+
+def _in_memory(state: int, elements: Sequence[bytes]) -> KeptElements:
+    """Return elements that lie one after another in a stream of their own."""
+    ends = list(accumulate(map(len, elements), initial=0))
+    stream = Stream(file="(given)", start=0, size_bytes=ends[-1], inline=b"".join(elements))
+    return KeptElements(state=state, stream=stream, compressed=False, ranges=tuple(pairwise(ends)))
+
+
+def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list[StateMeta]:
+    """Return the states of all subtasks that stay."""
+    for other in headers:
+        for header in headers:
+            learn_states(header.states, other.states)
+    found: dict[str, StateMeta] = {}
+    described: dict[str, bytes] = {}
+    for meta in (m for h in headers for m in h.states if m.name not in without):
+        out = Output()
+        write_m6(out, meta)
+        found.setdefault(meta.name, meta)
+        if described.setdefault(meta.name, bytes(out)) != bytes(out):
+            raise UnsupportedError("two subtasks describe this operator state differently").at(state=meta.name)
+    return list(found.values())
+
+
+def _dealt(
+    kind: str, stored: Sequence[tuple[int, KeptElements]], subtasks: Sequence[int], *, shrinks: bool
+) -> Iterator[tuple[int, KeptElements]]:
+    """Yield the elements of one state, which stand beside their old subtask, with their new one."""
+    if kind == "broadcast":
+        # Every subtask holds all of it, new ones too: Flink before 1.14 does not give it to those that have none.
+        own = dict(stored)
+        yield from ((i, own.get(i, stored[0][1])) for i in (subtasks if stored else ()))
+    elif kind == "list" and shrinks:
+        # Evenly, as Flink does: the first ones get one more.
+        each, more = divmod(sum(len(some.ranges) for _, some in stored), len(subtasks))
+        subtask, room = 0, each + (more > 0)
+        for _, some in stored:
+            ranges = some.ranges
+            while ranges:
+                if not room:
+                    subtask += 1
+                    room = each + (subtask < more)
+                yield subtask, replace(some, ranges=ranges[:room])
+                ranges, room = ranges[room:], max(0, room - len(ranges))
+    else:
+        for subtask, some in stored:
+            yield subtask % len(subtasks) if shrinks else subtask, some
+
+
+@lru_cache(maxsize=64)
+def parse_operator_header(raw: bytes, types: TypeContext) -> OperatorHeader:
+    """Parse the header of operator state streams once."""
+    return read_operator_header(Cursor(raw), types, end=len(raw))

@@ -1,0 +1,238 @@
+"""Put dealt entries together again: the sorted key groups of one subtask.
+
+Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is sorted and merged on local disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from statetool.columns.pieces import Joined, Ranges, pack
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
+from statetool.kernels.deal import mark_equal
+from statetool.saving.streams.output import GroupJoiner, KeyedStreamWriter
+from statetool.saving.streams.runs import (
+    PRESENCE,
+    PackedRun,
+    Segments,
+    Spill,
+    cuts,
+    entry_batch,
+    order_of_keys,
+    packed,
+)
+
+if TYPE_CHECKING:
+    from statetool.saving.streams.runs import Bytes
+
+_LEAST_WINDOW: Final = 64 << 10
+#: Bytes of small key groups that are put together at once: they should stay in the processor's cache.
+_PORTION_BYTES: Final = 2 << 20
+#: Bytes of the index behind the key of an element of a list that comes one by one.
+INDEX_BYTES: Final = 8
+
+
+class Gatherer:
+    """Puts the entries of key groups together.
+
+    Parameters
+    ----------
+    prefix
+        Bytes of the key group in front of each key.
+    lists
+        States whose entries are elements of lists, with their index behind the key.
+    duplicate
+        Makes the error for two entries with one key, of its key group, state and bytes.
+    """
+
+    def __init__(
+        self,
+        prefix: int,
+        *,
+        lists: Collection[int] = (),
+        duplicate: Callable[[int, int, bytes], StatetoolError],
+        memory_bytes: int,
+    ) -> None:
+        self.prefix, self.lists, self.duplicate = prefix, tuple(lists), duplicate
+        self.memory_bytes = memory_bytes
+
+    def write(self, writer: KeyedStreamWriter, segments: Segments) -> None:
+        """Append all key groups to a stream.
+
+        Raises
+        ------
+        StatetoolError
+            What ``duplicate`` makes.
+        """
+        for some in self.steps(segments):
+            first, last = int(some.numbers[0]), int(some.numbers[-1])
+            if first == last and some.size_bytes > self.memory_bytes:
+                self.write_large(writer, first, (self.settled(*b) for b in self.merged(some)))
+                continue
+            loaded = some.load()
+            batch = loaded.entries(self.prefix)
+            order = self.sorted(batch)
+            writer.add_groups(loaded if self.is_settled(loaded, batch, order) else self.settled(batch, order)[0])
+
+    def write_large(
+        self, writer: KeyedStreamWriter, number: int, pieces: Iterator[tuple[PackedRun, EntryBatch, Int64s]]
+    ) -> None:
+        """Append a key group that comes in pieces; one without entries is none."""
+        pieces = (piece for piece in pieces if len(piece[2]))
+        first = next(pieces, None)
+        if first is None:
+            return
+        with writer.group(number) as append:
+            joiner = GroupJoiner(append, self.prefix)
+            joiner.add(*first)
+            for piece in pieces:
+                joiner.add(*piece)
+            joiner.finish()
+
+    def steps(self, segments: Segments) -> Iterator[Segments]:
+        """Cut segments between key groups into small portions; a larger key group stands alone."""
+        if not len(segments):
+            return
+        portion = min(_PORTION_BYTES, self.memory_bytes)
+        edges = [0, *(np.flatnonzero(np.diff(segments.numbers)) + 1).tolist(), len(segments)]
+        total = np.concatenate([[0], np.cumsum(segments.sizes)])[edges]
+        at = 0
+        while at < len(edges) - 1:
+            stop = int(np.searchsorted(total, total[at] + portion, side="right")) - 1
+            stop = max(at + 1, stop)
+            yield segments.take(slice(edges[at], edges[stop]))
+            at = stop
+
+    def sorted(self, batch: EntryBatch) -> Int64s:
+        """Return the order of entries by key group, state and key."""
+        order, twin = order_of_keys(batch)
+        if twin is not None:
+            state = int(batch.state[twin]) & (PRESENCE - 1)
+            key = batch.data[batch.key[twin] : batch.key_end[twin]].tobytes()
+            raise self.duplicate(int(batch.group[twin]), state, key[:-INDEX_BYTES] if state in self.lists else key)
+        return order
+
+    def is_settled(self, run: PackedRun, batch: EntryBatch, order: Int64s) -> bool:
+        """Tell whether the entries of a run lie in it as they are written: a key group that only moves to another subtask does."""
+        if (np.diff(run.numbers) <= 0).any() or (batch.state >= PRESENCE).any():
+            return False
+        if self.lists and np.isin(batch.state, self.lists).any():
+            return False
+        return bool((order == np.arange(len(order))).all())
+
+    def settled(self, batch: EntryBatch, order: Int64s) -> tuple[PackedRun, EntryBatch, Int64s]:
+        """Pack sorted entries as they are written: without those that only show a key, and with lists put together.
+
+        Returns
+        -------
+        run, batch, order
+            The packed entries, and which they are.
+        """
+        order = order[batch.state[order] < PRESENCE]
+        if len(order) and self.lists and np.isin(batch.state[order], self.lists).any():
+            batch = self.joined(batch.take(order))
+            order = np.arange(len(batch))
+        return packed(batch, order, self.prefix), batch, order
+
+    def joined(self, batch: EntryBatch) -> EntryBatch:
+        """Put the elements of each list together, of entries that are sorted."""
+        in_list = np.isin(batch.state, self.lists)
+        end = batch.key_end - INDEX_BYTES * in_list
+        first = np.flatnonzero(~(self.goes_on(batch, end) & in_list))
+        elements = pack(Ranges(batch.data, batch.value, batch.value_end - batch.value))
+        values = pack(Joined(elements, np.diff([*first.tolist(), len(batch)])))
+        at = len(batch.data) + values.offsets
+        data: Bytes = np.concatenate([batch.data, values.data])
+        key = (batch.state[first], batch.group[first], batch.key[first], end[first])
+        return entry_batch(data, *key, at[:-1], at[1:])
+
+    def goes_on(self, batch: EntryBatch, end: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Tell of each entry whether it has the key of the one before it; keys end at ``end``."""
+        same = np.zeros(len(batch), dtype=np.bool_)
+        mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
+        return same
+
+    def merged(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
+        """Sort one key group on local disk and merge it: yield batches, with their order, whose entries all come before those of the next.
+
+        The elements of a list are in one batch.
+        """
+        portions = list(segments.cut(self.memory_bytes // 2))
+        window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(portions)))
+        with Spill() as spill:
+            for place, portion in enumerate(portions):
+                batch = portion.load().entries(self.prefix)
+                for piece in cuts(batch, self.sorted(batch), None, window):
+                    spill.add(packed(batch, piece, self.prefix), place)
+            stored = spill.segments()
+            sources = [_Source(map(self.entries, stored.take(stored.places == i).cut(1))) for i in range(len(portions))]
+            held: EntryBatch | None = None
+            while sources := [s for s in sources if s.fill()]:
+                bound = min(s.last() for s in sources)
+                batches = [part for s in sources if (part := s.take(bound)) is not None]
+                batch = concat([*([] if held is None else [held]), *batches])
+                order = self.sorted(batch)
+                held = None
+                if int(batch.state[order[-1]]) in self.lists:
+                    cut = self.last_list(batch, order)
+                    held, order = batch.take(order[cut:]), order[:cut]
+                    held = held.span(0, len(held))
+                if len(order):
+                    yield batch, order
+            if held is not None:
+                yield held, np.arange(len(held))
+
+    def entries(self, segment: Segments) -> EntryBatch:
+        return segment.load().entries(self.prefix)
+
+    def last_list(self, batch: EntryBatch, order: Int64s) -> int:
+        """Return where the last list begins in ``order``."""
+        some = batch.take(order)
+        in_list = np.isin(some.state, self.lists)
+        begins = np.flatnonzero(~self.goes_on(some, some.key_end - INDEX_BYTES * in_list))
+        return int(begins[-1])
+
+
+class _Source:
+    """One sorted run, a segment at a time."""
+
+    def __init__(self, segments: Iterator[EntryBatch]) -> None:
+        self.segments = segments
+        self.batch: EntryBatch | None = None
+        self.at = 0
+
+    def fill(self) -> bool:
+        """Make sure that there is an entry; ``False`` at the end."""
+        while self.batch is None or self.at == len(self.batch):
+            self.batch = next(self.segments, None)
+            self.at = 0
+            if self.batch is None:
+                return False
+        return True
+
+    def entry(self, i: int) -> tuple[int, bytes]:
+        assert self.batch is not None
+        b = self.batch
+        return int(b.state[i]) & (PRESENCE - 1), bytes(b.data[b.key[i] : b.key_end[i]])
+
+    def last(self) -> tuple[int, bytes]:
+        assert self.batch is not None
+        return self.entry(len(self.batch) - 1)
+
+    def take(self, bound: tuple[int, bytes]) -> EntryBatch | None:
+        """Return the entries up to ``bound``, over the bytes that they lie in alone."""
+        assert self.batch is not None
+        low, high = self.at, len(self.batch)
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle) <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        taken = self.batch.span(self.at, low) if low > self.at else None
+        self.at = low
+        return taken

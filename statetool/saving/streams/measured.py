@@ -1,0 +1,40 @@
+"""Measured entries of one state: pieces of keys and values that become one buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from statetool.columns.pieces import Piece
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.saving.streams.runs import entry_batch
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredEntries:
+    """Entries of one state, measured: the key group of each, its key and its value."""
+
+    state: int
+    groups: Int64s
+    keys: Piece
+    values: Piece
+
+    @classmethod
+    def batch(cls, parts: Sequence[MeasuredEntries]) -> EntryBatch:
+        """Write entries into one buffer, each value behind its key."""
+        keys = np.concatenate([p.keys.sizes for p in parts])
+        values = np.concatenate([p.values.sizes for p in parts])
+        end = np.cumsum(keys + values)
+        key = end - keys - values
+        data = np.zeros(int(end[-1]) if len(end) else 0, dtype=np.uint8)
+        at = 0
+        for p in parts:
+            here = slice(at, at + len(p.groups))
+            p.keys.fill(data, key[here])
+            p.values.fill(data, (key + keys)[here])
+            at = here.stop
+        state = np.repeat(np.array([p.state for p in parts], dtype=np.int64), [len(p.groups) for p in parts])
+        group = np.concatenate([p.groups for p in parts])
+        return entry_batch(data, state, group, key, key + keys, key + keys, end)

@@ -1,0 +1,180 @@
+"""Streams of state, written front to back with bounded memory.
+
+Small streams stay in memory and go into ``_metadata``, as Flink keeps them; larger ones become files.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from statetool.formats.compression import FrameWriter
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.formats.metadata.handles import (
+    ByteStreamHandle,
+    KeyGroupsHandle,
+    OperatorStreamHandle,
+    RelativeFileHandle,
+)
+from statetool.saving.publish import StagedFile, StagedOutput, Staging
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from statetool.saving.streams.runs import PackedRun
+
+Write: TypeAlias = Callable[[bytes | bytearray | memoryview], object]
+_BUFFER_BYTES: Final = 4 << 20
+_LENGTH_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStream:
+    """The new stream of one subtask: the handle that the metadata gets, and the file that it names, if it is one."""
+
+    subtask: int
+    handle: KeyGroupsHandle | OperatorStreamHandle
+    file: StagedFile | None
+
+
+class StreamOutput:
+    """Bytes of one stream; a block that fails leaves no file.
+
+    Parameters
+    ----------
+    inline_bytes
+        Streams of fewer bytes get no file.
+    """
+
+    def __init__(self, staging: Staging, label: str, *, inline_bytes: int) -> None:
+        self._staging, self._label, self._inline_bytes = staging, label, inline_bytes
+        self._stack = ExitStack()
+        self._buffer = bytearray()
+        self._file: StagedOutput | None = None
+        self.size_bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        if kind is None and (self._file is not None or self.size_bytes >= self._inline_bytes):
+            self._flush()
+        self._stack.__exit__(kind, *exc)  # type: ignore[arg-type]
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes."""
+        self._buffer += data
+        self.size_bytes += len(data)
+        if len(self._buffer) >= max(_BUFFER_BYTES, self._inline_bytes):
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._file is None:
+            self._file = self._stack.enter_context(self._staging.create(self._label))
+        self._file.write(self._buffer)
+        self._buffer = bytearray()
+
+    @property
+    def file(self) -> StagedFile | None:
+        """The file, after the block; ``None`` where the bytes go into the metadata."""
+        return None if self._file is None else self._file.staged
+
+    def handle(self) -> ByteStreamHandle | RelativeFileHandle:
+        """Return the handle of the bytes, after the block."""
+        if self.file is not None:
+            return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
+        # Flink takes two handles of one name for the same when it deals operator state out again.
+        return ByteStreamHandle(name=str(uuid.uuid4()), data=bytes(self._buffer))
+
+
+class KeyedStreamWriter:
+    """One subtask's keyed stream: its header, then key groups in ascending order (``FullSnapshotAsyncWriter``).
+
+    Parameters
+    ----------
+    write
+        Takes the bytes of the stream.
+    header
+        Bytes of the header, whose compression flag must agree with ``compressed``.
+    key_groups
+        Those of the subtask.
+
+    Attributes
+    ----------
+    offsets
+        Of each key group, 0 where it is empty, as the handle keeps them.
+    """
+
+    def __init__(self, write: Write, header: bytes, key_groups: range, *, compressed: bool) -> None:
+        self._write = write
+        self._compressed = compressed
+        self._groups = key_groups
+        self._size = 0
+        self.offsets = np.zeros(len(key_groups), dtype=np.int64)
+        self._append(header)
+
+    def _append(self, data: bytes | bytearray | memoryview) -> None:
+        self._write(data)
+        self._size += len(data)
+
+    def add_groups(self, run: PackedRun) -> None:
+        """Append key groups, each of one segment, that are larger than those before."""
+        if self._compressed:
+            for i, number in enumerate(run.numbers.tolist()):
+                with self.group(number) as append:
+                    append(run.data[run.starts[i] : run.starts[i + 1]].data)
+        elif len(run.numbers):
+            self.offsets[run.numbers - self._groups.start] = self._size + run.starts[:-1]
+            self._append(run.data.data)
+
+    @contextmanager
+    def group(self, number: int) -> Iterator[Write]:
+        """Append one key group piece by piece, by what this gives; the pieces make one canonical key group."""
+        self.offsets[number - self._groups.start] = self._size
+        if not self._compressed:
+            yield self._append
+            return
+        framed = FrameWriter(self._append)
+        yield framed.write
+        framed.flush()
+
+
+class GroupJoiner:
+    """Joins canonical pieces of one key group, sorted by state, into one: it may be larger than memory.
+
+    A piece's last entry of a state is the last one only if the next piece goes on with another state, so each piece is held back
+    until the next one is there.
+    """
+
+    def __init__(self, write: Write, prefix: int) -> None:
+        self._write, self._prefix = write, prefix
+        self._held: Any = None
+        self._last_state = -1
+        self._last_key = 0
+
+    def add(self, run: PackedRun, batch: EntryBatch, order: Int64s) -> None:
+        """Append a piece: the entries ``order`` of a batch, packed."""
+        piece = run.data
+        if self._held is not None:
+            goes_on = int(batch.state[order[0]]) == self._last_state
+            if goes_on:
+                self._held[self._last_key] &= 0x7F
+            self._write(self._held[:-2].data)
+            piece = piece[2:] if goes_on else piece
+        last = order[-1]
+        self._held = piece
+        self._last_state = int(batch.state[last])
+        value = batch.value_end[last] - batch.value[last]
+        key = batch.key_end[last] - batch.key[last]
+        # Behind the key are the value with its length, and the end of the key group.
+        self._last_key = int(len(piece) - 2 - value - _LENGTH_BYTES - key - self._prefix)
+
+    def finish(self) -> None:
+        """Write the last piece."""
+        if self._held is not None:
+            self._write(self._held.data)

@@ -1,0 +1,296 @@
+"""Entries on their way to the subtasks that get them: packed as canonical key groups, and kept on local disk in between.
+
+Rows of tables, entries of an older snapshot and elements of operator state all travel like this; of operator state the "key group" is the
+subtask. A packed run is a row of segments, each a canonical key group of its own, so that the walk that reads savepoints reads runs too.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.errors import FormatError
+from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.kernels.codes import OK
+from statetool.kernels.deal import deal_groups, pack_groups
+from statetool.kernels.order import count_order, key_heads, sort_segments
+from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+#: This bit of a state id tells entries that only show that a key came: of the state of the other bits, or of none.
+PRESENCE: Final = 1 << 15
+#: No state id of a run is above it: the next one ends a key group.
+_MOST_STATES: Final = (1 << 16) - 1
+_SMALLEST_ENTRY: Final = 9
+#: Counting needs a number for each pair of key group and state; where these are many more than entries, they are compared.
+_MOST_PLACES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRun:
+    """Segments one after another: ``numbers`` int64[k] are their key groups, ``starts`` int64[k + 1] where each starts in ``data``, and
+    the end."""
+
+    data: Bytes
+    numbers: Int64s
+    starts: Int64s
+
+    def part(self, first: int, stop: int) -> PackedRun:
+        """Return segments ``first .. stop``."""
+        at, end = int(self.starts[first]), int(self.starts[stop])
+        return PackedRun(self.data[at:end], self.numbers[first:stop], self.starts[first : stop + 1] - at)
+
+    def parts(self, owner: Int64s, limit: int) -> Iterator[PackedRun]:
+        """Cut between segments into parts of at most ``limit`` bytes, and where their ``owner`` (int64[k]) changes; a larger one is a part."""
+        first = 0
+        for stop in [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(self.numbers)]:
+            while first < stop:
+                fitting = int(np.searchsorted(self.starts, self.starts[first] + limit, side="right")) - 1
+                after = min(max(first + 1, fitting), stop)
+                yield self.part(first, after)
+                first = after
+
+    def entries(self, prefix: int) -> EntryBatch:
+        """Return the entries.
+
+        Raises
+        ------
+        FormatError
+            The bytes are not what was packed.
+        """
+        cursor = np.array([0, -1, 0], dtype=np.int64)
+        groups = KeyGroups(self.starts[:-1], self.starts[1:], self.numbers)
+        walked = []
+        while True:
+            left = len(self.data) - max(int(cursor[1]), 0)
+            outs = [np.empty(min(left // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
+            code, n, at = walk(self.data, len(self.data), groups, prefix, _MOST_STATES, cursor, Rows(*outs))
+            walked.append([o[:n] for o in outs])
+            if code == OK:
+                break
+            if code != FULL:
+                raise FormatError(f"spilled entries were damaged: {WALK_MESSAGES[int(code)]}").at(offset=int(at))
+        return entry_batch(self.data, *(np.concatenate(c) for c in zip(*walked, strict=True)))
+
+
+def entry_batch(
+    data: Bytes, state: Int64s, group: Int64s, key: Int64s, key_end: Int64s, value: Int64s, value_end: Int64s
+) -> EntryBatch:
+    """Return entries that lie in no file."""
+    return EntryBatch(
+        data=data, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end,
+        regions=(), file="",
+    )  # fmt: skip
+
+
+def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
+    """Pack entries.
+
+    Parameters
+    ----------
+    order
+        int64[n]: the entries that are packed, by key group, those of one state together.
+    prefix
+        Bytes of the key group in front of each key.
+    """
+    n = len(order)
+    some = batch if n == len(batch) else batch.take(order)
+    out, numbers, starts = _room(some, prefix, n)
+    written, count = pack_groups(batch.data, order, *_columns(batch), prefix, out, numbers, starts)
+    starts[count] = written
+    return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
+
+
+def dealt(batch: EntryBatch, prefix: int) -> PackedRun:
+    """Pack all entries of a batch; those of one key group and state keep their order.
+
+    Parameters
+    ----------
+    prefix
+        Bytes of the key group in front of each key.
+    """
+    base, groups, states = _places(batch.group, batch.state)
+    if _too_many(groups * states, len(batch)):
+        return packed(batch, order_of_groups(batch.group, batch.state), prefix)
+    out, numbers, starts = _room(batch, prefix, groups)
+    scratch = np.zeros((2, groups, states), dtype=np.int64)
+    written, count = deal_groups(
+        batch.data, *_columns(batch), prefix, base, scratch[0], scratch[1], out, numbers, starts
+    )  # fmt: skip
+    starts[count] = written
+    return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
+
+
+def _columns(batch: EntryBatch) -> tuple[Int64s, ...]:
+    return batch.group, batch.state, batch.key, batch.key_end, batch.value, batch.value_end
+
+
+def _room(batch: EntryBatch, prefix: int, groups: int) -> tuple[Bytes, Int64s, Int64s]:
+    """Return room for a packed batch, for the numbers of its key groups, and for where they start."""
+    size = int((batch.key_end - batch.key).sum() + (batch.value_end - batch.value).sum())
+    # Two lengths, a state id, the end of a key group.
+    out = np.empty(size + (12 + prefix) * len(batch), dtype=np.uint8)
+    return out, np.empty(groups, dtype=np.int64), np.empty(groups + 1, dtype=np.int64)
+
+
+def _places(group: Int64s, state: Int64s) -> tuple[int, int, int]:
+    """Return the smallest key group, how many there are from it on, and how many states from 0 on."""
+    if not len(group):
+        return 0, 0, 0
+    base = int(group.min())
+    return base, int(group.max()) - base + 1, int(state.max()) + 1
+
+
+def _too_many(places: int, entries: int) -> bool:
+    """Tell whether pairs of key group and state are too many to be counted."""
+    return places > _MOST_PLACES + 8 * entries
+
+
+def cuts(batch: EntryBatch, order: Int64s, owner: Int64s | None, limit: int) -> Iterator[Int64s]:
+    """Cut an order of entries into pieces of about ``limit`` bytes, and where their ``owner`` (int64[n], if any) changes."""
+    sizes = batch.key_end[order] - batch.key[order] + batch.value_end[order] - batch.value[order] + 8
+    total = np.concatenate([[0], np.cumsum(sizes)])
+    edges = [] if owner is None else (np.flatnonzero(np.diff(owner[order])) + 1).tolist()
+    first = 0
+    for stop in [*edges, len(order)]:
+        while first < stop:
+            fitting = int(np.searchsorted(total, total[first] + limit, side="right")) - 1
+            after = min(max(first + 1, fitting), stop)
+            yield order[first:after]
+            first = after
+
+
+def order_of_groups(group: Int64s, state: Int64s) -> Int64s:
+    """Return the order of entries by key group and state id; those of one state keep their order."""
+    if not len(group):
+        return np.empty(0, dtype=np.int64)
+    base, groups, states = _places(group, state)
+    places = groups * states
+    major = (group - base) * states + state
+    if _too_many(places, len(group)):
+        return np.argsort(major, kind="stable").astype(np.int64)
+    order = np.empty(len(group), dtype=np.int64)
+    count_order(major, np.zeros(places + 1, dtype=np.int64), order)
+    return order
+
+
+def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
+    """Return the order of entries by key group, state and the unsigned bytes of the key, as RocksDB has it, and an entry whose key another
+    one has too, if there is one. What only shows that a key came counts as an entry of its state."""
+    state = batch.state & (PRESENCE - 1)
+    order = order_of_groups(batch.group, state)
+    head = np.empty(len(order), dtype=np.uint64)
+    key_heads(batch.data, batch.key, batch.key_end, head)
+    major = batch.group << 16 | state
+    scratch = np.empty_like(order), np.empty(257, dtype=np.int64)
+    twin = int(sort_segments(batch.data, major, head, batch.key, batch.key_end, order, *scratch))
+    return order, int(order[twin]) if twin >= 0 else None
+
+
+class Spill:
+    """Runs in one file on local disk, which is gone after the block; threads may add runs at the same time."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="statetool-")  # noqa: SIM115 - the block is this object's own
+        self._lock = threading.Lock()
+        self._size = 0
+        self._added: list[tuple[Int64s, Int64s]] = []
+        self._places: list[int] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, run: PackedRun, place: int, base: int = 0) -> None:
+        """Append a run.
+
+        Parameters
+        ----------
+        place
+            Tells the order of runs, which may be added in any.
+        base
+            Added to the numbers of its key groups.
+        """
+        with self._lock:
+            at, self._size = self._size, self._size + len(run.data)
+            self._file.write(run.data.data)
+            self._added.append((run.numbers + base, run.starts + at))
+            self._places.append(place)
+
+    def segments(self) -> Segments:
+        """Return all segments, once all runs are there."""
+        self._file.flush()
+        ones = np.zeros(0, dtype=np.int64)
+        numbers = np.concatenate([ones, *(n for n, _ in self._added)])
+        places = np.repeat(np.array(self._places, dtype=np.int64), [len(n) for n, _ in self._added])
+        offsets = np.concatenate([ones, *(s[:-1] for _, s in self._added)])
+        sizes = np.concatenate([ones, *(np.diff(s) for _, s in self._added)])
+        order = np.lexsort((offsets, places, numbers))
+        return Segments(self._file.fileno(), numbers[order], places[order], offsets[order], sizes[order])
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segments in an open file: arrays int64[k] of their key groups, ascending, the places of their runs, where they start, and their bytes."""
+
+    file: int
+    numbers: Int64s
+    places: Int64s
+    offsets: Int64s
+    sizes: Int64s
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all."""
+        return int(self.sizes.sum())
+
+    def take(self, index: Any) -> Segments:
+        """Return some of them."""
+        return Segments(
+            self.file, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
+        )  # fmt: skip
+
+    def within(self, numbers: range, base: int = 0) -> Segments:
+        """Return those of a range of key groups, whose numbers become less by ``base``."""
+        low, high = np.searchsorted(self.numbers, (numbers.start + base, numbers.stop + base))
+        some = self.take(slice(low, high))
+        return replace(some, numbers=some.numbers - base)
+
+    def cut(self, size_bytes: int) -> Iterator[Segments]:
+        """Yield them in portions of about ``size_bytes``."""
+        total = np.concatenate([[0], np.cumsum(self.sizes)])
+        first = 0
+        while first < len(self):
+            stop = max(first + 1, int(np.searchsorted(total, total[first] + size_bytes, side="right")) - 1)
+            yield self.take(slice(first, stop))
+            first = stop
+
+    def load(self) -> PackedRun:
+        """Read them into memory, in the order of the file."""
+        data = np.empty(self.size_bytes, dtype=np.uint8)
+        # What lies side by side in the file is read at once.
+        order = np.argsort(self.offsets, kind="stable")
+        offsets, ends = self.offsets[order], (self.offsets + self.sizes)[order]
+        edges = np.flatnonzero(offsets[1:] != ends[:-1]) + 1
+        run = PackedRun(data, self.numbers[order], np.concatenate([[0], np.cumsum(self.sizes[order])]))
+        for first, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(order)], strict=True):
+            into = data[run.starts[first] : run.starts[stop]]
+            read = os.preadv(self.file, [into.data], int(offsets[first]))
+            if read != len(into):
+                raise FormatError(f"spilled entries were damaged: {read} bytes instead of {len(into)}")
+        return run

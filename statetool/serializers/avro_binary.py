@@ -1,0 +1,62 @@
+"""Avro's own binary encoding, read by the types of :mod:`statetool.serializers.avro_values`.
+
+Those read what Flink's encoding is made of; here the same steps mean zigzag varints (int, long, sizes, counts, indexes) and
+little-endian floats. A negative count of a block is followed by its size in bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from statetool.io.cursor import Cursor
+
+_F4: Final = struct.Struct("<f")
+_F8: Final = struct.Struct("<d")
+
+
+class AvroBinaryCursor(Cursor):
+    """Reads Avro's binary encoding where a cursor reads Flink's."""
+
+    __slots__ = ()
+
+    @classmethod
+    def over(cls, c: Cursor) -> AvroBinaryCursor:
+        """Return a cursor over what is left of another one."""
+        return cls(c.data, c.pos, c.end, base=c.base)
+
+    def _zigzag(self, bits: int) -> int:
+        start = self.pos
+        value = shift = 0
+        while True:
+            b = self.u1()
+            value |= (b & 0x7F) << shift
+            if b < 0x80:
+                break
+            shift += 7
+            if shift >= 70:
+                raise self.fail("variable-length number of more than 10 bytes", pos=start)
+        if value >> bits:
+            raise self.fail(f"variable-length number of more than {bits} bits", pos=start)
+        return value >> 1 ^ -(value & 1)
+
+    def i4(self) -> int:
+        return self._zigzag(32)
+
+    def i8(self) -> int:
+        return self._zigzag(64)
+
+    def f4(self) -> float:
+        return float(_F4.unpack_from(self.data, self.need(4))[0])
+
+    def f8(self) -> float:
+        return float(_F8.unpack_from(self.data, self.need(8))[0])
+
+    def bytes4(self, what: str = "bytes") -> bytes:
+        return self.take(self._zigzag(64), what)
+
+    def varint(self) -> int:
+        n = self._zigzag(64)
+        if n < 0:
+            self._zigzag(64)
+        return abs(n)

@@ -1,0 +1,128 @@
+"""``CoderTypeSerializer`` of Beam's Flink runner: a value as a coder of Beam writes it, nested.
+
+Snapshots: up to Flink 1.19's runner ``CoderTypeSerializer$LegacySnapshot`` says nothing, and Flink puts the Java stream of the serializer in
+front of it; since then ``UnversionedTypeSerializerSnapshot``, version 1, is i32 size and that stream, compressed by ``SnappyOutputStream``
+(82 ``SNAPPY`` 00, i32 version, i32 compatible version, then i32 size and a block of snappy until the end). The serializer has the coder
+in its field ``coder``. Follows ``org.apache.beam.runners.flink.translation.types``, Beam 2.31 to 2.68.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import cramjam
+
+from statetool.errors import EncodeError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaObject, read_java_stream
+from statetool.io.output import Output
+from statetool.kernels.program import Op, PerRecord, Rest
+from statetool.serializers.base import Serializer
+from statetool.serializers.beam.leaves import Coder
+from statetool.serializers.beam.tree import coder_of
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+from statetool.types import LogicalType
+
+_SNAPPY: Final = b"\x82SNAPPY\0"
+_MOST_BYTES: Final = 64 << 20
+
+
+class BeamSerializer(Serializer):
+    """A value of one of Beam's coders."""
+
+    def __init__(self, name: str, version: int, coder: Coder, payload: bytes) -> None:
+        super().__init__(name, version)
+        self.coder = coder
+        self._payload = payload
+
+    @property
+    def type_name(self) -> str:
+        return f"Beam {self.coder.name}"
+
+    @property
+    def logical(self) -> LogicalType:
+        return self.coder.logical
+
+    @property
+    def framed_only(self) -> bool:
+        return self.coder.framed
+
+    @property
+    def what_is_missing(self) -> str:
+        return "a coder of the job's own, or one that is not read: its values stay bytes" if self.coder.framed else ""
+
+    def decode(self, c: Cursor) -> Any:
+        return self.coder.decode(c)
+
+    def encode(self, out: Output, value: Any) -> None:
+        try:
+            self.coder.encode(out, value)
+        except (TypeError, AttributeError, OverflowError) as e:
+            raise EncodeError(f"{value!r} is not a value of {self.type_name}") from e
+
+    def hash_code(self, value: Any) -> int:
+        """``ByteBuffer.hashCode`` of the encoded key, by which the runner gives keys to Flink."""
+        if self.coder.name != "ByteBuffer":
+            raise UnsupportedError(f"hashCode() of {self.type_name} is not known")
+        code = 1
+        for b in reversed(value):
+            code = (31 * code + (b - 256 if b > 127 else b)) & 0xFFFFFFFF
+        return code - (1 << 32) if code >> 31 else code
+
+    def program(self) -> Op:
+        return Rest() if self.coder.framed and self.coder.least == 0 else PerRecord(self.decode)
+
+    def write_payload(self, out: Output) -> None:
+        out += self._payload
+
+
+def _coder(c: Cursor) -> Coder:
+    """Read the Java stream of a ``CoderTypeSerializer``."""
+    start = c.pos
+    tree = read_java_stream(c)
+    c.expect_end("the serializer of Beam")
+    if not isinstance(tree, JavaObject) or "coder" not in tree.fields:
+        raise c.fail("a serializer of Beam without a coder", pos=start)
+    try:
+        return coder_of(tree.fields["coder"])
+    except (RecursionError, UnsupportedError) as error:
+        raise c.fail(f"the coder of a serializer of Beam: {error}", pos=start) from error
+
+
+def _of_stream(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    return BeamSerializer(name, version, _coder(c), b"")
+
+
+def _read_alone(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    raise c.fail(f"{name} without the serializer that Flink writes in front of it")
+
+
+def _read_unversioned(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    start = c.pos
+    raw = _uncompressed(c.slice(c.i4(), "a serializer of Beam"))
+    payload = bytes(c.data[start : c.pos])
+    return BeamSerializer(name, version, _coder(Cursor(raw)), payload)
+
+
+def _uncompressed(c: Cursor) -> bytes:
+    if c.take(len(_SNAPPY), "the head of compressed data") != _SNAPPY:
+        raise c.fail("not what SnappyOutputStream writes", pos=c.pos - len(_SNAPPY))
+    c.skip(8)
+    found = bytearray()
+    while c.left:
+        start = c.pos
+        block = c.bytes4("a compressed block")
+        try:
+            found += cramjam.snappy.decompress_raw(block)
+        except cramjam.DecompressionError as e:
+            raise c.fail(f"a compressed block that cannot be read: {e}", pos=start) from e
+        if len(found) > _MOST_BYTES:
+            raise c.fail(f"more than {_MOST_BYTES} bytes of a serializer of Beam", pos=start)
+    return bytes(found)
+
+
+SNAPSHOTS: Final = {
+    "CoderTypeSerializer$LegacySnapshot": SnapshotClass(_read_alone, (1,), of_stream=_of_stream),
+    "UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
+    "CoderTypeSerializer$UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
+}

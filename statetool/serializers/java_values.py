@@ -1,0 +1,67 @@
+"""What Java serialization wrote, as plain values: the columns hold its exact bytes, this shows what is in them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject, read_java_stream
+
+_BOXES: Final = "java.lang."
+
+
+def read_java(value: bytes) -> Any:
+    """Read a value of ``JavaSerializer`` (or of Beam's ``SerializableCoder``) as data; nothing of it is executed.
+
+    Parameters
+    ----------
+    value
+        One Java stream, as columns of such types hold it.
+
+    Returns
+    -------
+    Any
+        Strings, numbers and their boxes as themselves; an enum ``{"$enum": name}``; ``byte[]`` ``{"$hex": ...}``; other arrays as
+        lists; any other object ``{"$class": name, "fields": {...}}``, with ``"written"`` for what its ``writeObject`` method added
+        (the elements of a ``java.util`` collection, say); an object inside of itself ``{"$cycle": class}``. ``json.dumps`` takes it.
+
+    Raises
+    ------
+    FormatError
+        Not one whole Java stream.
+
+    Examples
+    --------
+    >>> read_java(bytes.fromhex("aced0005740003616263"))
+    'abc'
+    """
+    c = Cursor(value)
+    node = read_java_stream(c)
+    c.expect_end("the Java stream")
+    return _plain(node, ())
+
+
+def _plain(node: Any, above: tuple[int, ...]) -> Any:
+    if id(node) in above:
+        return {"$cycle": node.cls.name}
+    match node:
+        case JavaObject():
+            if node.cls.name.startswith(_BOXES) and set(node.fields) == {"value"}:
+                return node.fields["value"]
+            inside = (*above, id(node))
+            shown = {"$class": node.cls.name, "fields": {k: _plain(v, inside) for k, v in node.fields.items()}}
+            if node.annotations:
+                shown["written"] = [_plain(v, inside) for v in node.annotations]
+            return shown
+        case JavaEnum():
+            return {"$enum": node.name}
+        case JavaClass():
+            return {"$class": node.name}
+        case JavaArray(items=bytes() as raw) | (bytes() as raw):
+            return {"$hex": raw.hex()}
+        case JavaArray():
+            inside = (*above, id(node))
+            return [_plain(i, inside) for i in node.items]
+        case str():
+            return str(node)
+    return node

@@ -1,0 +1,69 @@
+"""Every type without parts, or with parts that are always the same, by the class of its serializer.
+
+Java streams name a serializer by its class, and so does ``ParameterlessTypeSerializerConfig``, the snapshot of all these types up
+to Flink 1.6.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from statetool.errors import UnknownSerializerError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers import arrays, basic, cep, runtime, sql, streaming, temporal, tuples, user
+from statetool.serializers.base import Serializer
+from statetool.serializers.simple import SimpleSerializer, SimpleType
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
+
+_WINDOWS: Final = (runtime.TIME_WINDOW, runtime.GLOBAL_WINDOW, runtime.COUNT_WINDOW)
+_OTHERS: Final = (
+    *basic.TYPES,
+    *temporal.TYPES,
+    *arrays.TYPES,
+    *streaming.TYPES,
+    *cep.TYPES,
+    *sql.TYPES,
+    tuples.TUPLE0,
+    user.JAVA,
+    runtime.VOID_NAMESPACE,
+)
+#: By what follows the last ``.`` of the class's name.
+_BY_CLASS: Final = {
+    **{f"{t.name}Serializer": t for t in _OTHERS},
+    **{f"{t.name}$Serializer": t for t in _WINDOWS},
+}
+
+
+def serializer_of_class(java_class: str) -> Serializer | None:
+    """Return the serializer of a serializer class without parts, ``None`` if it is another one."""
+    spec = _find(java_class)
+    return None if spec is None else spec.serializer()
+
+
+def _find(java_class: str) -> SimpleType | None:
+    return _BY_CLASS.get(java_class.rpartition(".")[2])
+
+
+def _read_parameterless(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    """Read the name of a serializer's class: an inner one's by ``$``, or as ``getCanonicalName`` gives it."""
+    at = c.offset
+    serializer_class = c.utf()
+    # Of windows the class is called Serializer; all others have names of their own.
+    inner = serializer_class.replace(".Serializer", "$Serializer")
+    spec = _find(inner if inner.endswith("$Serializer") else inner.replace("$", "."))
+    if spec is not None:
+        return SimpleSerializer(name, version, spec, serializer_class)
+    make = cep.FIXED.get(serializer_class.replace("$", ".").rpartition(".")[2])
+    if make is None:
+        raise UnknownSerializerError(f"serializer class {serializer_class!r} is not known").at(offset=at)
+    found = make(name, version)
+    out = Output()
+    out.utf(name)
+    out.i4(version)
+    out.utf(serializer_class)
+    found.legacy_bytes = bytes(out)
+    return found
+
+
+SNAPSHOTS: Final = {"ParameterlessTypeSerializerConfig": SnapshotClass(_read_parameterless, (1,))}

@@ -1,0 +1,1 @@
+"""What a snapshot contains: operators, their states and types, and where each stream lies. Nothing is decoded beyond headers."""

@@ -1,0 +1,183 @@
+"""The keyed state of one operator: its states by name over all subtasks, and sources of its entries. Reads headers only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from statetool.entries import forms
+from statetool.entries.form import TARGET_BYTES, EntrySource, KeyedContext, KeyedPlace, StoredState, Surroundings
+from statetool.entries.headers import learn_all
+from statetool.entries.joined_headers import join_headers
+from statetool.entries.raw_timers import is_own_state
+from statetool.errors import FormatError, OptionError, StatetoolError
+from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
+from statetool.formats.metadata import OperatorState
+from statetool.formats.state_meta import StateMeta
+from statetool.formats.subclasses import learn_header
+from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
+from statetool.snapshot.needed_headers import needed_headers
+
+
+class KeyedInventory:
+    """The keyed state of one operator."""
+
+    def __init__(self, state: OperatorState, around: Surroundings) -> None:
+        self._state = state
+        self._around = around
+
+    @cached_property
+    def managed(self) -> tuple[StoredState, ...]:
+        """What the state backend stored, by key groups.
+
+        Raises
+        ------
+        FormatError
+            A handle of a kind that no form reads.
+        """
+        places = [
+            KeyedPlace(subtask=s.index, handle=s.managed_keyed)
+            for s in self._state.subtasks
+            if s.managed_keyed is not None
+        ]
+        stored, others = forms.bind(places, self._around)
+        for place in others:
+            raise FormatError(f"a handle of kind {type(place.handle).__name__} in the place of keyed state").at(
+                operator=self._around.operator, file=self._around.metadata_file
+            )
+        return tuple(stored)
+
+    @cached_property
+    def _raw(self) -> tuple[list[StoredState], list[KeyedPlace]]:
+        places = [
+            KeyedPlace(subtask=s.index, handle=s.raw_keyed, raw=True)
+            for s in self._state.subtasks
+            if s.raw_keyed is not None
+        ]
+        around = replace(self._around, managed=self._managed_header)
+        return forms.bind(places, around)
+
+    def _managed_header(self) -> tuple[bytes, int] | None:
+        return next((d for s in self.managed if (d := s.description()) is not None), None)
+
+    @property
+    def raw_timers(self) -> tuple[StoredState, ...]:
+        """Timers that lie in raw keyed state."""
+        return tuple(self._raw[0])
+
+    @cached_property
+    def own_raw_subtasks(self) -> tuple[int, ...]:
+        """Subtasks whose raw keyed state holds something that is no timers: only the operator's own code knows what it is."""
+        return tuple(place.subtask for place in self._raw[1] if is_own_state(place, self._around))
+
+    @cached_property
+    def raw_timer_states(self) -> frozenset[str]:
+        """Names of the timer states that lie in raw keyed state."""
+        return frozenset(m.name for s in self.raw_timers for m in s.header().states)
+
+    def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
+        """Read the headers anew that say different things; ``raw``: those of raw timers too."""
+        seen: set[bytes] = set()
+        for stored in (*self.managed, *(self.raw_timers if raw else ())):
+            identity = stored.identity()
+            if identity not in seen:
+                seen.add(identity)
+                yield stored.header()
+
+    @cached_property
+    def states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
+        """States (and timers) by name, with the header of the first subtask that has each."""
+        found: dict[str, tuple[KeyedHeader, StateMeta]] = {}
+        for header in self.headers():
+            learn_all(header, self.descriptions, self._around.types)
+            for meta in header.states:
+                found.setdefault(meta.name, (header, meta))
+        return found
+
+    @cached_property
+    def descriptions(self) -> tuple[tuple[bytes, int], ...]:
+        """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all subtasks agree."""
+        bases: dict[bytes, int] = {}
+        for stored in self.managed:
+            if (description := stored.description()) is not None:
+                bases.setdefault(*description)
+
+        def parse(raw: bytes) -> KeyedHeader:
+            return read_keyed_header(Cursor(raw, base=bases[raw]), self._around.types, end=len(raw))
+
+        try:
+            return tuple((raw, bases[raw]) for raw in needed_headers(list(bases), parse, learn_header))
+        except StatetoolError as error:
+            raise error.at(operator=self._around.operator) from None
+
+    @property
+    def key(self) -> Serializer | None:
+        """The serializer of the keys, ``None`` where there is no keyed state."""
+        return next((header.key for header, _ in self.states.values()), None)
+
+    def needed_key(self) -> Serializer:
+        """Return the serializer of the keys.
+
+        Raises
+        ------
+        OptionError
+            The operator has no keyed state.
+        """
+        if self.key is None:
+            raise OptionError(f"operator {self._around.operator!r} has no keyed state, and so no type of keys")
+        return self.key
+
+    @property
+    def key_found(self) -> bool:
+        """Whether the type of the keys was found by their key groups, as the snapshot does not say it."""
+        return any(s.key_found for s in self.managed)
+
+    @cached_property
+    def context(self) -> KeyedContext:
+        """What must be known to read entries."""
+        return replace(self._around.context, descriptions=self.descriptions)
+
+    def sources(
+        self,
+        *,
+        groups: Collection[int] | None = None,
+        raw: bool = False,
+        target_bytes: int = TARGET_BYTES,
+    ) -> list[EntrySource]:
+        """Return sources of all entries, each of about ``target_bytes``.
+
+        Parameters
+        ----------
+        groups
+            Key groups wanted, ``None`` for all.
+        raw
+            Whether timers in raw keyed state are taken too, as managed ones.
+
+        Raises
+        ------
+        FormatError, UnknownSerializerError
+            Damaged headers or offsets; or nothing tells the type of the keys.
+        """
+        return [
+            source
+            for stored in (*self.managed, *(self.raw_timers if raw else ()))
+            for source in stored.sources(self.context, groups=groups, target_bytes=target_bytes)
+        ]
+
+    def joined_header(self, *, raw: bool = False, without: Collection[str] = ()) -> KeyedHeader | None:
+        """Return the header that new keyed streams of the operator get, ``None`` where it has no keyed state.
+
+        All states of all subtasks; of an entry, its state is the one of the same name.
+
+        Raises
+        ------
+        UnsupportedError
+            Two subtasks describe a state differently.
+        """
+        try:
+            headers = list(self.headers(raw=raw))
+            return join_headers(headers, self._around.types, without=without) if headers else None
+        except StatetoolError as error:
+            raise error.at(operator=self._around.operator) from None

@@ -1,0 +1,156 @@
+"""Find a snapshot's metadata file, and the files that its handles name, also after the snapshot was moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from statetool.errors import FormatError, SnapshotNotFoundError, UnsupportedError
+from statetool.formats.metadata.handles import (
+    ByteStreamHandle,
+    EmptySegmentHandle,
+    FileHandle,
+    RelativeFileHandle,
+    SegmentHandle,
+    StreamHandle,
+)
+from statetool.formats.stream import Stream
+from statetool.io import files, small_files
+
+METADATA_NAME = "_metadata"
+_TAIL_PARTS = 4
+
+
+def find_metadata(path: str) -> str:
+    """Return the metadata file that a path means: itself, or ``_metadata`` in the directory.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        Neither is there; names the snapshots right below a directory, if any.
+    """
+    inside = files.join(path, METADATA_NAME)
+    if files.exists(inside):  # asked first: of a far away directory one cannot ask whether it is there by one request
+        return inside
+    if not files.exists(path):
+        raise SnapshotNotFoundError(f"{path} does not exist")
+    if not files.is_dir(path):
+        return path
+    below = [uri for uri, is_dir in files.list_dir(path) if is_dir and files.exists(files.join(uri, METADATA_NAME))]
+    hint = f"did you mean one of: {', '.join(below[:5])}" if below else "point to a savepoint-... or chk-N directory"
+    raise SnapshotNotFoundError(f"{path} has no {METADATA_NAME} file", hint=hint)
+
+
+@dataclass(slots=True)
+class Existence:
+    """Tells whether files are there. Of far away ones the first of each directory is fetched, as it will be read; then that is listed."""
+
+    _asked: set[str] = field(default_factory=set)
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def __call__(self, uri: str) -> bool:
+        """Tell whether a file is there."""
+        if files.is_local(uri):
+            return files.exists(uri)
+        folder = files.parent(uri)
+        if folder not in self._asked:
+            self._asked.add(folder)
+            try:
+                small_files.read_start(uri)
+            except SnapshotNotFoundError:
+                return False
+            return True
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = frozenset(found for found, _ in files.list_dir(folder))
+            except FileNotFoundError:
+                self._listed[folder] = frozenset()
+        return uri in self._listed[folder]
+
+
+@dataclass(slots=True)
+class Locator:
+    """Resolve stream handles of one snapshot.
+
+    ``rebase`` maps prefixes of absolute paths to where the files are now. ``exists`` tells whether a file is there.
+    """
+
+    metadata_file: str
+    rebase: tuple[tuple[str, str], ...] = ()
+    exists: Callable[[str], bool] = field(default_factory=Existence)
+    _known: dict[str, str] = field(default_factory=dict)
+    #: Directories of the metadata's paths, and where files of theirs were found.
+    _moved: dict[str, str] = field(default_factory=dict)
+
+    def resolve(self, handle: StreamHandle) -> Stream | None:
+        """Return where the bytes are, ``None`` for a null or empty handle.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            An absolute path that is neither there nor anywhere near the metadata.
+        """
+        match handle:
+            case None | EmptySegmentHandle():
+                return None
+            case ByteStreamHandle():
+                return Stream(
+                    file=self.metadata_file, start=handle.position, size_bytes=len(handle.data), inline=handle.data
+                )
+            case RelativeFileHandle():
+                if ".." in handle.path.split("/"):
+                    # Flink names files of the snapshot's own directory there, nothing else.
+                    raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(
+                        file=self.metadata_file
+                    )
+                file = files.join(files.parent(self.metadata_file), handle.path)
+                return Stream(file=file, start=0, size_bytes=handle.size_bytes)
+            case FileHandle():
+                return Stream(file=self._find(handle.path), start=0, size_bytes=handle.size_bytes)
+            case SegmentHandle():
+                return Stream(file=self._find(handle.path), start=handle.start, size_bytes=handle.size_bytes)
+        raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
+
+    def _find(self, path: str) -> str:
+        if path not in self._known:
+            self._known[path] = self._search(path)
+        return self._known[path]
+
+    def _search(self, path: str) -> str:
+        tried = [*self._rebased(path), *self._moved_along(path), path]
+        for place in tried:
+            if self.exists(place):
+                return place
+        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned lie side by side. The longest tail
+        # that is found anywhere near is the surest.
+        parts = [p for p in path.partition("://")[2].split("/") if p] if "://" in path else path.strip("/").split("/")
+        above = [files.parent(files.canonical(self.metadata_file))]
+        for _ in range(_TAIL_PARTS - 1):
+            above.append(files.parent(above[-1]))
+        for n in range(min(_TAIL_PARTS, len(parts) - 1), 0, -1):
+            for directory in dict.fromkeys(above):
+                candidate = files.join(directory, "/".join(parts[-n:]))
+                if self.exists(candidate):
+                    self._moved[path.removesuffix("/".join(parts[-n:]))] = f"{directory.rstrip('/')}/"
+                    return candidate
+                tried.append(candidate)
+        raise SnapshotNotFoundError(
+            f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
+            hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",
+        )
+
+    def _moved_along(self, path: str) -> Iterator[str]:
+        """Yield where a path is if all of its directory was moved as other files of it were."""
+        for old, new in self._moved.items():
+            if path.startswith(old):
+                yield new + path.removeprefix(old)
+
+    def _rebased(self, path: str) -> Iterator[str]:
+        """Yield where the rebase rules put a path; a local prefix means the same in all its spellings."""
+        if not self.rebase:
+            return
+        plain = files.local_path(path) if files.is_local(path) else path
+        for old, new in self.rebase:
+            prefix = (files.local_path(old) if files.is_local(old) else old).rstrip("/")
+            if plain == prefix or plain.startswith(f"{prefix}/"):
+                yield new.rstrip("/") + plain.removeprefix(prefix)

@@ -1,0 +1,165 @@
+"""Rows of the metadata tables: operators, states, files, key groups, channels with data in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statetool.errors import UnknownNameError, suggest
+from statetool.formats.channel_state import InFlightRow, in_flight_row
+from statetool.formats.metadata import SubtaskState
+from statetool.formats.metadata.handles import Handle, streams_of
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_info import StateInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRow:
+    """One operator, as in ``statetool info``."""
+
+    operator: str
+    name: str
+    uid: str
+    operator_id: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: int
+    fully_finished: bool
+    coordinator_bytes: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    """One file, or inline piece, that a subtask's state lies in."""
+
+    operator: str
+    subtask: int
+    slot: str
+    path: str
+    start: int
+    size_bytes: int
+    inline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyGroupRow:
+    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one.
+
+    Where it is mixed with others (RocksDB's files), offset and size are not known.
+    """
+
+    operator: str
+    subtask: int
+    key_group: int
+    offset: int | None
+    size_bytes: int | None
+
+
+def operator_row(operator: OperatorInventory) -> OperatorRow:
+    """Return the operator as a row."""
+    coordinator = operator.state.coordinator
+    pieces = [p for s in operator.state.subtasks for h in _slots(s) for p in streams_of(h)]
+    return OperatorRow(
+        operator=operator.label,
+        name=operator.state.name,
+        uid=operator.uid,
+        operator_id=operator.state.operator_id,
+        parallelism=operator.state.parallelism,
+        max_parallelism=operator.state.max_parallelism,
+        subtasks=len(operator.state.subtasks),
+        fully_finished=operator.state.fully_finished,
+        coordinator_bytes=sum(p.size_bytes for p in streams_of(coordinator)),
+        state_bytes=sum(p.size_bytes for p in pieces),
+    )
+
+
+def file_rows(operator: OperatorInventory) -> list[FileRow]:
+    """Every piece of state and where it lies."""
+    rows = []
+    for subtask in operator.state.subtasks:
+        slots = (
+            ("managed operator", subtask.managed_operator),
+            ("raw operator", subtask.raw_operator),
+            ("managed keyed", subtask.managed_keyed),
+            ("raw keyed", subtask.raw_keyed),
+            *(("input channel", h) for h in subtask.input_channels),
+            *(("output channel", h) for h in subtask.output_channels),
+        )
+        for slot, handle in slots:
+            for piece in streams_of(handle):
+                stream = operator.resolve(piece)
+                if stream is not None:
+                    rows.append(
+                        FileRow(
+                            operator=operator.label,
+                            subtask=subtask.index,
+                            slot=slot,
+                            path=stream.file,
+                            start=stream.start,
+                            size_bytes=stream.size_bytes,
+                            inline=stream.inline is not None,
+                        )
+                    )
+    return rows
+
+
+def key_group_rows(operator: OperatorInventory) -> list[KeyGroupRow]:
+    """Every key group of managed state; in databases and change logs only their numbers are known."""
+    return [
+        KeyGroupRow(
+            operator=operator.label,
+            subtask=stored.place.subtask,
+            key_group=place.key_group,
+            offset=place.offset,
+            size_bytes=place.size_bytes,
+        )
+        for stored in operator.keyed.managed
+        for place in stored.key_groups()
+    ]
+
+
+def _slots(s: SubtaskState) -> tuple[Handle, ...]:
+    return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
+
+
+def in_flight_rows(operator: OperatorInventory) -> list[InFlightRow]:
+    """Every channel with data in flight; counts are of whole stream elements, as far as they can be told.
+
+    Raises
+    ------
+    FormatError
+        Buffers that do not lie where the metadata says, or that hold no records.
+    """
+    return [in_flight_row(c, operator.label) for c in operator.channels]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A table about a snapshot: the dataclass of its rows, and the rows of an operator."""
+
+    record: type[Any]
+    rows: Callable[[OperatorInventory], Sequence[Any]]
+
+
+METADATA_TABLES: Final[Mapping[str, MetadataTable]] = {
+    "operators": MetadataTable(OperatorRow, lambda operator: [operator_row(operator)]),
+    "states": MetadataTable(StateInfo, lambda operator: operator.states),
+    "files": MetadataTable(FileRow, file_rows),
+    "key_groups": MetadataTable(KeyGroupRow, key_group_rows),
+    "in_flight": MetadataTable(InFlightRow, in_flight_rows),
+}
+
+
+def metadata_rows(table: str, operators: Iterable[OperatorInventory]) -> list[Any]:
+    """Return the rows of one of :data:`METADATA_TABLES` as records.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such table.
+    """
+    if table not in METADATA_TABLES:
+        raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
+    return [row for operator in operators for row in METADATA_TABLES[table].rows(operator)]

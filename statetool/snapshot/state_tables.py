@@ -1,0 +1,35 @@
+"""Names of the tables that hold one state each in its long form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, Literal
+
+KEYED_STATE: Final = "keyed_state"
+TIMERS: Final = "timers"
+Scope = Literal["keyed", "operator"]
+
+
+def state_tables(
+    keyed: Iterable[str], others: Iterable[str], views: Iterable[str] = ()
+) -> dict[str, tuple[Scope, str]]:
+    """Return scope and name of each state by its table: the state's own name.
+
+    Where keyed and operator state share a name, or it is that of another table (``views`` are those that only some operators have),
+    ``keyed:`` or ``operator:`` comes before it.
+
+    Examples
+    --------
+    >>> list(state_tables(["seen", "timers"], ["seen", "offsets"]))
+    ['keyed:seen', 'keyed:timers', 'operator:seen', 'offsets']
+    """
+    states: list[tuple[Scope, str]] = [*(("keyed", n) for n in keyed), *(("operator", n) for n in others)]
+    times = Counter([KEYED_STATE, TIMERS, *views, *(name for _, name in states)])
+    found: dict[str, tuple[Scope, str]] = {}
+    for scope, name in states:
+        table = name
+        while times[table] > 1 or (table != name and times[table]) or table in found:
+            table = f"{scope}:{table}"
+        found[table] = scope, name
+    return found

@@ -1,0 +1,53 @@
+"""Snapshots as databases of the session's own catalog (PySpark 4).
+
+Their tables are read by the source ``flink-state-table`` (:mod:`statetool.spark.table_source`). No table has a path or a location that is
+the snapshot's: dropping one touches nothing of it, and the source cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from statetool.errors import OptionError
+from statetool.spark.schema import spark_schema
+from statetool.spark.session import register
+from statetool.spark.table_source import PLACE, TableSource
+
+_COMMENT: Final = "statetool catalog of "
+
+
+def make_database(spark: Any, name: str, path: str, sources: Mapping[str, TableSource]) -> None:
+    """Make a database with a table for each source; one that a catalog made before is made anew.
+
+    Raises
+    ------
+    OptionError
+        There is one that no catalog made.
+    MissingDependencyError
+        PySpark before 4.0.
+    """
+    register(spark)
+    quoted = f"`{name}`"
+    if spark.catalog.databaseExists(name):
+        description = spark.catalog.getDatabase(name).description or ""
+        if not description.startswith(_COMMENT):
+            raise OptionError(
+                f"there is a database {name!r} already, which no catalog made",
+                hint="choose a prefix= or as_name= for these",
+            )
+        spark.sql(f"DROP DATABASE {quoted} CASCADE")
+    comment = (_COMMENT + path).replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"CREATE DATABASE {quoted} COMMENT '{comment}'")
+    for table, source in sources.items():
+        schema = _marked(spark_schema(source.schema), source.as_text())
+        spark.catalog.createTable(f"{quoted}.`{table}`", source="flink-state-table", schema=schema)
+
+
+def _marked(schema: Any, text: str) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    first, *others = schema.fields
+    return StructType(
+        [StructField(first.name, first.dataType, first.nullable, {**first.metadata, PLACE: text}), *others]
+    )

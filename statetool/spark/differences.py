@@ -1,0 +1,28 @@
+"""Differences of two snapshots as a DataFrame: a partition a unit, so nothing is shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from statetool.comparison.compare import differences
+from statetool.comparison.plan import Unit
+from statetool.comparison.records import DIFFERENCES
+from statetool.spark.schema import spark_schema
+
+
+def differences_frame(spark: Any, units: Sequence[Unit]) -> Any:
+    """Return the differences of units as a DataFrame; they are looked for in tasks, whenever it is evaluated."""
+    schema = spark_schema(DIFFERENCES)
+    planned = list(units)
+    if not planned:
+        return spark.createDataFrame([], schema)
+
+    def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from differences(planned[number])
+
+    return spark.range(0, len(planned), 1, len(planned)).mapInArrow(compare, schema)

@@ -1,0 +1,165 @@
+"""Write a table of a snapshot with Spark: to files, or to a table of a lake.
+
+Each task reads one split and writes one file (with key groups as folders one for each of its groups); Spark's committer publishes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
+from statetool.io import files
+from statetool.spark.avro_export import export_avro
+from statetool.spark.targets import spark_target
+
+if TYPE_CHECKING:
+    from statetool.operator import Operator
+    from statetool.tables.request import ScanRequest
+
+#: Formats of files, and what Spark calls them; of Avro it has nothing unless a package brings it.
+_FILES: Final = {"parquet": "parquet", "avro": None, "jsonl": "json"}
+#: Formats of tables, which write what is added whole or not at all, and what Spark calls their package.
+_TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
+_BROUGHT_BY: Final = {
+    "delta": "--packages io.delta:delta-spark_2.13:<version>, and the extension and catalog that its pages name",
+    "iceberg": "--packages org.apache.iceberg:iceberg-spark-runtime-<Spark>_2.13:<version>, and a catalog",
+}
+STYLES: Final = (*_FILES, *_TABLES)
+#: Columns that an export adds.
+_GROUP: Final = "key_group"
+_CHECKPOINT: Final = "checkpoint_id"
+
+
+def export_table(
+    operator: Operator,
+    request: ScanRequest,
+    target: str,
+    *,
+    style: str = "parquet",
+    by_key_group: bool = False,
+    append_as: int | None = None,
+) -> int:
+    """Write a table to a new directory, or to a table of the session, and return the number of its rows.
+
+    Parameters
+    ----------
+    operator
+        One that was loaded with a Spark session.
+    request
+        What of it is exported, and how values are shown.
+    target
+        A directory; for Iceberg the name of a table.
+    style
+        ``parquet``, ``avro`` or ``jsonl``; ``delta`` or ``iceberg`` where the session has them. Keys without fields are the text ``{}``
+        but in Avro: Spark does not write them otherwise.
+    by_key_group
+        Partition by the column ``key_group``: folders of files are named by it.
+    append_as
+        The checkpoint's id: the rows are added to those of other checkpoints, with it in the column ``checkpoint_id``. Of files each
+        checkpoint is a folder ``checkpoint_id=<id>`` of its own below the target, written like a new directory.
+
+    Raises
+    ------
+    TargetExistsError
+        The target is there; with ``append_as``, it has rows of this checkpoint.
+    OptionError
+        The table has a column of that name already, or no key groups.
+    MissingDependencyError
+        Spark has no file system for the target, or no such format.
+    StatetoolError
+        What the tasks raised, with its place.
+    """
+    if by_key_group:
+        request = replace(request, key_group=True)
+    frame = _storable(operator.frame(request), style)
+    if append_as is not None and _CHECKPOINT in frame.columns:
+        raise OptionError(
+            f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"
+        )
+    if style in _TABLES:
+        return _write_table(frame, target, _TABLES[style], append_as, by_key_group=by_key_group)
+    place = target if append_as is None else f"{target.rstrip('/')}/{_CHECKPOINT}={append_as}"
+    if files.exists(place):
+        raise TargetExistsError(f"{place} exists already", hint="choose a new directory")
+    counted, count = _observe_rows(frame)
+    if style == "avro":
+        export_avro(counted, place, name=request.table, by=_GROUP if by_key_group else None)
+    else:
+        writer = counted.write.format(_FILES[style]).partitionBy(*[_GROUP] * by_key_group)
+        writer.mode("error").save(spark_target(frame.sparkSession, place))
+    return count()
+
+
+def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None, *, by_key_group: bool) -> int:
+    """Write to a table of a lake, by the transaction that it has."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as f
+
+    named = "/" not in target  # Delta takes both
+    partitions = [_GROUP] * by_key_group
+    if checkpoint is not None:
+        _refuse_twice(frame.sparkSession, target, provider, checkpoint)
+        frame = frame.withColumn(_CHECKPOINT, f.lit(checkpoint).cast("bigint"))
+        partitions = [_CHECKPOINT, *partitions]
+    counted, count = _observe_rows(frame)
+    writer = counted.write.format(provider).mode("error" if checkpoint is None else "append").partitionBy(*partitions)
+    try:
+        writer.saveAsTable(target) if named else writer.save(spark_target(frame.sparkSession, target))
+    except (PySparkException, Py4JJavaError) as error:
+        text = str(error)
+        if "DATA_SOURCE_NOT_FOUND" in text:
+            raise MissingDependencyError(
+                f"this session has no {provider}",
+                hint=f"start it with {_BROUGHT_BY.get(provider, 'its package')}, or export to parquet",
+            ) from error
+        if "ALREADY_EXISTS" in text or "already exists" in text:
+            raise TargetExistsError(
+                f"{target} exists already", hint="choose a new table, or --append to that of other checkpoints"
+            ) from error
+        raise
+    return count()
+
+
+def _refuse_twice(spark: Any, target: str, provider: str, checkpoint: int) -> None:
+    """Raise where a table has rows of a checkpoint: added again they would be there twice."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as f
+
+    try:
+        table = spark.table(target) if "/" not in target else spark.read.format(provider).load(target)
+        columns = table.columns
+    except (PySparkException, Py4JJavaError) as error:
+        if re.search("NOT_FOUND|NOT_EXIST", str(error)):
+            return  # there is no such table yet, or no such format, which writing says
+        raise
+    if _CHECKPOINT in columns and not table.filter(f.col(_CHECKPOINT) == checkpoint).isEmpty():
+        raise TargetExistsError(
+            f"{target} has rows of checkpoint {checkpoint}", hint="delete them first, or leave them as they are"
+        )
+
+
+def _storable(frame: Any, style: str) -> Any:
+    """Return the frame with structs without fields as text: keys of SQL operators that have one group for all rows.
+
+    Spark writes such only to Avro.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    empty = [name for name, kind in types.items() if isinstance(kind, StructType) and not kind.fields]
+    return frame.withColumns({name: f.lit("{}") for name in empty}) if empty and style != "avro" else frame
+
+
+def _observe_rows(frame: Any) -> tuple[Any, Callable[[], int]]:
+    """Return the frame with a counter of the rows that pass, so that nothing is read twice."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    observation = Observation("export")
+    return frame.observe(observation, f.count(f.lit(1)).alias("rows")), lambda: int(observation.get["rows"])

@@ -1,0 +1,61 @@
+"""Errors of tasks: the driver raises ours as themselves.
+
+Spark has what a task raised as text, below the trace of the worker and among that of its own stages, and makes an exception of its own
+of it. There is no other place to step in than the function that does so: queries run in methods of Spark's DataFrames.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from types import ModuleType
+from typing import Any, Final
+
+from statetool import errors
+from statetool.errors import MissingDependencyError, StatetoolError
+from statetool.spark.workers import NEEDED
+
+_OWN: Final = re.compile(
+    r"^statetool\.errors\.(\w+): (.*?)(?=\n\n|\n\s+at |\n\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL
+)
+_MISSING: Final = re.compile(r"^ModuleNotFoundError: (No module named '(\w+)[^\n]*)", re.MULTILINE)
+_CONVERT: Final = "convert_exception"
+
+
+def raise_own_errors(spark: Any) -> None:
+    """From now on what Spark makes of an error of ours in a task is the error itself; all other errors stay as they are."""
+    if "connect" in type(spark).__module__:
+        from pyspark.sql.connect.client import core as module
+    else:
+        from pyspark.errors.exceptions import captured as module
+    _wrap(module)
+
+
+def _wrap(module: ModuleType) -> None:
+    convert: Callable[..., Exception] | None = getattr(module, _CONVERT, None)
+    if convert is None or hasattr(convert, "__wrapped__"):
+        return
+
+    @wraps(convert)
+    def converted(*args: Any, **kwargs: Any) -> Exception:
+        error = convert(*args, **kwargs)
+        return own_error(str(error)) or error
+
+    setattr(module, _CONVERT, converted)
+
+
+def own_error(text: str) -> StatetoolError | None:
+    """Return the error of ours that a text of Spark's is about."""
+    if found := _OWN.findall(text):
+        name, message = found[-1]
+        kind = getattr(errors, name, StatetoolError)
+        error: StatetoolError = kind(message)
+        return error
+    missing = _MISSING.search(text)
+    if missing is None or missing[2] not in ("statetool", *NEEDED):
+        return None
+    return MissingDependencyError(
+        f"a worker of Spark's could not start: {missing[1]}",
+        hint="its Python needs the dependencies of statetool (PYSPARK_PYTHON says which it is), and --py-files the package as a .zip",
+    )

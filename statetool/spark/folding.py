@@ -1,0 +1,205 @@
+"""Fold changes into a table that is the state: each checkpoint once, whatever is stopped, repeated or killed (PySpark 4).
+
+A table of Parquet files is a folder of versions: ``checkpoint-<id>-...`` has the rows, and a file of the number of the checkpoint in
+``_folded`` says that the version is whole, and where. That file is written last and never twice, so a version is there or it is not. Tables of
+Delta and Iceberg get one ``MERGE``, which is one commit; to repeat it changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from uuid import uuid4
+
+from statetool.comparison.changes import CHANGE, DELETE
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, suggest
+from statetool.io import files, targets
+from statetool.spark.targets import spark_target
+
+FoldFormat = Literal["parquet", "delta", "iceberg"]
+_FORMATS: Final = ("parquet", "delta", "iceberg")
+_ID, _TIME, _AGAINST = "checkpoint_id", "checkpoint_time", "compared_with"
+_BEFORE_ALL: Final = -1
+#: What rows of changes have beside those of the table.
+_ADDED: Final = (_ID, _TIME, _AGAINST, CHANGE.name)
+_COMMITS: Final = "_folded"
+#: Versions that stay, so that one who reads the last but one can end.
+_KEPT: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """A version of a folder: the checkpoint up to which it is folded, and the folder of its rows."""
+
+    checkpoint_id: int
+    folder: str
+
+
+def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[Any, int], None]:
+    """Return a function for ``foreachBatch``; :func:`statetool.fold_into` says what it does."""
+    if format not in _FORMATS:
+        raise OptionError(f"format={format!r} is none of {', '.join(_FORMATS)}")
+    names = tuple(key)
+    if isinstance(key, str) or not names:
+        raise OptionError(f"key={key!r} is not a list of columns", hint="key=['key'] for keyed_state")
+    fold = _fold_files if format == "parquet" else _merge
+
+    def fold_batch(frame: Any, batch_id: int) -> None:
+        missing = [n for n in (*_ADDED, *names) if n not in frame.columns]
+        if missing:
+            raise OptionError(
+                f"the batch has no column {missing[0]!r}",
+                hint=suggest(missing[0], frame.columns) or "fold a stream with mode=changes",
+            )
+        kept = frame.persist()
+        try:
+            fold(kept, target, names, format)
+        finally:
+            kept.unpersist()
+
+    return fold_batch
+
+
+def folded(spark: Any, target: str) -> Any:
+    """Return the rows of a table of Parquet files; :func:`statetool.folded` says more."""
+    versions = _versions(target)
+    if not versions:
+        raise SnapshotNotFoundError(f"nothing was folded into {target} yet")
+    return _rows(spark, target, versions[-1])
+
+
+def _rows(spark: Any, target: str, version: _Version) -> Any:
+    return spark.read.parquet(spark_target(spark, files.join(target, version.folder)))
+
+
+def _newest(frame: Any, key: Sequence[str]) -> Any:
+    """Return the last change of each row.
+
+    Two of one checkpoint mean that ``key`` does not tell rows apart: the query fails.
+    """
+    from pyspark.sql import functions as f
+
+    last = frame.groupBy(*key).agg(
+        f.max_by(f.struct(*frame.columns), _ID).alias("_last"),
+        f.when(
+            f.count(f.lit(1)) > f.count_distinct(_ID),
+            f.raise_error(f.lit(f"key={list(key)} does not tell the rows of the table apart: name more columns")),
+        ).alias("_twice"),
+    )
+    # The check is part of the condition, or Spark would leave it out.
+    return last.filter(f.col("_twice").isNull()).select("_last.*")
+
+
+def _span(frame: Any, after: int | None) -> tuple[Any, int, bool] | None:
+    """Return the rows behind a checkpoint, the checkpoint that they lead to, and whether they are all there is; ``None`` without rows."""
+    from pyspark.sql import functions as f
+
+    rows = frame if after is None else frame.filter(f.col(_ID) > after)
+    found = rows.agg(f.max(_ID), f.max(f.when(f.col(_AGAINST).isNull(), f.col(_ID))), f.min(_AGAINST)).first()
+    newest, whole, against = found
+    if newest is None:
+        return None
+    if whole is not None:
+        return rows.filter(f.col(_ID) >= whole), newest, True
+    if after is None or against < after:
+        raise FormatError(
+            f"the changes are against checkpoint {against}, and the table has "
+            + ("nothing yet" if after is None else f"checkpoint {after}"),
+            hint="fold one stream from its first checkpoint on, each into a table of its own; that checkpoint comes with its rows"
+            " (initialRows=true), and has some (startingCheckpoint=<a later one>)",
+        )
+    return rows, newest, False
+
+
+# ---- folders of Parquet files -----------------------------------------------------------------
+
+
+def _fold_files(frame: Any, target: str, key: Sequence[str], _: FoldFormat) -> None:
+    spark = frame.sparkSession
+    versions = _versions(target)
+    last = versions[-1] if versions else None
+    found = _span(frame, None if last is None else last.checkpoint_id)
+    if found is None:
+        return
+    rows, number, whole = found
+    changed = _newest(rows, key)
+    table = changed.filter(changed[CHANGE.name] != DELETE).drop(*_ADDED)
+    if not whole and last is not None:
+        table = _without(_rows(spark, target, last), changed.select(*key), key).unionByName(table)
+    version = _Version(checkpoint_id=number, folder=f"checkpoint-{number}-{uuid4().hex[:8]}")
+    table.write.parquet(spark_target(spark, files.join(target, version.folder)))
+    commits = files.join(target, _COMMITS)
+    targets.make_dir(commits)
+    text = json.dumps({"checkpoint_id": number, "folder": version.folder})
+    targets.put_new(files.join(commits, f"{number:020d}.json"), text.encode())
+    _clean(target, [*versions, version])
+
+
+def _without(table: Any, changed: Any, key: Sequence[str]) -> Any:
+    """Return the rows of a table that are not among the changed ones; keys may have nulls."""
+    other = changed.select(*(changed[name].alias(f"_{i}") for i, name in enumerate(key)))
+    same = None
+    for i, name in enumerate(key):
+        one = table[name].eqNullSafe(other[f"_{i}"])
+        same = one if same is None else same & one
+    return table.join(other, same, "left_anti")
+
+
+def _versions(target: str) -> list[_Version]:
+    """Return the versions of a table that are whole, oldest first."""
+    commits = files.join(target, _COMMITS)
+    names = sorted(name for name in targets.list_sizes(commits) if name.endswith(".json"))
+    return [_Version(**json.loads(files.read_whole(files.join(commits, name)))) for name in names]
+
+
+def _clean(target: str, versions: Sequence[_Version]) -> None:
+    """Remove versions that nobody reads any more, and what was left of batches that failed; the last ones stay."""
+    kept = {v.folder for v in versions[-_KEPT:]}
+    for version in versions[:-_KEPT]:
+        targets.remove(files.join(files.join(target, _COMMITS), f"{version.checkpoint_id:020d}.json"))
+    for name in targets.list_sizes(target):
+        if name.startswith("checkpoint-") and name not in kept:
+            targets.remove_tree(files.join(target, name))
+
+
+# ---- tables with MERGE -------------------------------------------------------------------------
+
+
+def _merge(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> None:
+    spark = frame.sparkSession
+    is_new = not spark.catalog.tableExists(target)
+    # Rows that were deleted leave no number in the table: a batch that is repeated is merged again, which changes nothing.
+    found = _span(frame, None if is_new else _BEFORE_ALL)
+    if found is None:
+        return
+    if is_new:  # not before the batch is known to be the first: an empty table would take any
+        frame.limit(0).drop(*(n for n in _ADDED if n != _ID)).write.format(format).saveAsTable(target)
+    rows, _, whole = found
+    _newest(rows, key).createOrReplaceTempView(view := f"statetool_changes_{uuid4().hex[:8]}")
+    try:
+        spark.sql(merge_statement(target, view, key, [n for n in frame.columns if n not in _ADDED], whole=whole))
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def merge_statement(target: str, view: str, key: Sequence[str], columns: Sequence[str], *, whole: bool) -> str:
+    """Return the ``MERGE`` that folds a view of changes; ``whole``: rows that it does not have are no longer there."""
+    every = [_ID, *columns]
+    deleted = f"s.{CHANGE.name} = '{DELETE}'"
+    return "\n".join(
+        [
+            f"MERGE INTO {target} t USING {view} s",
+            "ON " + " AND ".join(f"t.{_quoted(n)} <=> s.{_quoted(n)}" for n in key),
+            f"WHEN MATCHED AND {deleted} THEN DELETE",
+            "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"t.{_quoted(n)} = s.{_quoted(n)}" for n in every),
+            f"WHEN NOT MATCHED AND NOT ({deleted}) THEN INSERT ({', '.join(map(_quoted, every))})"
+            f" VALUES ({', '.join(f's.{_quoted(n)}' for n in every)})",
+            *(["WHEN NOT MATCHED BY SOURCE THEN DELETE"] if whole else []),
+        ]
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,286 @@
+"""The work of a write on Spark.
+
+What is small and no DataFrame is done in threads of the driver, as stages of Spark would take longer than the work. Else tasks turn rows and kept entries into packed runs, Spark shuffles them by subtask, a row a run of some kilobytes, and a task writes the
+streams of its subtasks from local disk. What is wrong with a row travels as a row too, so that the driver raises our own error, at once
+and without attempts that would fail alike. Nothing but the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.errors import OptionError, StatetoolError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.stream import Stream
+from statetool.saving.bootstrap import (
+    SERVICE_COLUMNS,
+    ElementBootstrap,
+    ElementRecipe,
+    KeyedBootstrap,
+    KeyedRecipe,
+    Table,
+    checked_services,
+    table_entries,
+)
+from statetool.saving.composition import StreamJob
+from statetool.saving.local import LocalRunner
+from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.streams.output import NewStream
+from statetool.saving.streams.runs import PackedRun, Spill, cuts, dealt, order_of_groups, packed
+from statetool.spark.frames import local_limit
+from statetool.spark.schema import arrow_schema, spark_schema
+from statetool.spark.tables import arrow_frame, map_in_arrow
+from statetool.spark.tasks import RESULT, result_batch, run_tasks
+
+if TYPE_CHECKING:
+    from statetool.saving.composition import Streams
+
+#: Runs on their way: ``slot`` is the subtask among those of all jobs, ``place`` tells the order of the runs of a slot.
+_RUNS: Final = pa.schema(
+    [
+        pa.field("slot", pa.int32()),
+        pa.field("place", pa.int64()),
+        pa.field("numbers", pa.binary()),
+        pa.field("starts", pa.binary()),
+        pa.field("data", pa.binary()),
+        pa.field("error", pa.binary()),
+    ]
+)
+#: Spark brings up to 10,000 rows at once to a worker, whatever they hold.
+_RUN_BYTES: Final = 32 << 10
+_MEMORY_BYTES: Final = 64 << 20
+#: Stored bytes of a task that copies files, or reads kept entries.
+_TASK_BYTES: Final = 32 << 20
+_DEFAULT_PARALLELISM: Final = 4
+_LEAST_PARTITIONS: Final = 32
+#: Key groups have numbers below it.
+_SLOT: Final = 1 << 16
+Rows: TypeAlias = Iterator[pa.RecordBatch]
+
+
+class SparkRunner:
+    """Runs in tasks of a session, whose executors need statetool and its dependencies."""
+
+    def __init__(self, spark: Any) -> None:
+        self.spark = spark
+
+    @property
+    def parallelism(self) -> int:
+        """Parallelism of operators that do not say theirs: the default of the session."""
+        try:
+            return int(self.spark.sparkContext.defaultParallelism)
+        except (AttributeError, NotImplementedError, RuntimeError):  # Spark Connect has no context
+            return _DEFAULT_PARALLELISM
+
+    def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
+        """Return what the tables of a bootstrap look like; timers are read once for their services."""
+        schema = arrow_schema(self._frame(bootstrap.data))
+        if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
+            return Table(schema=schema)
+        timers = self._frame(bootstrap.timers)
+        names = [n for n in SERVICE_COLUMNS if n in timers.columns]
+        rows = [r.asDict() for r in timers.select(*names).distinct().collect()] if names else [{}]
+        return Table(schema=schema, timers=arrow_schema(timers), services=checked_services(rows))
+
+    def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of all jobs: what is small here, the rest in tasks."""
+        sizes = [size_here(job) for job in jobs]
+        if sum(s for s in sizes if s is not None) > local_limit(self.spark):
+            sizes = [None] * len(jobs)
+        here = iter(LocalRunner().run([j for j, s in zip(jobs, sizes, strict=True) if s is not None], staging))
+        there = iter(self._run_tasks([j for j, s in zip(jobs, sizes, strict=True) if s is None], staging))
+        return [next(there if size is None else here) for size in sizes]
+
+    def _run_tasks(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
+        """Write the streams of jobs in one shuffle; a subtask's slot is its place among all of them."""
+        streams = [job.streams for job in jobs]
+        firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
+        kept = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
+        slots = [first + n for first, s in zip(firsts, streams, strict=False) for n in s.subtasks]
+        found: list[list[NewStream]] = [[] for _ in jobs]
+        if not slots:
+            return found
+        whole = list(zip(firsts, streams, strict=False))
+        items = [pickle.dumps(item) for item in kept]  # a task unpickles its own only
+        numbers = self.spark.range(0, len(items) + 1, 1, len(items) + 1)
+        frames = [numbers.mapInArrow(_kept_dealer(whole, items, slots), spark_schema(_RUNS))]
+        tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
+        for at, (i, data, recipe) in enumerate(tables, start=1):
+            deal = _table_dealer(streams[i], recipe, firsts[i], at)
+            frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
+        partitions = min(len(slots), max(_LEAST_PARTITIONS, 4 * self.parallelism))
+        runs = _dealt(reduce(lambda a, b: a.unionAll(b), frames), partitions)
+        for row in runs.mapInArrow(_gatherer(whole, staging), spark_schema(RESULT)).collect():
+            result = pickle.loads(row.result)
+            if isinstance(result, StatetoolError):
+                raise result
+            index, stream = result
+            found[index].append(stream)
+        return [sorted(some, key=lambda s: s.subtask) for some in found]
+
+    def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
+        """Copy streams into the target; a task takes many small ones."""
+        size = sum(s.size_bytes for s in streams)
+        if size <= local_limit(self.spark):
+            return LocalRunner().copy_all(streams, staging)
+        return run_tasks(
+            self.spark, staging.copy, streams, tasks=max(2 * self.parallelism, -(-size // _TASK_BYTES))
+        )  # fmt: skip
+
+    def _frame(self, data: Any) -> Any:
+        if isinstance(data, pa.Table):
+            return arrow_frame(self.spark, data)
+        if not hasattr(data, "mapInArrow"):
+            raise OptionError(f"{type(data).__name__} is neither a Spark DataFrame nor a pyarrow.Table")
+        return data
+
+
+def size_here(job: StreamJob) -> int | None:
+    """Return the bytes that a job reads; ``None`` where these are a DataFrame's."""
+    tables = [data for data, _ in job.tables]
+    if not all(isinstance(data, pa.Table) for data in tables):
+        return None
+    return sum(k.size_bytes for k in job.kept) + sum(int(data.nbytes) for data in tables)
+
+
+def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[int, int, KeptEntries]]]:
+    """Deal kept entries, which stand behind their job, to tasks of about the same size; each gets its place among all in front."""
+    tasks: list[list[tuple[int, int, KeptEntries]]] = []
+    left = 0
+    for place, (index, one) in enumerate(kept):
+        if left <= 0:
+            tasks.append([])
+            left = _TASK_BYTES
+        tasks[-1].append((place, index, one))
+        left -= one.size_bytes
+    return tasks
+
+
+def _dealt(runs: Any, partitions: int) -> Any:
+    """Bring the runs of each slot into one partition: evenly where this Spark can, else by hash."""
+    if hasattr(runs, "repartitionById"):
+        from pyspark.sql import functions as f
+
+        return runs.repartitionById(partitions, f.expr(f"slot % {partitions}"))
+    return runs.repartition(partitions, "slot")
+
+
+def _table_dealer(
+    streams: Streams, recipe: KeyedRecipe | ElementRecipe, first: int, number: int
+) -> Callable[[Rows], Rows]:
+    """Return what runs in tasks: rows of a table to runs."""
+
+    def run(batches: Rows) -> Rows:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        place = number << 32 | (0 if context is None else context.partitionId())
+        return _failing(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
+
+    return run
+
+
+def _kept_dealer(
+    streams: Sequence[tuple[int, Streams]], items: Sequence[bytes], slots: Sequence[int]
+) -> Callable[[Rows], Rows]:
+    """Return what runs in tasks: numbers of what tasks keep to runs; the last number makes an empty one for each slot."""
+
+    def run(batches: Rows) -> Rows:
+        for number in (n for batch in batches for n in batch.column(0).to_pylist()):
+            if number == len(items):
+                rows = [{"slot": slot, "place": 0, "numbers": b"", "starts": bytes(8), "data": b""} for slot in slots]
+                yield pa.RecordBatch.from_pylist(rows, schema=_RUNS)
+            else:
+                for place, index, kept in pickle.loads(items[number]):
+                    first, one = streams[index]
+                    yield from _failing(_runs(one, first, place, kept.batches()))
+
+    return run
+
+
+def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch]) -> Rows:
+    """Pack entries, each run for one slot."""
+    for batch in batches:
+        pieces = [
+            piece for run in _small_runs(batch, streams) for piece in run.parts(streams.owners(run.numbers), _RUN_BYTES)
+        ]
+        n = len(pieces)
+        slots = [first + int(streams.owners(piece.numbers[:1])[0]) for piece in pieces]
+        packed_columns = ([getattr(p, name).tobytes() for p in pieces] for name in ("numbers", "starts", "data"))
+        columns = (slots, [place] * n, *packed_columns, [None] * n)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _RUNS, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_RUNS)
+
+
+def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:
+    """Pack entries so that no key group is much larger than a row should be."""
+    run = dealt(batch, streams.prefix)
+    large = np.flatnonzero(np.diff(run.starts) > _RUN_BYTES)
+    if not len(large):
+        yield run
+        return
+    for piece in cuts(batch, order_of_groups(batch.group, batch.state), batch.group, _RUN_BYTES):
+        yield packed(batch, piece, streams.prefix)
+
+
+def _failing(batches: Rows) -> Rows:
+    """Yield batches, and an error as one more row."""
+    try:
+        yield from batches
+    except StatetoolError as error:
+        yield pa.RecordBatch.from_pylist([{"slot": 0, "place": 0, "error": pickle.dumps(error)}], schema=_RUNS)
+
+
+def _gatherer(streams: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
+    """Return what runs in tasks: runs of slots to their streams; ``streams`` stand beside their first slot."""
+
+    def run(batches: Rows) -> Rows:
+        try:
+            with Spill() as spill:
+                slots = _spilled(batches, spill)
+                segments = spill.segments()
+                for slot in slots:
+                    index = max(i for i, (first, s) in enumerate(streams) if first <= slot and len(s.subtasks))
+                    first, one = streams[index]
+                    here = segments.within(one.numbers(slot - first), slot * _SLOT)
+                    yield result_batch((index, one.write(slot - first, here, staging, _MEMORY_BYTES)))
+        except StatetoolError as error:
+            yield result_batch(error)
+
+    return run
+
+
+def _spilled(batches: Rows, spill: Spill) -> list[int]:
+    """Put runs on local disk and return their slots."""
+    slots: set[int] = set()
+    for slot, place, numbers, starts, data, error in chain.from_iterable(_values(b) for b in batches):
+        if error is not None:
+            failed = pickle.loads(error)
+            assert isinstance(failed, StatetoolError)
+            raise failed
+        slots.add(slot)
+        if len(numbers):
+            run = PackedRun(
+                np.frombuffer(data, dtype=np.uint8),
+                np.frombuffer(numbers, dtype=np.int64),
+                np.frombuffer(starts, dtype=np.int64),
+            )
+            spill.add(run, place, slot * _SLOT)
+    return sorted(slots)
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    columns = [batch.column(i) for i in range(len(_RUNS))]
+    for i in range(batch.num_rows):
+        slot, place, numbers, starts, data, error = (c[i] for c in columns)
+        yield (
+            slot.as_py(), place.as_py(), numbers.as_buffer(), starts.as_buffer(), data.as_buffer(), error.as_py()
+        )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Options of the data sources, parsed in the processes that Spark starts.
+
+Needs no Spark. What is asked for is the text of a :class:`statetool.tables.request.ScanRequest`; the rest is here: where the snapshot
+is, what was said of its types and names, and which operator is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from statetool.declaring.classes import python_types, read_declarations
+from statetool.errors import OptionError
+from statetool.serializers.base import Serializer
+from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.option_text import Key, by_known_names, parse_flag, parse_json, parse_names, parse_object
+from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
+from statetool.types.declared import TypeContext
+
+_SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
+_OPERATOR: Final = ("operatorUid", "operatorId")
+#: What the options of ``CREATE TABLE`` have beside those that were given.
+_OF_TABLES: Final = frozenset({"provider", "owner"})
+#: What ``flink-state`` and ``flink-state-metadata`` know.
+STATE_OPTIONS: Final = (*_SNAPSHOT, *_OPERATOR, *REQUEST_OPTIONS, "prune")
+METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotOptions:
+    """Where a snapshot is, and what was said of its names and types."""
+
+    path: str
+    rebase: tuple[tuple[str, str], ...]
+    uids: tuple[str, ...]
+    types: TypeContext
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> SnapshotOptions:
+        """Read the options among ``texts`` that are about the snapshot.
+
+        Raises
+        ------
+        OptionError
+            There is no path, or a text is not one of its kind.
+        """
+        path = texts.get("path")
+        if not path:
+            raise OptionError("no path was given", hint='name the snapshot in .load("...")')
+        moved = parse_object("rebase", texts.get("rebase", "{}"))
+        uids = parse_names("uids", texts.get("uids", ""))
+        return cls(path=path, rebase=tuple(moved.items()), uids=uids, types=_types(texts))
+
+    def open(self) -> Inventory:
+        """Read the snapshot's metadata."""
+        return Inventory(self.path, rebase=self.rebase, uids=self.uids, types=self.types)
+
+
+def given_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Return options by their names in ``known``.
+
+    Raises
+    ------
+    OptionError
+        An option that does not exist; options of a table, which Spark (4.3) has when it is made, and has lost when it is read.
+    """
+    if {name.lower() for name in options} >= _OF_TABLES:
+        raise OptionError(
+            "Spark does not tell a Python source the options of a table when the table is read",
+            hint="make a view: CREATE TEMPORARY VIEW name USING `flink-state` OPTIONS (path '...', operatorUid '...')",
+        )
+    return by_known_names(options, known)
+
+
+def _types(texts: Mapping[str, str]) -> TypeContext:
+    kryo = texts.get("kryo")
+    if kryo not in (None, "2", "5"):
+        raise OptionError(f"kryo={kryo!r} is neither 2 (Flink 1.x) nor 5 (Flink 2.x)")
+    declared = texts.get("declarations", "")
+    as_json = declared.lstrip().startswith("[")
+    given = parse_json("declarations", declared) if as_json else parse_names("declarations", declared)
+    return TypeContext(
+        kryo=None if kryo is None else 2 if kryo == "2" else 5,
+        classes=read_declarations(given),
+        python=python_types(parse_object("python", texts.get("python", "{}"))),
+        unsafe_pickle=parse_flag("unsafePickle", texts.get("unsafePickle", "false")),
+    )
+
+
+class SourceOptions:
+    """Options of ``flink-state``, checked before a file is opened; Spark hands them over in any case.
+
+    Attributes
+    ----------
+    request
+        What is asked for.
+    prune
+        Whether filters on ``key`` may leave out key groups.
+
+    Raises
+    ------
+    OptionError
+        An option that does not exist (names the near ones), or options that do not go together.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        texts = given_options(options, STATE_OPTIONS)
+        self._snapshot = SnapshotOptions.parse(texts)
+        self._operators = tuple(texts[o] for o in _OPERATOR if texts.get(o))
+        self.request = ScanRequest.from_options({n: t for n, t in texts.items() if n in REQUEST_OPTIONS})
+        self.prune = parse_flag("prune", texts.get("prune", "false"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {n: v for n, v in self.__dict__.items() if n != "operator"}  # which tasks do not need
+
+    @cached_property
+    def operator(self) -> OperatorInventory:
+        """The operator; where it is named twice, the names must agree."""
+        inventory = self._snapshot.open()
+        if not self._operators:
+            raise OptionError(
+                "neither operatorUid nor operatorId was given",
+                hint=f"choose one of {', '.join(list(inventory.operators)[:10])}",
+            )
+        first, *others = (inventory.operator(name) for name in self._operators)
+        if any(other is not first for other in others):
+            uid, hex_id = self._operators
+            raise OptionError(f"operatorUid {uid!r} and operatorId {hex_id!r} are not the same operator")
+        return first
+
+    @property
+    def key_serializer(self) -> Serializer | None:
+        """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` has nothing to do with key groups."""
+        from statetool.tables.scan import table_states
+
+        operator = self.operator
+        if operator.state_tables.get(self.request.table, ("keyed", ""))[0] == "operator":
+            return None
+        return table_states(operator, self.request.options.columns).key
+
+    def asking(self, keys: Sequence[Key] | None) -> ScanRequest:
+        """Return the request, for these keys alone if they are known."""
+        return self.request if keys is None else self.request.with_keys(keys)

@@ -1,0 +1,336 @@
+"""A directory of checkpoints as one table, read at once or as a stream (PySpark 4).
+
+Offsets are checkpoint ids, with the ids that a batch reads: so a batch that Spark repeats after a failure reads the same checkpoints,
+whatever has come since. They show in the progress of a query, with how many checkpoints are left unread (``behind``) and whether those are
+backlog (``isProcessingBacklog``).
+
+With ``mode=changes`` each checkpoint is compared with the one that was read before it: the last of the batch before, which its offset names.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from statetool.comparison.changes import (
+    CHANGE,
+    INSERT,
+    UPSERT,
+    ChangeUnit,
+    changes,
+    check_changes,
+    plan_changes,
+    with_change,
+)
+from statetool.directories.following import (
+    FOLLOW_OPTIONS,
+    FollowOptions,
+    completed_checkpoints,
+    first_offset,
+    next_step,
+)
+from statetool.directories.heads import SnapshotHead
+from statetool.errors import OptionError, SnapshotNotFoundError
+from statetool.io import files
+from statetool.snapshot.locate import METADATA_NAME
+from statetool.spark.guard import checked, read_checked
+from statetool.spark.source_options import STATE_OPTIONS, SourceOptions
+from statetool.tables.option_text import by_known_names
+from statetool.tables.scan import TableScan, scan_table
+from statetool.tables.splits import Split
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark before 4.2
+    SupportsTriggerAvailableNow = object
+
+#: What stands before the columns of the table.
+_ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)
+_TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
+#: Of changes: the checkpoint that they are against; null where the checkpoint comes whole.
+_AGAINST: Final = pa.field("compared_with", pa.int64())
+
+
+class CheckpointPartition(InputPartition):
+    """What one task reads of one checkpoint: ``before`` its rows are columns that have these values throughout."""
+
+    def __init__(
+        self, head: SnapshotHead, work: Split | ChangeUnit, against: int | None, *, changes: str | None
+    ) -> None:
+        super().__init__(0)
+        self.work = work
+        #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
+        self.changes = changes
+        time_us = None if head.modified_ms is None else head.modified_ms * 1000
+        self.before = [
+            (_ID, head.checkpoint_id),
+            (_TIME, time_us),
+            *([(_AGAINST, against)] if changes is not None else []),
+        ]
+
+
+def is_root(options: Mapping[str, str]) -> bool:
+    """Tell whether the path of a read is a directory of snapshots, not a snapshot itself."""
+    path = options.get("path")
+    return bool(path) and files.is_dir(str(path)) and not files.exists(files.join(str(path), METADATA_NAME))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """The table in one checkpoint; ``schema`` is that of the stream."""
+
+    head: SnapshotHead
+    options: SourceOptions
+    scan: TableScan
+    schema: pa.Schema
+
+
+@dataclass(slots=True)
+class CheckpointTable:
+    """A table over the checkpoints below a directory."""
+
+    root: str
+    follow: FollowOptions
+    _table: Mapping[str, str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> CheckpointTable:
+        """Read the options of ``flink-state`` over a directory.
+
+        Raises
+        ------
+        OptionError
+            An option that does not exist, or has no such value.
+        """
+        texts = by_known_names(options, (*STATE_OPTIONS, *FOLLOW_OPTIONS))
+        root = texts.get("path", "")
+        follow = FollowOptions.parse({n: t for n, t in texts.items() if n in FOLLOW_OPTIONS})
+        return cls(root, follow, {n: t for n, t in texts.items() if n not in FOLLOW_OPTIONS})
+
+    def scan(self, head: SnapshotHead) -> _Scanned:
+        """Plan the table in one checkpoint."""
+        options = SourceOptions({**self._table, "path": head.path})
+        if self.follow.changes:
+            check_changes(options.operator, options.request)
+        scan = scan_table(options.operator, options.request)
+        added = [_ID, _TIME, *([_AGAINST, CHANGE] if self.follow.changes else [])]
+        if taken := {f.name for f in added} & {n.lower() for n in scan.schema.names}:
+            raise OptionError(
+                f"the table has columns that are called as those of every checkpoint: {', '.join(sorted(taken))}",
+                hint="read one state at a time: table=<its name>",
+            )
+        return _Scanned(head, options, scan, pa.schema([*added, *scan.schema]))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns: ``checkpoint_id``, ``checkpoint_time``, and those of the table in the newest checkpoint.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            There is no checkpoint yet.
+        """
+        for head in reversed(completed_checkpoints(self.root)):
+            try:
+                return self.scan(head).schema
+            except SnapshotNotFoundError:
+                continue  # deleted since it was listed
+        raise SnapshotNotFoundError(
+            f"there is no completed checkpoint below {self.root} yet, so its columns are not known",
+            hint="start the stream when the first one is there",
+        )
+
+    def partitions(
+        self, wanted: Sequence[int], schema: pa.Schema, *, before: int | None = None
+    ) -> list[InputPartition]:
+        """Plan checkpoints; one that is gone is an error, or left out with a warning, as the options say.
+
+        Parameters
+        ----------
+        before
+            The checkpoint that was read before them, ``None`` where they are the first.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            One is gone.
+        OptionError
+            One has other columns than the stream.
+        """
+        heads = {h.checkpoint_id: h for h in completed_checkpoints(self.root)}
+        planned: list[InputPartition] = []
+        is_first = before is None
+        last: _Scanned | None = None
+        if before is not None and self.follow.changes:
+            try:
+                last = self._scan_of(heads, before, schema)
+            except SnapshotNotFoundError as error:
+                self._lost_before(before, error)
+        for number in wanted:
+            try:
+                found = self._scan_of(heads, number, schema)
+            except SnapshotNotFoundError as error:
+                self._lost(number, error)
+                continue
+            if not is_first or not self.follow.changes or self.follow.initial_rows:
+                planned += self._planned(found, last)
+            is_first, last = False, found
+        return planned
+
+    def _scan_of(self, heads: Mapping[int | None, SnapshotHead], number: int, schema: pa.Schema) -> _Scanned:
+        if number not in heads:
+            raise SnapshotNotFoundError(f"checkpoint {number} below {self.root} is not there")
+        found = self.scan(heads[number])
+        self._check(number, schema, found.schema)
+        return found
+
+    def _planned(self, found: _Scanned, last: _Scanned | None) -> Iterator[InputPartition]:
+        """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
+        work: Sequence[Split | ChangeUnit] = found.scan.splits
+        against = None
+        if self.follow.changes and last is not None:
+            against = last.head.checkpoint_id
+            old, new = ((s.options.operator, s.scan) for s in (last, found))
+            work = plan_changes(old, new, found.options.request, upserts=self.follow.upserts)
+        change = None if not self.follow.changes else UPSERT if self.follow.upserts else INSERT
+        for some in work:
+            yield CheckpointPartition(found.head, some, against, changes=change)
+
+    def _lost_before(self, number: int, error: SnapshotNotFoundError) -> None:
+        message = f"checkpoint {number}, with which the next one is to be compared, was deleted: {error}"
+        if self.follow.fail_on_data_loss:
+            raise SnapshotNotFoundError(
+                message,
+                hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false: the next one then comes "
+                "whole, with null in compared_with",
+            ) from error
+        warnings.warn(message, stacklevel=2)
+
+    def _lost(self, number: int, error: SnapshotNotFoundError) -> None:
+        message = f"checkpoint {number} was deleted before it was read: {error}"
+        if self.follow.fail_on_data_loss:
+            raise SnapshotNotFoundError(
+                message,
+                hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false to go on without it",
+            ) from error
+        warnings.warn(message, stacklevel=2)
+
+    def _check(self, number: int, expected: pa.Schema, found: pa.Schema) -> None:
+        if found.equals(expected):
+            return
+        change = next(
+            (
+                f"{f.name} is {f.type} there"
+                for f in found
+                if f.name not in expected.names or not expected.field(f.name).equals(f)
+            ),
+            f"{', '.join(sorted({*expected.names} - {*found.names}))} is not there",
+        )
+        raise OptionError(
+            f"checkpoint {number} has other columns than the stream was started with: {change}",
+            hint="start the query again with this checkpoint as startingCheckpoint and a new checkpointLocation",
+        )
+
+
+def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    if not isinstance(partition, CheckpointPartition):
+        return
+    work = partition.work
+    if isinstance(work, ChangeUnit):
+        batches = checked(changes(work), operator=work.spec.operator)
+    else:
+        batches = read_checked(work)
+        if partition.changes is not None:
+            batches = (with_change(b, partition.changes) for b in batches)
+    schema = [field for field, _ in partition.before]
+    for batch in batches:
+        nothing = pa.array([0] * batch.num_rows, pa.int32())
+        before = [pa.array([value], field.type).take(nothing) for field, value in partition.before]
+        yield pa.RecordBatch.from_arrays([*before, *batch.columns], schema=pa.schema([*schema, *batch.schema]))
+
+
+class CheckpointsReader(DataSourceReader):
+    """Reads the checkpoints that are there, once."""
+
+    def __init__(self, table: CheckpointTable) -> None:
+        self.table = table
+
+    def partitions(self) -> Sequence[InputPartition]:
+        table = self.table
+        found = completed_checkpoints(table.root)
+        step = next_step(found, first_offset(found, table.follow), table.follow, table.follow.most)
+        return table.partitions(step.chosen, table.schema)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from _read(partition)
+
+
+class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads each checkpoint that is completed, as a stream."""
+
+    def __init__(self, table: CheckpointTable) -> None:
+        self.table = table
+        self.columns = table.schema
+        self.until: int | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Remember what is there: the query ends with it."""
+        found = completed_checkpoints(self.table.root)
+        self.until = found[-1].checkpoint_id if found else first_offset(found, self.table.follow)
+
+    def initialOffset(self) -> dict[str, Any]:
+        return _offset(first_offset(completed_checkpoints(self.table.root), self.table.follow))
+
+    def getDefaultReadLimit(self) -> Any:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+        most = self.table.follow.most
+        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        if start is None:
+            raise OptionError(
+                "PySpark before 4.2 does not tell a source where its stream is", hint="use PySpark 4.2 or later"
+            )
+        found = completed_checkpoints(self.table.root)
+        if self.until is not None:
+            found = [h for h in found if (h.checkpoint_id or 0) <= self.until]
+        step = next_step(found, int(start["checkpoint"]), self.table.follow, _most(limit))
+        if not step.chosen:
+            return start
+        return _offset(step.chosen[-1], read=step.chosen, behind=step.behind, is_backlog=step.is_backlog)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        if int(start["checkpoint"]) >= int(end["checkpoint"]):
+            return []
+        before = _ids(start)
+        return self.table.partitions(_ids(end), self.columns, before=before[-1] if before else None)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from _read(partition)
+
+
+def _most(limit: Any) -> int | None:
+    """Return how many checkpoints Spark lets a batch have; it may ask for all, whatever the options say."""
+    from pyspark.sql.streaming.datasource import ReadMaxFiles
+
+    return int(limit.max_files) if isinstance(limit, ReadMaxFiles) else None
+
+
+def _ids(offset: Mapping[str, Any]) -> list[int]:
+    """Return the checkpoints that the batch which ends at an offset reads."""
+    return [int(n) for n in str(offset["read"]).split(",") if n]
+
+
+def _offset(checkpoint: int, *, read: Sequence[int] = (), behind: int = 0, is_backlog: bool = False) -> dict[str, Any]:
+    return {
+        "checkpoint": checkpoint,
+        "read": ",".join(map(str, read)),
+        "behind": behind,
+        "isProcessingBacklog": is_backlog,
+    }

@@ -1,0 +1,48 @@
+"""Places that Spark itself writes to: it has file systems of its own, by other names than fsspec's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from statetool.errors import MissingDependencyError
+
+#: Schemes that Spark knows by another name, and what brings them, by scheme; Hadoop's version is put in.
+_OTHER_NAMES: Final = {"s3": "s3a", "gcs": "gs"}
+_BROUGHT_BY: Final = {
+    "s3a": "org.apache.hadoop:hadoop-aws:{}",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26",
+    "abfs": "org.apache.hadoop:hadoop-azure:{}",
+    "abfss": "org.apache.hadoop:hadoop-azure:{}",
+}
+
+
+def spark_target(spark: Any, target: str) -> str:
+    """Return a target as Spark names it: ``s3a://`` for ``s3://``, unless the session has ``s3://`` itself.
+
+    Raises
+    ------
+    MissingDependencyError
+        The session has no such file system; says what brings it.
+    """
+    scheme, separator, rest = target.partition("://")
+    if not separator or "connect" in type(spark).__module__:  # a client of Spark Connect knows nothing of the server's
+        return target
+    name = _OTHER_NAMES.get(scheme, scheme)
+    for candidate in (scheme, name):
+        if _has_file_system(spark, candidate):
+            return f"{candidate}://{rest}"
+    hint = f"write to a local directory and copy that, or start Spark with the file system for {name}://"
+    if name in _BROUGHT_BY:
+        package = _BROUGHT_BY[name].format(spark._jvm.org.apache.hadoop.util.VersionInfo.getVersion())
+        hint += f": PYSPARK_SUBMIT_ARGS='--packages {package} pyspark-shell'"
+    raise MissingDependencyError(f"Spark has no file system for {scheme}://", hint=hint)
+
+
+def _has_file_system(spark: Any, scheme: str) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, spark._jsc.hadoopConfiguration())
+    except Py4JJavaError:
+        return False
+    return True

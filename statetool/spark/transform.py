@@ -1,0 +1,87 @@
+"""Tables of keyed state with columns computed by SQL expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from statetool.columns.types import COMPANION
+from statetool.errors import OptionError
+
+_ACCESS: Final = "__statetool_last_access_"
+_DIGITS: Final = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
+
+
+def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
+    """Return keys and changed columns.
+
+    Parameters
+    ----------
+    where
+        A condition: other rows keep their values.
+    timed
+        Columns of values with their last access, which stays as it is; expressions see the values alone.
+
+    Raises
+    ------
+    OptionError
+        A column would get a type that does not hold the values that it keeps.
+    """
+    visible = frame
+    for name in timed:
+        column = _quoted(name)
+        visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
+    made: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
+    for name in (n for n in timed if n in change):
+        whole = _quoted(_ACCESS + name)
+        kind = frame.schema[name].dataType
+        others = [f.col(f"{whole}.{_quoted(n)}").alias(n) for n in kind.names if n not in ("last_access", "value")]
+        value = f.expr(made[name])
+        parts = (f.col(f"{whole}.last_access").alias("last_access"), value.alias("value"), *others)
+        made[name] = f.when(value.isNotNull() | f.col(whole).isNotNull(), f.struct(*parts))
+    keys = [n for n in ("key", f"key{COMPANION}", "key_group") if n in frame.columns]
+    companions = [f"{n}{COMPANION}" for n in change if f"{n}{COMPANION}" in frame.columns]
+    kept = [f.col(_quoted(n)) for n in (*keys, *(c for c in companions if c not in change))]
+    columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in made.items()]
+    found = visible.select(*kept, *columns)
+    if where is not None:
+        for name in change:
+            old, new = frame.schema[name].dataType, found.schema[name].dataType
+            if not _holds(new, old):
+                raise OptionError(
+                    f"{name!r} would become {new.simpleString()} for all keys, which does not hold every {old.simpleString()}",
+                    hint="cast the expression to a type that does, or change all keys without where=",
+                )
+    return found
+
+
+def _holds(new: t.DataType, old: t.DataType) -> bool:
+    """Tell whether the type that Spark finds for two holds the values of one of them exactly."""
+    match old, new:
+        case t.ArrayType(), t.ArrayType():
+            return _holds(new.elementType, old.elementType)
+        case t.MapType(), t.MapType():
+            return _holds(new.keyType, old.keyType) and _holds(new.valueType, old.valueType)
+        case t.StructType(), t.StructType():
+            return all(_holds(b.dataType, a.dataType) for a, b in zip(old.fields, new.fields, strict=True))
+        case t.DecimalType(), t.DecimalType():
+            return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
+        case t.IntegralType(), t.DecimalType():
+            return bool(new.precision - new.scale >= _DIGITS[type(old)])
+        case ((t.DecimalType() | t.LongType()), (t.FloatType() | t.DoubleType())):
+            return False
+        case ((t.IntegerType() | t.DoubleType()), t.FloatType()):
+            return False
+    return True
+
+
+def _conditional(name: str, sql: str, where: str | None) -> str:
+    return sql if where is None else f"CASE WHEN ({where}) THEN ({sql}) ELSE {_quoted(name)} END"
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

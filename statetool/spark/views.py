@@ -1,0 +1,114 @@
+"""Tables as temporary views, none of which is read before a query asks.
+
+A person has some sixty tables, and Spark's own way to a view analyses the plan of each several times and runs a command with its
+events: some twenty milliseconds each in a JVM that is warm, and three times that in one that is not. Nothing is left to analyse in these
+plans. So where the session is one of this process their nodes are made as Spark would make them and put into its catalog. That is not
+an interface that Spark promises: what a release does not have is done in Spark's own way, and tests hold both ways to the same plans.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final
+
+from py4j.protocol import Py4JError
+
+from statetool.io.threads import in_threads
+from statetool.spark.frames import is_small, local_limit, numbers, reader
+from statetool.spark.schema import spark_schema
+from statetool.spark.workers import check_workers
+from statetool.tables.scan import TableScan
+
+_THREADS: Final = 8
+_NAME: Final = re.compile(r"\W", re.ASCII)
+#: What a session without these classes and methods raises: Spark Connect has no ``sparkContext``, other releases have other arguments.
+_NOT_THERE: Final = (AttributeError, ImportError, NotImplementedError, TypeError, Py4JError)
+
+
+def register_views(
+    spark: Any, prefix: str, tables: Sequence[tuple[str, str, Any]], *, local_bytes: int | None = None
+) -> list[str]:
+    """Make a temporary view of each ``(operator, table, Operator)`` and return their names; none is read before it is asked."""
+    names = _view_names(prefix, [(operator, table) for operator, table, _ in tables])
+    most = local_limit(spark, local_bytes)
+    views = [(name, operator.scan(table)) for name, (_, table, operator) in zip(names, tables, strict=True)]
+    check_workers(spark)
+    try:
+        put = _catalog_of(spark)
+        for name, scan in views:
+            put(name, scan, one_task=is_small(scan, most))
+    except _NOT_THERE:
+        for _ in in_threads(lambda view: _create(spark, *view, one_task=is_small(view[1], most)), views, _THREADS):
+            pass
+    return names
+
+
+def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
+    """Make a view as Spark does.
+
+    A small table is read in one task. A LIMIT that is satisfied ends the worker in the middle of what it reads, and the next query
+    starts another one; behind a shuffle it has read all when the LIMIT begins.
+    """
+    frame = numbers(spark, len(scan.splits), one_task=one_task).mapInArrow(
+        reader(scan.splits), spark_schema(scan.schema)
+    )
+    (frame.repartition(1) if one_task else frame).createOrReplaceTempView(name)
+
+
+def _catalog_of(spark: Any) -> Callable[..., None]:
+    """Return what does the same as :func:`_create`, with the nodes of the plan made here."""
+    from pyspark.sql.udf import _wrap_function
+    from pyspark.util import PythonEvalType
+
+    context, session = spark.sparkContext, spark._jsparkSession
+    jvm = context._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    # Each look at a name of a package asks the JVM.
+    python_udf, new_id = catalyst.expressions.PythonUDF, catalyst.expressions.NamedExpression.newExprId
+    map_in_arrow, repartition = catalyst.plans.logical.MapInArrow, catalyst.plans.logical.Repartition
+    attributes, identifier = catalyst.types.DataTypeUtils.toAttributes, catalyst.TableIdentifier
+    helper = _scala_object(jvm, "org.apache.spark.sql.execution.command.ViewHelper")
+    none, nil = _scala_object(jvm, "scala.None"), _scala_object(jvm, "scala.collection.immutable.Nil")
+    no_view = _scala_object(jvm, "scala.collection.immutable.Map").empty().withDefaultValue(none)
+    catalog = session.sessionState().catalog()
+
+    @cache
+    def source(count: int, one_task: bool) -> tuple[Any, Any]:
+        plan = numbers(spark, count, one_task=one_task)._jdf.queryExecution().analyzed()
+        return plan, plan.output()
+
+    def put(name: str, scan: TableScan, *, one_task: bool) -> None:
+        schema = spark_schema(scan.schema)
+        function = _wrap_function(context, reader(scan.splits), schema)
+        kind = session.parseDataType(schema.json())
+        child, columns = source(len(scan.splits), one_task)
+        call = python_udf("read", function, kind, columns, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, new_id())
+        plan = map_in_arrow(call, attributes(kind), child, False, none)
+        if one_task:
+            plan = repartition(1, True, plan)
+        relation = helper.createTemporaryViewRelation(
+            identifier(name), session, True, no_view, none, plan, plan, nil, none
+        )
+        spark.catalog.dropTempView(name)  # which forgets what was cached of it
+        catalog.createTempView(name, relation, True)
+
+    return put
+
+
+def _scala_object(jvm: Any, name: str) -> Any:
+    return getattr(getattr(jvm, f"{name}$"), "MODULE$")
+
+
+def _view_names(prefix: str, tables: Sequence[tuple[str, str]]) -> list[str]:
+    wanted = [_NAME.sub("_", f"{prefix}_{operator}_{table}").lower() for operator, table in tables]
+    taken = set(wanted)
+    names: list[str] = []
+    for plain in wanted:
+        name, n = plain, 1
+        while name in names or (name != plain and name in taken):
+            n += 1
+            name = f"{plain}_{n}"
+        names.append(name)
+    return names

@@ -1,0 +1,83 @@
+"""The Python of Spark's workers: is it the one of the driver, with the same packages?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from functools import cache
+from typing import Any, Final
+
+from statetool.errors import MissingDependencyError
+
+NEEDED: Final = (
+    "pyarrow",
+    "pandas",
+    "numpy",
+    "numba",
+    "fsspec",
+    "cramjam",
+    "rocksdict",
+    "fastavro",
+    "typing_extensions",
+)
+_ASK: Final = (
+    "import sys, importlib.util as u; print(sys.prefix); print(*sys.version_info[:2], sep='.'); "
+    f"print(*(m for m in {NEEDED} if u.find_spec(m) is None))"
+)
+
+
+def warn_of_workers(spark: Any) -> None:
+    """Warn where workers on this machine are another Python that cannot read state; small tables need none."""
+    problem = _problem(spark)
+    if problem is not None:
+        warnings.warn(
+            f"{problem}: only small tables can be read, and nothing written with Spark. {_hint()}", stacklevel=5
+        )
+
+
+def check_workers(spark: Any) -> None:
+    """Raise where the workers on this machine are another Python that cannot read state.
+
+    Raises
+    ------
+    MissingDependencyError
+        Says what to set.
+    """
+    problem = _problem(spark)
+    if problem is not None:
+        raise MissingDependencyError(problem, hint=_hint())
+
+
+def _problem(spark: Any) -> str | None:
+    """Return what is wrong with the workers' Python, if they run on this machine."""
+    if "connect" in type(spark).__module__:
+        return None  # they are the server's
+    context = spark.sparkContext
+    return _problem_of(context.pythonExec) if context.master.startswith("local") else None
+
+
+@cache
+def _problem_of(python: str) -> str | None:
+    """Return what is wrong with a Python, by its name or path."""
+    path = shutil.which(python)
+    if path is None:
+        return f"Spark's workers run {python}, which does not exist"
+    if os.path.abspath(path) == os.path.abspath(sys.executable):
+        return None
+    done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"Spark's workers run {path}, which does not start: {done.stderr.strip()[-200:]}"
+    prefix, version, missing = done.stdout.split("\n")[:3]
+    if prefix == sys.prefix:
+        return None
+    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if version != mine:
+        return f"Spark's workers run {path}, which is Python {version}, and this is Python {mine}"
+    return f"Spark's workers run {path}, which has no {', '.join(missing.split())}" if missing else None
+
+
+def _hint() -> str:
+    return f"set PYSPARK_PYTHON={sys.executable} before the session is made (or activate its environment)"

@@ -1,0 +1,1 @@
+"""Names of columns from compiled plans of Flink SQL."""

@@ -1,0 +1,60 @@
+"""How the state of a job grew over the checkpoints that are retained below a directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from statetool.directories.snapshots import chain_of, list_snapshots
+from statetool.errors import SnapshotNotFoundError
+from statetool.snapshot.inventory import Inventory
+from statetool.statistics.records import GrowthRow
+from statetool.statistics.statistics import Each, StatisticsRequest, statistics_of
+
+
+def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> list[GrowthRow]:
+    """Return the rows of :func:`statetool.growth`."""
+    found = [row for row in list_snapshots(root, rebase=dict(rebase)) if row.complete]
+    if not found:
+        raise SnapshotNotFoundError(f"no complete snapshot below {root}", hint="statetool ls says what is there")
+    rows: list[GrowthRow] = []
+    before: dict[tuple[str, str, str], GrowthRow] = {}
+    for snapshot in found:
+        for row in _rows(Inventory(snapshot.path, rebase=rebase), each):
+            place = (chain_of(snapshot), row.operator, row.state)
+            rows.append(_since(before.get(place), row))
+            before[place] = row
+    return rows
+
+
+def _since(last: GrowthRow | None, row: GrowthRow) -> GrowthRow:
+    if last is None:
+        return row
+    return replace(
+        row,
+        entries_added=_added(last.entries, row.entries),
+        bytes_added=_added(last.size_bytes, row.size_bytes),
+    )
+
+
+def _added(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
+
+
+def _rows(inventory: Inventory, each: Each) -> list[GrowthRow]:
+    request = StatisticsRequest.of(largest=0)
+    found = statistics_of(list(inventory.operators.values()), request, each)
+    # What could not be read was not counted, which is not nothing.
+    unread = {("keyed", r.operator) for r in found.rows("sizes") if r.part == "unread"}
+    return [
+        GrowthRow(
+            checkpoint_id=inventory.metadata.checkpoint_id,
+            path=inventory.path,
+            operator=state.operator,
+            state=state.state,
+            entries=None if (state.scope, state.operator) in unread else state.entries,
+            size_bytes=None if (state.scope, state.operator) in unread else state.size_bytes,
+            entries_added=None,
+            bytes_added=None,
+        )
+        for state in found.rows("states")
+    ]

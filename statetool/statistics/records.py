@@ -1,0 +1,199 @@
+"""Rows of the tables that statistics are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+Scope = Literal["keyed", "operator", ""]
+Part = Literal["entries", "header", "framing", "unread", "raw", "in flight", "coordinator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRow:
+    """Bytes of one state in one key group of one subtask, or what lies around entries.
+
+    ``size_bytes`` of all rows of an operator are together what its files have. ``part`` is ``entries``: the bytes of keys (with namespace
+    and map key) and of values; ``header``: what names states and serializers; ``framing``: lengths and marks between entries, less what
+    compression saves and what a database keeps twice (so it can be negative); ``unread``: what could not be read; or other pieces of the
+    operator: ``raw``, ``in flight``, ``coordinator``.
+
+    ``keys`` are different keys of the job; ``None`` of timers, of operator state, and where keys cannot be told apart. ``key_group`` is
+    ``None`` where a piece is of several: what surrounds entries in databases and logs.
+    """
+
+    operator: str
+    scope: Scope
+    state: str | None
+    part: Part
+    subtask: int | None
+    key_group: int | None
+    entries: int
+    keys: int | None
+    key_bytes: int
+    value_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSizeRow:
+    """One state over all subtasks. ``share`` is its part of all bytes of the operator's entries; ``largest_value`` in bytes."""
+
+    operator: str
+    scope: str
+    state: str
+    kind: str
+    entries: int
+    keys: int | None
+    key_bytes: int
+    value_bytes: int
+    size_bytes: int
+    mean_value: float
+    largest_value: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargestRow:
+    """One of the largest keys, values, lists or maps.
+
+    ``what`` is ``key`` (a key with all of its states, timers not counted), ``value``, ``list`` or ``map`` (of one key and namespace).
+    ``length`` counts entries of a key, elements of a list, entries of a map. ``key`` is the key as people write it, ``key_bytes`` its bytes
+    in hex.
+    """
+
+    operator: str
+    what: str
+    state: str | None
+    key: str
+    key_bytes: str
+    key_group: int
+    subtask: int
+    length: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributionRow:
+    """How many have a size from ``at_least`` up to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
+
+    operator: str
+    state: str
+    what: str
+    at_least: int
+    at_most: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkewRow:
+    """What one subtask holds of an operator's keyed entries at a parallelism; ``of_mean`` is 1 where all hold the same."""
+
+    operator: str
+    parallelism: int
+    subtask: int
+    key_groups: int
+    entries: int
+    size_bytes: int
+    of_mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgeRow:
+    """How long ago values with a time to live were accessed last, in a span of milliseconds before now; ``None`` is without end.
+
+    ``expired`` are those of them that are older than the time to live that was given, ``None`` where none was.
+    """
+
+    operator: str
+    state: str
+    age_at_least_ms: int | None
+    age_below_ms: int | None
+    count: int
+    expired: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerRow:
+    """When timers fire, in a span of milliseconds from now on; below 0 is overdue. ``None`` is without end.
+
+    What is overdue of event time depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms`` are epoch
+    milliseconds.
+    """
+
+    operator: str
+    state: str
+    domain: str
+    in_at_least_ms: int | None
+    in_below_ms: int | None
+    count: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreRow:
+    """What one subtask reads to restore an operator's state, and how long that takes about.
+
+    ``own_bytes`` are those of its own key groups: of ``read_bytes`` the rest is other subtasks' (files of databases are fetched whole).
+    ``files`` are different ones (state that lies in the metadata has none), ``requests`` streams that are opened, one after another.
+    """
+
+    operator: str
+    parallelism: int
+    subtask: int
+    files: int
+    requests: int
+    read_bytes: int
+    own_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSizeRow:
+    """One operator. ``size_bytes`` is what its files have; ``snappy_ratio`` is a sample of entries compressed by Snappy over plain."""
+
+    operator: str
+    parallelism: int
+    max_parallelism: int
+    size_bytes: int
+    entries_bytes: int
+    header_bytes: int
+    framing_bytes: int
+    unread_bytes: int
+    other_bytes: int
+    entries: int
+    keys: int | None
+    snappy_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowthRow:
+    """One state in one of a job's checkpoints, and what changed since the one before; ``None`` in the first.
+
+    ``entries`` and ``size_bytes`` are ``None`` where keyed state could not be read.
+    """
+
+    checkpoint_id: int
+    path: str
+    operator: str
+    state: str
+    entries: int | None
+    size_bytes: int | None
+    entries_added: int | None
+    bytes_added: int | None
+
+
+#: Tables of statistics by name.
+TABLES: Final[Mapping[str, type[Any]]] = {
+    "operators": OperatorSizeRow,
+    "states": StateSizeRow,
+    "sizes": SizeRow,
+    "largest": LargestRow,
+    "distribution": DistributionRow,
+    "skew": SkewRow,
+    "ages": AgeRow,
+    "timers": TimerRow,
+    "restore": RestoreRow,
+}

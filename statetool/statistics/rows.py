@@ -1,0 +1,226 @@
+"""Rows of what sources were measured to hold."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.formats.key_groups import owner_of, range_for
+from statetool.snapshot.operator import OperatorInventory
+from statetool.statistics.extremes import top
+from statetool.statistics.records import (
+    AgeRow,
+    DistributionRow,
+    LargestRow,
+    OperatorSizeRow,
+    SizeRow,
+    SkewRow,
+    StateSizeRow,
+    TimerRow,
+)
+from statetool.statistics.source import Measured, Times
+from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, class_bounds, spans
+
+_WHATS: Final = ("key_bytes", "value_bytes", "length")
+_TIMERS: Final = "_timer_state/"
+
+
+def keyed_rows(operator: str, part: Measured) -> Iterator[SizeRow]:
+    """Yield a row for each state in each key group of a source that has entries."""
+    for i, j in np.argwhere(part.counts[:, :, 0]).tolist():
+        entries, keys, key_bytes, value_bytes = part.counts[i, j].tolist()
+        yield SizeRow(
+            operator=operator,
+            scope="keyed",
+            state=part.states[i],
+            part="entries",
+            subtask=part.subtask,
+            key_group=part.groups[j],
+            entries=entries,
+            keys=keys or None,
+            key_bytes=key_bytes,
+            value_bytes=value_bytes,
+            size_bytes=key_bytes + value_bytes,
+        )
+
+
+def operator_size_row(
+    operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]
+) -> OperatorSizeRow:
+    """Return an operator as a row."""
+    by_part: Counter[str] = Counter()
+    for row in sizes:
+        by_part[row.part] += row.size_bytes
+    plain, packed = (sum(p.snappy[i] for p in parts) for i in range(2))
+    known = bool(parts) and all(p.keys_known for p in parts)
+    named = ("entries", "header", "framing", "unread")
+    return OperatorSizeRow(
+        operator=operator.label,
+        parallelism=operator.state.parallelism,
+        max_parallelism=operator.state.max_parallelism,
+        size_bytes=sum(by_part.values()),
+        entries_bytes=by_part["entries"],
+        header_bytes=by_part["header"],
+        framing_bytes=by_part["framing"],
+        unread_bytes=by_part["unread"],
+        other_bytes=sum(size for part, size in by_part.items() if part not in named),
+        entries=sum(r.entries for r in sizes),
+        keys=sum(int(p.key_counts.sum()) for p in parts) if known else None,
+        snappy_ratio=round(packed / plain, 4) if plain else None,
+    )
+
+
+def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]) -> list[StateSizeRow]:
+    """Return the states of an operator, largest first; those without entries too."""
+    largest: Counter[str] = Counter()
+    for part in parts:
+        for name, size in zip(part.states, part.largest_value.tolist(), strict=True):
+            largest[name] = max(largest[name], size)
+    for stream in operator.elements.streams:
+        for name in stream.offsets:
+            each = [end - start for start, end in stream.ranges(name)]
+            largest[f"operator:{name}"] = max([largest[f"operator:{name}"], *each])
+    of_state: dict[tuple[str, str], list[SizeRow]] = defaultdict(list)
+    for row in sizes:
+        if row.state is not None:
+            of_state[row.scope, row.state].append(row)
+    total = sum(r.size_bytes for r in sizes if r.state is not None)
+    found = []
+    for info in operator.states:
+        if info.kind == "raw":
+            continue
+        some = of_state[info.scope, info.name]
+        entries, value = sum(r.entries for r in some), sum(r.value_bytes for r in some)
+        size = sum(r.size_bytes for r in some)
+        counted = [r.keys for r in some if r.keys is not None]
+        found.append(
+            StateSizeRow(
+                operator=operator.label,
+                scope=info.scope,
+                state=info.name,
+                kind=info.kind,
+                entries=entries,
+                keys=sum(counted) if counted else None,
+                key_bytes=sum(r.key_bytes for r in some),
+                value_bytes=value,
+                size_bytes=size,
+                mean_value=round(value / entries, 1) if entries else 0.0,
+                largest_value=largest[info.name if info.scope == "keyed" else f"operator:{info.name}"],
+                share=round(size / total, 4) if total else 0.0,
+            )
+        )
+    return sorted(found, key=lambda r: -r.size_bytes)
+
+
+def largest_rows(operator: str, parts: Sequence[Measured], most: int) -> Iterator[LargestRow]:
+    """Yield the largest over all sources: all entries of a key are in one."""
+    for what in ("key", "value", "list", "map"):
+        for e in top((e for p in parts for e in p.extremes.get(what, ())), most):
+            yield LargestRow(
+                operator=operator,
+                what=what,
+                state=e.state,
+                key=e.shown,
+                key_bytes=e.key.hex(),
+                key_group=e.group,
+                subtask=e.subtask,
+                length=e.length,
+                size_bytes=e.size,
+            )
+
+
+def distribution_rows(operator: str, parts: Iterable[Measured]) -> Iterator[DistributionRow]:
+    """Yield how many keys, values, lists and maps are of which size."""
+    total: dict[str, npt.NDArray[np.int64]] = {}
+    for part in parts:
+        for name, sizes in zip(part.states, part.sizes, strict=True):
+            total[name] = total[name] + sizes if name in total else sizes
+    for name, sizes in total.items():
+        for i, digits in np.ndindex(len(_WHATS), SIZE_CLASSES):
+            if sizes[i, digits]:
+                low, high = class_bounds(digits)
+                yield DistributionRow(
+                    operator=operator,
+                    state=name,
+                    what=_WHATS[i],
+                    at_least=low,
+                    at_most=high,
+                    count=int(sizes[i, digits]),
+                )
+
+
+def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int | None) -> Iterator[SkewRow]:
+    """Yield what each subtask holds, as key groups are dealt at today's parallelism and at a wished-for one."""
+    most = operator.state.max_parallelism
+    keyed = [r for r in sizes if r.part == "entries" and r.key_group is not None]
+    if not keyed:
+        return
+    today = min(operator.state.parallelism, most)
+    for parallelism in dict.fromkeys((today, min(wished or today, most))):
+        entries, size = Counter[int](), Counter[int]()
+        for row in keyed:
+            subtask = owner_of(row.key_group or 0, parallelism, most)
+            entries[subtask] += row.entries
+            size[subtask] += row.size_bytes
+        mean = sum(size.values()) / parallelism
+        for subtask in range(parallelism):
+            yield SkewRow(
+                operator=operator.label,
+                parallelism=parallelism,
+                subtask=subtask,
+                key_groups=len(range_for(subtask, parallelism, most)),
+                entries=entries[subtask],
+                size_bytes=size[subtask],
+                of_mean=round(size[subtask] / mean, 3) if mean else 0.0,
+            )
+
+
+def _joined(found: Iterable[dict[str, Times]]) -> dict[str, Times]:
+    total: dict[str, Times] = {}
+    for some in found:
+        for name, times in some.items():
+            if name not in total:
+                total[name] = Times(np.zeros_like(times.counts))
+            total[name].add(times)
+    return total
+
+
+def age_rows(operator: str, parts: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
+    """Yield how many values were accessed last how long ago; the first row of each state says how many expired."""
+    for name, times in _joined(p.ages for p in parts).items():
+        yield AgeRow(
+            operator=operator,
+            state=name,
+            age_at_least_ms=None,
+            age_below_ms=None,
+            count=int(times.counts.sum()),
+            expired=times.expired if counted else None,
+        )
+        for (low, high), count in zip(spans(AGE_EDGES), times.counts.tolist(), strict=True):
+            if count:
+                yield AgeRow(
+                    operator=operator, state=name, age_at_least_ms=low, age_below_ms=high, count=count, expired=None
+                )
+
+
+def timer_rows(operator: str, parts: Iterable[Measured]) -> Iterator[TimerRow]:
+    """Yield how many timers fire when; the first row of each timer state is of all."""
+    for name, times in _joined(p.timers for p in parts).items():
+        domain = name.removeprefix(_TIMERS).partition("_")[0]
+        whole: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
+        counted = [(span, n) for span, n in zip(spans(TIMER_EDGES), times.counts.tolist(), strict=True) if n]
+        for (low, high), count in whole + counted:
+            yield TimerRow(
+                operator=operator,
+                state=name,
+                domain=domain,
+                in_at_least_ms=low,
+                in_below_ms=high,
+                count=count,
+                first_ms=times.first_ms,
+                last_ms=times.last_ms,
+            )

@@ -1,0 +1,324 @@
+"""Measure the entries of one source of keyed state, in a task: positions tell sizes, so values are not decoded.
+
+What is counted adds up over sources. Only the keys of the few largest are decoded, to be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from statetool.columns.values import StateShape, split_list
+from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.keys import SplitKeys, split_keys
+from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.formats.compression import packed_size
+from statetool.formats.keyed.distinct import distinct
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.state_meta import StateMeta
+from statetool.hashing.keys import decode_key
+from statetool.kernels import program as ir
+from statetool.kernels.arrays import Positions
+from statetool.kernels.sizes import fixed_size
+from statetool.statistics.extremes import Extreme, extreme, largest, top
+from statetool.statistics.spans import (
+    AGE_EDGES,
+    SIZE_CLASSES,
+    TIMER_EDGES,
+    big_endian,
+    count_spans,
+    size_classes,
+)
+from statetool.types.shown import shown
+
+_KEY, _VALUE, _LENGTH = range(3)
+#: What is counted for each state and key group.
+COUNTS: Final = ("entries", "keys", "key_bytes", "value_bytes")
+_ACCESS_BYTES: Final = 8
+_SIGN: Final = np.int64(-(1 << 63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureTask:
+    """What one task measures; picklable. ``most`` of the largest are kept; times count from ``now_ms``."""
+
+    source: EntrySource
+    operator: str
+    most: int
+    now_ms: int
+    ttl_ms: int | None
+    sample_bytes: int
+
+
+@dataclass(slots=True)
+class Times:
+    """Times of one state, by span."""
+
+    counts: Positions
+    expired: int = 0
+    first_ms: int = np.iinfo(np.int64).max
+    last_ms: int = np.iinfo(np.int64).min
+
+    def add(self, other: Times) -> None:
+        """Add those of another source."""
+        self.counts = self.counts + other.counts
+        self.expired += other.expired
+        self.first_ms = min(self.first_ms, other.first_ms)
+        self.last_ms = max(self.last_ms, other.last_ms)
+
+
+@dataclass(slots=True, kw_only=True)
+class Measured:
+    """What was measured: ``counts`` of :data:`COUNTS` by state and key group, int64[states, groups, 4].
+
+    ``key_counts`` int64[groups] are different keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
+    lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` says why nothing was read.
+    """
+
+    states: tuple[str, ...]
+    groups: tuple[int, ...]
+    subtask: int
+    keys_known: bool
+    counts: npt.NDArray[np.int64]
+    key_counts: Positions
+    sizes: npt.NDArray[np.int64]
+    largest_value: Positions
+    extremes: dict[str, list[Extreme]] = field(default_factory=dict)
+    ages: dict[str, Times] = field(default_factory=dict)
+    timers: dict[str, Times] = field(default_factory=dict)
+    snappy: tuple[int, int] = (0, 0)
+    unread: str = ""
+
+    @classmethod
+    def of(cls, source: EntrySource, states: tuple[str, ...], *, keys_known: bool, unread: str = "") -> Measured:
+        """Return that nothing has been counted yet."""
+        n, groups = len(states), tuple(sorted(source.group_sizes()))
+        return cls(
+            states=states,
+            groups=groups,
+            subtask=source.subtask,
+            keys_known=keys_known,
+            counts=np.zeros((n, len(groups), len(COUNTS)), dtype=np.int64),
+            key_counts=np.zeros(len(groups), dtype=np.int64),
+            sizes=np.zeros((n, 3, SIZE_CLASSES), dtype=np.int64),
+            largest_value=np.zeros(n, dtype=np.int64),
+            unread=unread,
+        )
+
+
+def measure(task: MeasureTask) -> Measured:
+    """Measure a source; where only we cannot read it, ``unread`` of the result says why, and nothing is counted.
+
+    Raises
+    ------
+    FormatError, DecodeError
+        Damaged bytes; with operator, file, offset and key group as far as they are known.
+    """
+    try:
+        return _measured(task)
+    except (UnknownSerializerError, UnsupportedError) as error:
+        return Measured.of(task.source, (), keys_known=False, unread=str(error))
+
+
+def _measured(task: MeasureTask) -> Measured:
+    meter = _Meter(task)
+    request = EntryRequest(whole_keys=meter.found.keys_known)
+    for batch in task.source.batches(request):
+        try:
+            meter.add(batch)
+        except StatetoolError as error:
+            raise batch.locate(error).at(operator=task.operator) from None
+    return meter.done()
+
+
+class _Meter:
+    """Adds up the batches of one source."""
+
+    def __init__(self, task: MeasureTask) -> None:
+        self.task = task
+        self.header = header = task.source.header()
+        self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
+        self.shapes = {i: StateShape(m) for i, m in enumerate(header.states) if m.kind != "timers"}
+        names = tuple(m.name for m in header.states)
+        self.found = Measured.of(task.source, names, keys_known=not header.key.framed_only)
+
+    def add(self, batch: EntryBatch) -> None:
+        """Add entries; all of a key are in the batch."""
+        place = np.searchsorted(self.groups, batch.group)
+        start, end = batch.key.copy(), batch.key_end.copy()
+        keyed = np.zeros(len(batch), dtype=np.bool_)
+        for state, meta in enumerate(self.header.states):
+            index = np.flatnonzero(batch.state == state)
+            if not len(index):
+                continue
+            whole = len(index) == len(batch)
+            entries = batch if whole else batch.take(index)
+            self.count(state, entries, place if whole else place[index])
+            if meta.kind == "timers":
+                self.times_of_timers(meta, entries)
+                continue
+            keys = split_keys(entries, self.header.key, meta) if self.found.keys_known else None
+            if keys is not None:
+                start[index], end[index] = keys.key, keys.key_end
+                keyed[index] = True
+            self.values(state, meta, entries, keys)
+        if self.found.keys_known:
+            self.keys(batch, np.flatnonzero(keyed), place, start, end)
+        self.sample(batch)
+
+    def count(self, state: int, entries: EntryBatch, place: Positions) -> None:
+        key, value = entries.key_end - entries.key, entries.value_end - entries.value
+        k, counts, sizes = len(self.groups), self.found.counts[state], self.found.sizes[state]
+        counts[:, 0] += np.bincount(place, minlength=k)
+        for column, size in ((2, key), (3, value)):
+            counts[:, column] += np.bincount(place, weights=size, minlength=k).astype(np.int64)
+        sizes[_KEY] += size_classes(key)
+        sizes[_VALUE] += size_classes(value)
+        self.found.largest_value[state] = max(self.found.largest_value[state], int(value.max()))
+
+    # ---- keys ---------------------------------------------------------------------------------
+
+    def keys(self, batch: EntryBatch, some: Positions, place: Positions, start: Positions, end: Positions) -> None:
+        """Count different keys, by state and over all, and keep those that have most bytes."""
+        if not len(some):
+            return
+        whole = len(some) == len(batch)
+        state = batch.state if whole else batch.state[some]
+        start, end, group = (start, end, batch.group) if whole else (start[some], end[some], batch.group[some])
+        ids, first = distinct(batch.data, start, end, group)
+        n, k = len(first), len(self.groups)
+        place_of = place[some][first]
+        self.found.key_counts += np.bincount(place_of, minlength=k)
+        for number in self.shapes:
+            there = np.zeros(n, dtype=np.bool_)
+            there[ids[state == number]] = True
+            self.found.counts[number, :, 1] += np.bincount(place_of[there], minlength=k)
+        size = batch.key_end - batch.key + batch.value_end - batch.value
+        total = np.bincount(ids, weights=size if whole else size[some], minlength=n).astype(np.int64)
+        length = np.bincount(ids, minlength=n)
+        self.keep("key", None, batch, total, length, group[first], start[first], end[first])
+
+    def keep(
+        self,
+        what: str,
+        state: str | None,
+        batch: EntryBatch,
+        size: Positions,
+        length: Positions | None,
+        group: Positions,
+        start: Positions,
+        end: Positions,
+    ) -> None:
+        """Keep the largest; ``start .. end`` is the key of each."""
+        if not len(size) or not self.task.most:
+            return
+        kept = self.found.extremes.get(what, [])
+        enough = kept[-1].size if len(kept) == self.task.most else -1
+        index = largest(size, self.task.most)
+        new = []
+        for i in index[size[index] >= enough].tolist():
+            key = bytes(batch.data[start[i] : end[i]])
+            number = 1 if length is None else int(length[i])
+            new.append(extreme(int(size[i]), number, state, int(group[i]), self.task.source.subtask, key))
+        self.found.extremes[what] = top([*kept, *new], self.task.most)
+
+    # ---- values -------------------------------------------------------------------------------
+
+    def values(self, state: int, meta: StateMeta, entries: EntryBatch, keys: SplitKeys | None) -> None:
+        shape, name = self.shapes[state], meta.name
+        start, end = (entries.key, entries.key_end) if keys is None else (keys.key, keys.key_end)
+        size = entries.value_end - entries.value
+        self.keep("value", name, entries, size, None, entries.group, start, end)
+        if shape.kind == "map" and shape.user_key is not None and keys is not None:
+            ids, first = distinct(entries.data, keys.key, keys.user_key, entries.group)
+            length = np.bincount(ids, minlength=len(first))
+            total = np.bincount(ids, weights=size + entries.key_end - keys.user_key).astype(np.int64)
+            self.found.sizes[state, _LENGTH] += size_classes(length)
+            self.keep("map", name, entries, total, length, entries.group[first], start[first], end[first])
+        lists = self.lists(shape, entries)
+        if lists is not None:
+            self.found.sizes[state, _LENGTH] += size_classes(lists[0])
+            self.keep("list", name, entries, size, lists[0], entries.group, start, end)
+        self.ages(name, shape, entries, lists)
+
+    def lists(self, shape: StateShape, entries: EntryBatch) -> tuple[Positions, Positions] | None:
+        """Return how long lists are, and where their elements start; ``None`` where it is no list of elements that have ends."""
+        if shape.kind != "list" or shape.framed_bytes:
+            return None
+        each = fixed_size(shape.element.program())
+        if shape.packed is None and each:
+            size = entries.value_end - entries.value
+            if not ((size + 1) % (each + 1)).any():
+                counts = (size + 1) // (each + 1)
+                within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+                return counts, np.repeat(entries.value, counts) + within * (each + 1)
+        counts, starts, _ = split_list(shape, entries.data, entries.value, entries.value_end)
+        return counts, starts
+
+    # ---- times --------------------------------------------------------------------------------
+
+    def ages(
+        self, name: str, shape: StateShape, entries: EntryBatch, lists: tuple[Positions, Positions] | None
+    ) -> None:
+        """Count the times of last access, which stand first in values with a time to live."""
+        if not isinstance(shape.element.program(), ir.Ttl):
+            return
+        at = entries.value
+        if lists is not None:
+            at = lists[1]
+        elif shape.kind == "map" and shape.user_key is not None:
+            at = entries.value[entries.value_end - entries.value > _ACCESS_BYTES]
+            at = at[entries.data[at] == 0] + 1
+        access = big_endian(entries.data, at)
+        times = self.times(access, self.task.now_ms - access, AGE_EDGES)
+        if self.task.ttl_ms is not None:
+            times.expired = int((access <= self.task.now_ms - self.task.ttl_ms).sum())
+        self.put(self.found.ages, name, times)
+
+    def times_of_timers(self, meta: StateMeta, entries: EntryBatch) -> None:
+        """Count when timers fire: each begins with its time, the sign bit flipped."""
+        fires = big_endian(entries.data, entries.key) ^ _SIGN
+        # A difference to the end of time, where windows without end have their timers, would turn around.
+        ahead = np.where(fires > 0, fires - self.task.now_ms, np.maximum(fires, -(1 << 62)) - self.task.now_ms)
+        self.put(self.found.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))
+
+    @staticmethod
+    def times(times: Positions, relative: Positions, edges: tuple[int, ...]) -> Times:
+        found = Times(count_spans(relative, edges))
+        if len(times):
+            found.first_ms, found.last_ms = int(times.min()), int(times.max())
+        return found
+
+    @staticmethod
+    def put(found: dict[str, Times], name: str, times: Times) -> None:
+        if name in found:
+            found[name].add(times)
+        else:
+            found[name] = times
+
+    def done(self) -> Measured:
+        """Return what was found, with the keys of the largest as people write them."""
+        for what, kept in self.found.extremes.items():
+            self.found.extremes[what] = [replace(e, shown=self.key_text(e.key)) for e in kept]
+        return self.found
+
+    def key_text(self, raw: bytes) -> str:
+        """Return a key as people write it, its bytes where it cannot be decoded."""
+        key = self.header.key
+        try:
+            return shown(decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw)), key.logical)
+        except StatetoolError:
+            return f"0x{raw.hex()}"
+
+    # ---- compression --------------------------------------------------------------------------
+
+    def sample(self, batch: EntryBatch) -> None:
+        """Compress some of the bytes in blocks, as Flink does."""
+        plain, packed = self.found.snappy
+        left = min(self.task.sample_bytes - plain, len(batch.data))
+        if left <= 0:
+            return
+        self.found.snappy = plain + left, packed + packed_size(batch.data[:left].data)

@@ -1,0 +1,272 @@
+"""Put together what sources were measured to hold, with what surrounds it in the files."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from statetool.entries.form import TARGET_BYTES
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.formats.key_groups import check_max_parallelism
+from statetool.io.threads import in_threads
+from statetool.snapshot.metadata_tables import file_rows, operator_row
+from statetool.snapshot.operator import OperatorInventory
+from statetool.statistics import rows as made
+from statetool.statistics.records import TABLES, Part, Scope, SizeRow
+from statetool.statistics.restore import Link, restore_rows
+from statetool.statistics.source import Measured, MeasureTask, measure
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Each: TypeAlias = Callable[[Callable[[MeasureTask], Measured], Sequence[MeasureTask]], Iterable[Measured]]
+MOST_LARGEST: Final = 10
+BANDWIDTH_MIB: Final = 100.0
+LATENCY_MS: Final = 20.0
+#: Bytes of each source that are compressed to see what Snappy would give.
+SAMPLE_BYTES: Final = 1 << 20
+_MANAGED: Final = ("managed keyed", "managed operator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsRequest:
+    """What is asked.
+
+    Attributes
+    ----------
+    largest
+        How many of the largest keys, values, lists and maps of each operator are named.
+    parallelism
+        Skew is shown for this one too, ``None`` for today's alone.
+    ttl_ms
+        Time to live by which values are counted as expired.
+    now_ms
+        Epoch milliseconds that ages count from.
+    link
+        What the time of a restore is reckoned with.
+    """
+
+    largest: int
+    parallelism: int | None
+    ttl_ms: int | None
+    now_ms: int
+    link: Link
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        largest: int = MOST_LARGEST,
+        parallelism: int | None = None,
+        ttl_ms: int | None = None,
+        now_ms: int | None = None,
+        bandwidth_mib: float = BANDWIDTH_MIB,
+        latency_ms: float = LATENCY_MS,
+    ) -> StatisticsRequest:
+        """Check options.
+
+        Raises
+        ------
+        OptionError
+            A number that makes no sense.
+        """
+        if largest < 0:
+            raise OptionError(f"largest={largest}", hint="how many of the largest are named: 0 or more")
+        if parallelism is not None:
+            check_max_parallelism(32768, parallelism)
+        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        link = Link.of(bandwidth_mib=bandwidth_mib, latency_ms=latency_ms)
+        return cls(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now, link=link)
+
+
+class Statistics:
+    """Sizes, counts, ages and timers of some operators; tables of plain rows, small whatever the size of the state.
+
+    ``operators``, ``states``, ``sizes`` (by state, key group and subtask), ``largest`` (keys, values, lists, maps), ``distribution`` (of
+    sizes and lengths), ``skew`` (over subtasks), ``ages`` (of values with a time to live), ``timers`` (by when they fire), ``restore`` (what
+    each subtask reads, and how long that takes about).
+    """
+
+    def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
+        self._tables = tables
+        #: Why some keyed state could not be read; its bytes are counted as such, nothing else of it is known.
+        self.unread = unread
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables."""
+        return tuple(self._tables)
+
+    def rows(self, table: str) -> list[Any]:
+        """Return the rows of a table as records.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        """
+        if table not in self._tables:
+            raise UnknownNameError(f"no table {table!r} of statistics", hint=suggest(table, self._tables))
+        return self._tables[table]
+
+    def to_arrow(self, table: str) -> pa.Table:
+        """Return a table as Arrow; errors as those of :meth:`rows`."""
+        from dataclasses import asdict
+
+        import pyarrow as pa
+
+        from statetool.tables.metadata import record_schema
+
+        rows = self.rows(table)
+        return pa.Table.from_pylist([asdict(r) for r in rows], schema=record_schema(TABLES[table]))
+
+    def __repr__(self) -> str:
+        return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"
+
+
+def statistics_of(
+    operators: Sequence[OperatorInventory], request: StatisticsRequest, each: Each = in_threads
+) -> Statistics:
+    """Measure operators; ``each`` calls a function for each of many items, here or in tasks of a cluster.
+
+    Raises
+    ------
+    FormatError, DecodeError, UnknownSerializerError
+        State that cannot be read.
+    """
+    tasks = [task for operator in operators for task in _tasks(operator, request)]
+    measured: dict[str, list[Measured]] = defaultdict(list)
+    for task, found in zip(tasks, each(measure, tasks), strict=True):
+        measured[task.operator].append(found)
+    tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+    for operator in operators:
+        parts = measured[operator.label]
+        sizes = [*_keyed_sizes(operator, parts), *_element_sizes(operator), *_other_sizes(operator)]
+        tables["operators"].append(made.operator_size_row(operator, sizes, parts))
+        tables["states"] += made.state_rows(operator, sizes, parts)
+        tables["sizes"] += sizes
+        tables["largest"] += made.largest_rows(operator.label, parts, request.largest)
+        tables["distribution"] += made.distribution_rows(operator.label, parts)
+        tables["skew"] += made.skew_rows(operator, sizes, request.parallelism)
+        tables["ages"] += made.age_rows(operator.label, parts, counted=request.ttl_ms is not None)
+        tables["restore"] += restore_rows(operator, request.parallelism, request.link)
+        tables["timers"] += made.timer_rows(operator.label, parts)
+    unread = dict.fromkeys(p.unread for parts in measured.values() for p in parts if p.unread)
+    return Statistics(tables, tuple(unread))
+
+
+def _tasks(operator: OperatorInventory, request: StatisticsRequest) -> Iterator[MeasureTask]:
+    for source in operator.keyed.sources(raw=True, target_bytes=TARGET_BYTES):
+        yield MeasureTask(
+            source=source,
+            operator=operator.label,
+            most=request.largest,
+            now_ms=request.now_ms,
+            ttl_ms=request.ttl_ms,
+            sample_bytes=SAMPLE_BYTES,
+        )
+
+
+def _keyed_sizes(operator: OperatorInventory, parts: Sequence[Measured]) -> Iterator[SizeRow]:
+    """Yield what keyed state has, and what is left of its files: headers, frames, what databases and logs have besides."""
+    label = operator.label
+    left: Counter[int] = Counter()
+    in_group: Counter[tuple[int, int]] = Counter()
+    for file in file_rows(operator):
+        if file.slot == "managed keyed":
+            left[file.subtask] += file.size_bytes
+    for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
+        subtask = stored.place.subtask
+        if stored.place.raw:
+            left[subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
+        description = None if stored.place.raw else stored.description()
+        if description is not None:
+            left[subtask] -= len(description[0])
+            yield around(label, "keyed", "header", subtask, len(description[0]))
+        for place in stored.key_groups():
+            if place.size_bytes is not None:
+                in_group[subtask, place.key_group] += place.size_bytes
+                left[subtask] -= place.size_bytes
+    for part in parts:
+        for row in made.keyed_rows(label, part):
+            yield row
+            owner = (part.subtask, row.key_group or 0)
+            if owner in in_group:
+                in_group[owner] -= row.size_bytes
+            else:
+                left[part.subtask] -= row.size_bytes
+    unread = {(p.subtask, g) for p in parts if p.unread for g in p.groups}
+    for (subtask, key_group), size in sorted(in_group.items()):
+        if size:
+            yield around(
+                label, "keyed", "unread" if (subtask, key_group) in unread else "framing", subtask, size, key_group
+            )
+    for subtask, size in sorted(left.items()):
+        if size:
+            mixed = any(s == subtask and (s, g) not in in_group for s, g in unread)
+            yield around(label, "keyed", "unread" if mixed else "framing", subtask, size)
+
+
+def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
+    """Yield what operator state has: offsets tell where elements lie."""
+    for part in operator.elements.streams:
+        left = part.stream.size_bytes - part.first
+        yield around(operator.label, "operator", "header", part.subtask, part.first)
+        for name in part.offsets:
+            ranges = part.ranges(name)
+            size = sum(end - start for start, end in ranges)
+            left -= size
+            yield SizeRow(
+                operator=operator.label,
+                scope="operator",
+                state=name,
+                part="entries",
+                subtask=part.subtask,
+                key_group=None,
+                entries=len(ranges),
+                keys=None,
+                key_bytes=0,
+                value_bytes=size,
+                size_bytes=size,
+            )
+        if left:
+            yield around(operator.label, "operator", "framing", part.subtask, left)
+
+
+def _other_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
+    timers: Counter[int] = Counter()
+    for stored in operator.keyed.raw_timers:
+        timers[stored.place.subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
+    others: Counter[tuple[Part, int]] = Counter()
+    for row in file_rows(operator):
+        if row.slot not in _MANAGED:
+            others["in flight" if row.slot.endswith("channel") else "raw", row.subtask] += row.size_bytes
+    for (part, subtask), stored_bytes in sorted(others.items()):
+        size = stored_bytes - (timers[subtask] if part == "raw" else 0)
+        if size:
+            yield around(operator.label, "", part, subtask, size)
+    coordinator = operator_row(operator).coordinator_bytes
+    if coordinator:
+        yield around(operator.label, "", "coordinator", None, coordinator)
+
+
+def around(
+    operator: str, scope: Scope, part: Part, subtask: int | None, size_bytes: int, key_group: int | None = None
+) -> SizeRow:
+    """Return the row of bytes that are no entries."""
+    return SizeRow(
+        operator=operator,
+        scope=scope,
+        state=None,
+        part=part,
+        subtask=subtask,
+        key_group=key_group,
+        entries=0,
+        keys=None,
+        key_bytes=0,
+        value_bytes=0,
+        size_bytes=size_bytes,
+    )

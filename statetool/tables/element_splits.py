@@ -1,0 +1,79 @@
+"""Cut operator state into splits at its elements, and data in flight at its streams."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from statetool.entries.form import TARGET_BYTES
+from statetool.errors import FormatError
+from statetool.formats.channel_state import Channel, Side
+from statetool.formats.keyed.ranges import batches_of
+from statetool.formats.stream import Stream
+from statetool.formats.subclasses import may_differ
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.splits import ElementSplit, InFlightSplit, TableSpec
+
+
+class _Element(NamedTuple):
+    """Where an element lies in the stream."""
+
+    start: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.start
+
+
+def plan_elements(
+    operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
+) -> list[ElementSplit]:
+    """Plan the splits of an operator state, cut at elements; of the first subtask alone where all hold the same.
+
+    Raises
+    ------
+    FormatError
+        An offset outside of the stream.
+    """
+    (name,) = spec.states
+    elements = operator.elements
+    descriptions = elements.descriptions if may_differ([elements.states[name]]) else ()
+    splits = []
+    for part in elements.streams:
+        offsets = part.offsets.get(name)
+        if not offsets:
+            continue
+        try:
+            end_of = part.ends()
+        except FormatError as error:
+            raise error.at(operator=operator.label, state=name) from None
+        for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
+            splits.append(
+                ElementSplit(
+                    spec=spec,
+                    stream=part.stream,
+                    header_bytes=min(end_of),
+                    starts=tuple(e.start for e in run),
+                    ends=tuple(e.end for e in run),
+                    subtask=part.subtask,
+                    types=operator.types,
+                    descriptions=descriptions,
+                )
+            )
+        if one_copy:
+            break
+    return splits
+
+
+def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
+    """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
+    found: dict[tuple[int, Stream], list[Channel]] = {}
+    for channel in operator.channels:
+        if channel.side == side:
+            found.setdefault((channel.subtask, channel.stream), []).append(channel)
+    return [
+        InFlightSplit(
+            spec=spec, stream=stream, channels=tuple(channels), record=record, subtask=subtask, types=operator.types
+        )
+        for (subtask, stream), channels in found.items()
+    ]

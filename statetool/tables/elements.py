@@ -1,0 +1,166 @@
+"""Rows of operator state: list and union (``value``), broadcast (``key``, ``value``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.columns.arrays import as_arrow
+from statetool.columns.batches import row_runs
+from statetool.columns.decode import as_data, decode_column
+from statetool.columns.types import arrow_type
+from statetool.columns.values import check_filled, decode_framed, kept_elements, salvage, unreadable
+from statetool.errors import DecodeError, FormatError, StatetoolError
+from statetool.formats.compression import read_chunks
+from statetool.formats.keyed.entries import Region, locate
+from statetool.formats.naming import named_state
+from statetool.formats.operator_state import OperatorHeader, read_header_before, read_operator_header
+from statetool.formats.state_meta import StateMeta
+from statetool.formats.stream import OpenStream
+from statetool.formats.subclasses import learn_states
+from statetool.io.cursor import Cursor
+from statetool.kernels.arrays import Bytes, Positions
+from statetool.kernels.program import Pairs
+from statetool.serializers.base import Serializer, blame
+from statetool.serializers.ends import undescribed
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE, Columns, Undecoded, raw_column
+from statetool.tables.splits import ElementSplit
+from statetool.types import LogicalType, MapType
+from statetool.types.options import ReadOptions
+
+_WINDOW_BYTES: Final = 8 << 20
+
+
+def element_serializer(meta: StateMeta) -> Serializer:
+    """Return the serializer of a list element (of a broadcast value), bytes where its end cannot be found."""
+    if unreadable(meta.value, tail=meta.kind != "broadcast"):
+        return OpaqueSerializer(b"", meta.value.type_name)
+    return meta.value
+
+
+def element_columns(meta: StateMeta) -> list[tuple[str, LogicalType]]:
+    """Return the columns of an operator state's table."""
+    columns = [("value", element_serializer(meta).logical)]
+    if meta.kind == "broadcast":
+        columns.insert(0, ("key", meta.serializers["KEY_SERIALIZER"].logical))
+    return columns
+
+
+def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
+    """Read the rows of one split, in a task, some megabytes of elements at a time."""
+    (name,) = split.spec.states
+    types = split.types
+    try:
+        with split.stream.open() as f:
+            header = read_header_before(f.read_at(0, split.header_bytes), types, base=split.stream.start)
+            for raw, base in split.descriptions:
+                learn_states(header.states, read_operator_header(Cursor(raw, base=base), types, end=len(raw)).states)
+            meta = next((s for s in header.states if s.name == name), None)
+            if meta is None:
+                raise FormatError(f"the header does not know operator state {name!r}")
+            for path, names in split.spec.options.columns:
+                meta = named_state(meta, path, names)
+            for starts, ends in _windows(split):
+                yield _decode_window(f, split, header, meta, starts, ends)
+    except StatetoolError as error:
+        raise error.at(file=split.stream.file, operator=split.spec.operator, state=name) from None
+
+
+def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
+    """Cut elements into runs that lie one after another and have about ``_WINDOW_BYTES``; a larger one stands alone."""
+    starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
+    edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
+    for first, last in pairwise(edges):
+        for some in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
+            yield starts[first:last][some], ends[first:last][some]
+
+
+def _decode_window(
+    f: OpenStream, split: ElementSplit, header: OperatorHeader, meta: StateMeta, starts: Positions, ends: Positions
+) -> tuple[int, Columns]:
+    base = int(starts[0])
+    region = f.read_at(base, int(ends[-1]) - base)
+    raw: memoryview | bytes = region
+    pos, end = starts - base, ends - base
+    if header.compressed:
+        raw, start_of = _uncompressed(region, base=split.stream.start + base)
+        try:
+            pos = np.array([start_of[p] for p in pos.tolist()], dtype=np.int64)
+        except KeyError as e:
+            raise FormatError(f"offset {base + e.args[0]} is not the start of a compressed chunk") from None
+        end = np.append(pos[1:], len(raw))
+    place = Region(0, split.stream.start + base, None, header.compressed)
+    try:
+        return _decode(meta, as_data(raw), pos, end, split.spec.options)
+    except StatetoolError as error:
+        blame(error, *meta.serializers.values())
+        raise locate(error, (place,), split.stream.file) from None
+
+
+def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
+    """Return the bytes of chunks, and where each of them starts in those."""
+    start_of, parts, size = {}, [], 0
+    for chunk in read_chunks(region, base=base):
+        start_of[chunk.start] = size
+        parts.append(chunk.data)
+        size += len(chunk.data)
+    return b"".join(parts), start_of
+
+
+def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> tuple[int, Columns]:
+    if meta.kind == "broadcast":
+        return _decode_broadcast(meta, data, pos, end, options)
+    element = element_serializer(meta)
+
+    def decode(some: slice) -> pa.Array:
+        return decode_framed(element, data, pos[some], end[some], options)
+
+    if options.on_error != "keep_raw":
+        columns: Columns = [("value", element.logical, decode(slice(0, len(pos))))]
+    else:
+        values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
+        undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
+        columns = [
+            ("value", element.logical, values),
+            (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))),
+        ]
+    kept = kept_elements(element, data, pos, end, options)
+    if kept is not None:
+        columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]
+    return len(columns[0][2]), columns
+
+
+def _decode_broadcast(
+    meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
+) -> tuple[int, Columns]:
+    """Decode i4 n, n times key and value; what cannot be decoded is one row that keeps the bytes of all entries."""
+    if len(pos) != 1:
+        raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
+    key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)
+    program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
+    undecoded: Undecoded = {}
+    try:
+        column, after = decode_column(program, logical, data, pos, end, options)
+        check_filled(after, end)
+        keys, values = column.keys, column.items
+    except StatetoolError as error:
+        if options.on_error != "keep_raw":
+            raise undescribed(error, partial(_skip_entries, key, value), data, pos, end) from None
+        keys, values = (pa.nulls(1, arrow_type(t, options)) for t in (key.logical, value.logical))
+        undecoded[0] = {meta.name: bytes(data[pos[0] : end[0]])}
+    columns: Columns = [("key", key.logical, keys), ("value", value.logical, values)]
+    if options.on_error == "keep_raw":
+        columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(keys))))
+    return len(keys), columns
+
+
+def _skip_entries(key: Serializer, value: Serializer, c: Cursor) -> None:
+    for _ in range(c.count("entries")):
+        key.skip(c)
+        value.skip(c)

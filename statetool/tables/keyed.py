@@ -1,0 +1,431 @@
+"""Entries of one batch as rows: one row a key (``keyed_state``), or the long form of one state.
+
+Runs in a task. All entries of a key must be in the batch for :func:`keyed_rows`; the long form takes any entries.
+
+With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes; where that
+is a value of a map, ``name[user key in hex]``; a user key in the long form, ``name.map_key``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.batches import row_runs
+from statetool.columns.decode import decode_column
+from statetool.columns.leaves import offsets_of, spread
+from statetool.columns.types import arrow_type, column_arrays, column_fields, struct_columns
+from statetool.columns.values import (
+    StateShape,
+    check_filled,
+    decode_framed,
+    kept_elements,
+    kept_map_values,
+    map_values,
+    salvage,
+    split_list,
+)
+from statetool.entries.keys import SplitKeys
+from statetool.entries.selection import StateSelection
+from statetool.errors import DecodeError
+from statetool.formats.keyed.distinct import distinct
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.naming import named_header
+from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.kernels.arrays import Positions
+from statetool.kernels.walk import match_range
+from statetool.tables.decoding import decoding
+from statetool.tables.timer_times import TIMER_TIME, times_of
+from statetool.types import LogicalType, MapType, Scalar, StructType
+from statetool.types.options import ReadOptions
+
+Column = tuple[str, LogicalType, pa.Array]
+Columns = list[Column]
+#: The entries of states by name, with the parts of their keys.
+Found = dict[str, tuple[EntryBatch, SplitKeys]]
+Undecoded = dict[int, dict[str, bytes]]
+UNDECODED = "_undecoded"
+UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Rows of the long form: the entry of each, where its value is; of lists, its index and whether it is one element."""
+
+    source: Positions
+    pos: Positions
+    end: Positions
+    index: Positions | None
+    told_apart: npt.NDArray[np.bool_] | None
+
+    def of(self, some: slice) -> _Items:
+        index = None if self.index is None else self.index[some]
+        told_apart = None if self.told_apart is None else self.told_apart[some]
+        return _Items(self.source[some], self.pos[some], self.end[some], index, told_apart)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRows:
+    """Rows of ``keyed_state``: the entries of each state, the row of each of them one state after another; where the key of each row is."""
+
+    states: Found
+    row: Positions
+    start: Positions
+    end: Positions
+    group: Positions
+
+
+class KeyedTable:
+    """Rows of the keyed states of one stream.
+
+    Parameters
+    ----------
+    header
+        The stream's header.
+    states
+        Names of the states wanted.
+    keys
+        Encoded keys to keep, ``None`` for all.
+    """
+
+    def __init__(
+        self, header: KeyedHeader, states: Sequence[str], options: ReadOptions, keys: tuple[bytes, ...] | None
+    ) -> None:
+        header = named_header(header, options.columns)
+        self.header = header
+        self.options = options
+        self.keys = keys
+        self.selection = StateSelection(header, states)
+        self.ids = {m.name: i for i, m in self.selection.metas.items()}
+        self.metas = {m.name: m for m in self.selection.metas.values()}
+        self.shapes = {name: StateShape(meta) for name, meta in self.metas.items() if meta.kind != "timers"}
+
+    def split(self, batch: EntryBatch, meta: StateMeta) -> tuple[EntryBatch, SplitKeys]:
+        """Return the entries of a state that the key filter keeps, with the parts of their keys."""
+        entries, keys = self.selection.split(batch, self.ids[meta.name])
+        if self.keys is None:
+            return entries, keys
+        matches = np.zeros(len(entries), dtype=np.uint8)
+        for wanted in self.keys:
+            match_range(entries.data, keys.key, keys.key_end, np.frombuffer(wanted, dtype=np.uint8), matches)
+        some = np.flatnonzero(matches)
+        parts = {name: getattr(keys, name)[some] for name in SplitKeys.__slots__}
+        return entries.take(some), SplitKeys(**parts)
+
+    # ---- one row a key ------------------------------------------------------------------------
+
+    def keyed_rows(self, batch: EntryBatch, names: Sequence[str]) -> tuple[int, npt.NDArray[np.int64], Columns]:
+        """Return the number of rows, their key groups, and columns ``key`` and one a state of ``names``."""
+        keys = self.keys_of(batch, names)
+        return len(keys.start), keys.group, self.keyed_columns(batch, keys)
+
+    def keys_of(self, batch: EntryBatch, names: Sequence[str]) -> KeyRows:
+        """Tell the keys of entries apart, those of all states of ``names`` together."""
+        found = self.found(batch, names)
+        starts, ends, groups = key_ranges(found)
+        ids, first = distinct(batch.data, starts, ends, groups)
+        return KeyRows(found, ids, starts[first], ends[first], groups[first])
+
+    def keyed_columns(self, batch: EntryBatch, keys: KeyRows) -> Columns:
+        """Return columns ``key`` and one a state."""
+        key = self.key_column(batch, keys.start, keys.end)
+        return [key, *self.state_columns(batch, keys.states, keys.row, len(keys.start))]
+
+    def found(self, batch: EntryBatch, names: Sequence[str]) -> Found:
+        """Return the entries of each of some states, as far as this stream has it, with the parts of their keys."""
+        found: Found = {}
+        for name in names:
+            if name in self.metas:
+                with decoding(name, batch, self.header.key):
+                    found[name] = self.split(batch, self.metas[name])
+        return found
+
+    def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
+        """Return the column of the keys at these places."""
+        with decoding("key", batch, self.header.key):
+            return "key", self.header.key.logical, decode_framed(self.header.key, batch.data, pos, end, self.options)
+
+    def state_columns(self, batch: EntryBatch, found: Found, ids: Positions, n: int) -> Columns:
+        """Return a column a state over ``n`` rows, and what could not be decoded; ``ids`` is the row of each entry found."""
+        columns: Columns = []
+        undecoded: Undecoded = {}
+        at = 0
+        for name, (entries, keys) in found.items():
+            shape = self.shapes[name]
+            rows = ids[at : at + len(entries)]
+            at += len(entries)
+            with decoding(name, batch, self.header.key, shape):
+                column = self.column(shape, entries, keys, rows, n, undecoded)
+            columns.append((name, shape.logical, column))
+        if self.options.on_error == "keep_raw":
+            columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, n)))
+        return columns
+
+    def column(
+        self,
+        shape: StateShape,
+        entries: EntryBatch,
+        keys: SplitKeys,
+        rows: Positions,
+        n: int,
+        undecoded: Undecoded,
+    ) -> pa.Array:
+        """Return a state's column over ``n`` rows; ``rows`` is the row of each entry."""
+        if shape.kind == "map" and shape.user_key is not None:
+            return self.map_column(shape, entries, keys, rows, n, undecoded)
+        counts = np.bincount(rows, minlength=n)
+        if counts.max(initial=0) > 1:
+            again = int(np.flatnonzero(counts[rows] > 1)[0])
+            raise DecodeError("one key has two entries of a state that holds one").at(offset=int(entries.key[again]))
+        place = np.full(n, -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        valid = place >= 0
+        order = place[valid]
+        pos, end = entries.value[order], entries.value_end[order]
+        values, bad = self.guarded(
+            lambda some: self.values(shape, entries, pos[some], end[some]), len(pos), shape.logical
+        )
+        row_of = np.flatnonzero(valid)
+        for i in bad:
+            undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
+        return spread(values, valid)
+
+    def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:
+        """Decode ``n`` values; with ``keep_raw``, also return the indexes of those that cannot be."""
+        if self.options.on_error != "keep_raw":
+            return decode(slice(0, n)), []
+        return salvage(decode, n, arrow_type(logical, self.options))
+
+    def values(self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
+        """Decode whole values, comma-joined lists included."""
+        if shape.kind != "list" or shape.framed_bytes:
+            return decode_framed(shape.element, entries.data, pos, end, self.options)
+        counts, starts, ends = split_list(shape, entries.data, pos, end)
+        elements = decode_framed(shape.item, entries.data, starts, ends, self.options)
+        kept = kept_elements(shape.item, entries.data, starts, ends, self.options)
+        if kept is not None:
+            owner = np.repeat(np.arange(len(counts)), counts)
+            elements, counts = elements.filter(as_arrow(kept)), np.bincount(owner[kept], minlength=len(counts))
+        offsets = offsets_of(counts, pos)
+        kind = arrow_type(shape.logical, self.options)
+        return pa.ListArray.from_arrays(as_arrow(offsets), elements, type=kind)
+
+    def map_column(
+        self,
+        shape: StateShape,
+        entries: EntryBatch,
+        keys: SplitKeys,
+        rows: Positions,
+        n: int,
+        undecoded: Undecoded,
+    ) -> pa.Array:
+        """Put the entries of each key's map together."""
+        assert shape.user_key is not None
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        counts = np.bincount(rows, minlength=n)
+        start, stop = keys.user_key[order], entries.key_end[order]
+        pos, end = entries.value[order], entries.value_end[order]
+        user_keys, bad_keys = self.user_keys(shape, entries, start, stop)
+        values, bad = self.map_values(shape, entries, pos, end)
+        null_keys = np.flatnonzero(~is_valid(user_keys)).tolist()
+        if null_keys and self.options.on_error != "keep_raw":
+            raise DecodeError(
+                "a map with a null key, which Spark maps cannot hold",
+                hint=f"read the state in its long form with op.state({shape.name!r})",
+            ).at(offset=int(start[null_keys[0]]))
+        for i in {*bad, *bad_keys, *null_keys}:
+            name = f"{shape.name}[{bytes(entries.data[start[i] : stop[i]]).hex()}]"
+            undecoded.setdefault(int(rows[i]), {})[name] = bytes(entries.data[pos[i] : end[i]])
+        valid = counts > 0
+        kept = kept_map_values(shape.element, entries.data, pos, end, self.options)
+        if null_keys:
+            kept = np.ones(len(rows), dtype=np.bool_) if kept is None else kept
+            kept[null_keys] = False
+        if kept is not None:
+            counts = np.bincount(rows[kept], minlength=n)
+            user_keys, values = user_keys.filter(as_arrow(kept)), values.filter(as_arrow(kept))
+        kind = arrow_type(MapType(shape.user_key.logical, shape.element.logical), self.options)
+        pairs = pa.StructArray.from_arrays([user_keys, values], fields=[kind.key_field, kind.item_field])
+        offsets = offsets_of(counts, pos)
+        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(kind, n, [bitmap, pa.py_buffer(offsets)], children=[pairs])
+
+    def user_keys(
+        self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
+    ) -> tuple[pa.Array, list[int]]:
+        """Decode user keys of map entries; the indexes are those that cannot be."""
+        serializer = shape.user_key
+        assert serializer is not None
+        return self.guarded(
+            lambda some: decode_framed(serializer, entries.data, start[some], stop[some], self.options),
+            len(start),
+            serializer.logical,
+        )
+
+    def map_values(
+        self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions
+    ) -> tuple[pa.Array, list[int]]:
+        """Decode values of map entries; the indexes are those that cannot be."""
+        return self.guarded(
+            lambda some: map_values(shape.element, entries.data, pos[some], end[some], self.options),
+            len(pos),
+            shape.element.logical,
+        )
+
+    # ---- long form ----------------------------------------------------------------------------
+
+    def long_rows(self, batch: EntryBatch, name: str) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
+        """Yield rows of one state: key, namespace, then ``value``, ``list_index`` or ``map_key`` and ``value``.
+
+        What is repeated for each element of a list is decoded for a bounded number of rows at a time.
+        """
+        meta, shape = self.metas[name], self.shapes[name]
+        with decoding(name, batch, self.header.key, shape):
+            entries, keys = self.split(batch, meta)
+            items = self.items(shape, entries)
+            sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
+            for some in row_runs(sizes):
+                yield self.long_run(shape, meta, entries, keys, items.of(some))
+
+    def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
+        """Find the rows of the long form: elements of lists, entries of maps, whole values."""
+        pos, end = entries.value, entries.value_end
+        whole = np.arange(len(entries), dtype=np.int64)
+        if shape.kind != "list" or shape.framed_bytes:
+            return _Items(whole, pos, end, None, None)
+        bad: list[int] = []
+        if self.options.on_error == "keep_raw":
+            _, bad = salvage(
+                lambda some: pa.nulls(len(split_list(shape, entries.data, pos[some], end[some])[0])),
+                len(pos),
+                pa.null(),
+            )
+        # A list whose elements cannot be told apart is one row that keeps its bytes.
+        good = np.ones(len(pos), dtype=np.bool_)
+        good[bad] = False
+        counts = np.ones(len(pos), dtype=np.int64)
+        counts[good], starts, ends = split_list(shape, entries.data, pos[good], end[good])
+        source = np.repeat(whole, counts)
+        index = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first, last = pos[source], end[source]
+        first[good[source]], last[good[source]] = starts, ends
+        return _Items(source, first, last, index, good[source])
+
+    def long_run(
+        self, shape: StateShape, meta: StateMeta, entries: EntryBatch, keys: SplitKeys, items: _Items
+    ) -> tuple[int, npt.NDArray[np.int64], Columns]:
+        """Decode some rows of the long form."""
+        data, name, pos, end = entries.data, shape.name, items.pos, items.end
+        undecoded: Undecoded = {}
+        columns = self.key_columns(entries, keys, meta, items.source)
+        if shape.kind == "map" and shape.user_key is not None:
+            start, stop = keys.user_key[items.source], entries.key_end[items.source]
+            user_keys, bad = self.user_keys(shape, entries, start, stop)
+            columns.append(("map_key", shape.user_key.logical, user_keys))
+            for i in bad:
+                undecoded.setdefault(i, {})[f"{name}.map_key"] = bytes(data[start[i] : stop[i]])
+            values, bad = self.map_values(shape, entries, pos, end)
+            kept = kept_map_values(shape.element, data, pos, end, self.options)
+        else:
+            if items.index is not None and items.told_apart is not None:
+                columns.append(("list_index", Scalar("int64"), as_arrow(items.index, mask=~items.told_apart)))
+            values, bad = self.guarded(
+                lambda some: decode_framed(shape.item, data, pos[some], end[some], self.options),
+                len(pos),
+                shape.item.logical,
+            )
+            kept = kept_elements(shape.item, data, pos, end, self.options)
+        columns.append(("value", shape.item.logical, values))
+        if self.options.on_error == "keep_raw":
+            for i in bad:
+                undecoded.setdefault(i, {})[name] = bytes(data[pos[i] : end[i]])
+            columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))))
+        return _filtered(len(pos), entries.group[items.source], columns, kept)
+
+    def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMeta, source: Positions) -> Columns:
+        """Return ``key`` and, where the namespace says something, ``namespace`` for entries ``source`` (ascending)."""
+        some = slice(int(source[0]), int(source[-1]) + 1)
+        place = as_arrow(source - source[0])
+        key = decode_framed(self.header.key, entries.data, keys.key[some], keys.key_end[some], self.options)
+        columns: Columns = [("key", self.header.key.logical, key.take(place))]
+        namespace = meta.namespace
+        assert namespace is not None
+        if namespace.logical != Scalar("null"):
+            column = decode_framed(
+                namespace, entries.data, keys.namespace[some], keys.namespace_end[some], self.options
+            )
+            columns.append(("namespace", namespace.logical, column.take(place)))
+        return columns
+
+    def timer_rows(self, batch: EntryBatch, name: str) -> tuple[int, npt.NDArray[np.int64], Columns]:
+        """Return the timers of one timer state: key, namespace, timestamp, and time, which is the same for people."""
+        meta = self.metas[name]
+        timer = meta.value
+        with decoding(name, batch, self.header.key):
+            check_timers(meta)
+            entries = batch.of_state(self.ids[name])
+            if (entries.value != entries.value_end).any():
+                raise DecodeError("a timer with a value").at(offset=int(entries.value[0]))
+            column, after = decode_column(
+                timer.program(), timer.logical, entries.data, entries.key, entries.key_end, self.options
+            )
+            check_filled(after, entries.key_end)
+        assert isinstance(timer.logical, StructType)
+        keep = np.ones(len(entries), dtype=np.bool_)
+        if self.keys is not None:
+            keep = self.timers_of_keys(entries)
+        by_name = {name: (name, kind, a) for name, kind, a in struct_columns(column, timer.logical, self.options)}
+        columns = [by_name[part] for part in ("key", "namespace", "timestamp")]
+        columns = [part for part in columns if part[0] != "namespace" or part[1] != Scalar("null")]
+        columns.append(("time", TIMER_TIME, times_of(columns[-1][2])))
+        return _filtered(len(entries), entries.group, columns, keep if self.keys is not None else None)
+
+    def timers_of_keys(self, entries: EntryBatch) -> npt.NDArray[np.bool_]:
+        """Tell which timers are of the keys that are wanted."""
+        assert self.keys is not None
+        matches = np.zeros(len(entries), dtype=np.uint8)
+        for wanted in self.keys:
+            start = entries.key + 8
+            raw = np.frombuffer(wanted, dtype=np.uint8)
+            match_range(entries.data, start, np.minimum(start + len(raw), entries.key_end), raw, matches)
+        found: npt.NDArray[np.bool_] = matches == 1
+        return found
+
+
+def key_ranges(found: Found) -> tuple[Positions, Positions, Positions]:
+    """Return where the key of each entry begins and ends, and its key group."""
+    nothing = [np.empty(0, dtype=np.int64)]
+    starts = np.concatenate([k.key for _, k in found.values()] or nothing)
+    ends = np.concatenate([k.key_end for _, k in found.values()] or nothing)
+    return starts, ends, np.concatenate([e.group for e, _ in found.values()] or nothing)
+
+
+def flatten(columns: Columns, options: ReadOptions) -> tuple[list[pa.Array], list[pa.Field]]:
+    """Return the arrays and fields of columns, companions beside them."""
+    arrays, fields = [], []
+    for name, logical, array in columns:
+        arrays += column_arrays(array, logical, options)
+        fields += column_fields(name, logical, options)
+    return arrays, fields
+
+
+def _filtered(
+    n: int, groups: npt.NDArray[np.int64], columns: Columns, kept: npt.NDArray[np.bool_] | None
+) -> tuple[int, npt.NDArray[np.int64], Columns]:
+    if kept is None or kept.all():
+        return n, groups, columns
+    mask = as_arrow(kept)
+    return int(kept.sum()), groups[kept], [(name, t, a.filter(mask)) for name, t, a in columns]
+
+
+def raw_column(undecoded: Undecoded, n: int) -> pa.Array:
+    """Return the column ``_undecoded``: by row, the bytes of what could not be decoded."""
+    rows = [list(undecoded[i].items()) if i in undecoded else None for i in range(n)]
+    return pa.array(rows, type=pa.map_(pa.string(), pa.binary()))

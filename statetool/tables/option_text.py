@@ -1,0 +1,241 @@
+"""Options as text and back: Spark's data sources, command lines and other processes know nothing else.
+
+==========  ========================================================================================
+kind        text
+==========  ========================================================================================
+name        the name itself
+word        one of the words
+number      digits
+flag        ``true`` or ``false``
+names       JSON list; also names with commas between them
+columns     JSON object of paths and lists of names, or ``ROW<...>``
+keys        JSON list of plain keys; what JSON does not have is an object of one member:
+            ``{"tuple": [...]}``, ``{"bytes": "hex"}``, ``{"decimal": "1.50"}``, ``{"int": "0x..."}``
+            beyond 64 bits, ``{"float": "hex of its 8 bytes"}`` where it is no number,
+            ``{"str": "hex of UTF-8"}`` with surrogates that stand alone
+==========  ========================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+from statetool.errors import OptionError, suggest
+from statetool.types.options import TextKind
+
+#: A plain key (:mod:`statetool.types.logical`): dates are days since 1970-01-01, times and timestamps numbers in the unit of their type.
+Key: TypeAlias = "bool | int | float | str | bytes | Decimal | tuple[Key, ...] | list[Key] | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option that has a text.
+
+    Attributes
+    ----------
+    words
+        The values of one of the kind ``word``.
+    """
+
+    name: str
+    kind: TextKind
+    default: Any
+    help: str
+    words: tuple[str, ...] = ()
+
+    def to_text(self, value: Any) -> str:
+        """Return the text of a value."""
+        match self.kind:
+            case "flag":
+                return "true" if value else "false"
+            case "names":
+                return json.dumps(list(value))
+            case "columns":
+                return json.dumps(dict(value))
+            case "keys":
+                return json.dumps([_key_to_json(key) for key in value])
+            case "name" | "word" | "number":
+                return str(value)
+
+    def parse(self, text: str) -> Any:
+        """Return the value that a text stands for; whether the option has such a value is checked later.
+
+        Raises
+        ------
+        OptionError
+            Not a text of this kind.
+        """
+        match self.kind:
+            case "flag":
+                return parse_flag(self.name, text)
+            case "names":
+                return parse_names(self.name, text)
+            case "columns":
+                return parse_object(self.name, text)
+            case "keys":
+                return tuple(_key_from_json(key) for key in _parse_list(self.name, text))
+            case "number":
+                try:
+                    return int(text)
+                except ValueError as e:
+                    raise OptionError(f"{self.name}={text!r} is not a number") from e
+            case "name" | "word":
+                return text
+
+
+def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+    """Return options by the names that they are known by; Spark hands them over in any case, people leave out underscores.
+
+    Raises
+    ------
+    OptionError
+        An option that does not exist (names the near ones), or one that is given twice.
+    """
+    names = {_folded(name): name for name in known}
+    found: dict[str, str] = {}
+    for given, text in options.items():
+        name = names.get(_folded(given))
+        if name is None:
+            raise OptionError(f"no option {given!r}", hint=suggest(given, known))
+        if name in found:
+            raise OptionError(f"the option {name} is given twice")
+        found[name] = text
+    return found
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def parse_flag(name: str, text: str) -> bool:
+    """Return what ``true`` or ``false`` says."""
+    if text.lower() not in ("true", "false"):
+        raise OptionError(f"{name}={text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def parse_names(name: str, text: str) -> tuple[str, ...]:
+    """Return the names of a JSON list, or those with commas between them."""
+    if not text.lstrip().startswith("["):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    names = _parse_list(name, text)
+    if not all(isinstance(n, str) for n in names):
+        raise OptionError(f"{name}={text!r} is not a list of names")
+    return tuple(names)
+
+
+def parse_object(name: str, text: str) -> dict[str, Any]:
+    """Return the members of a JSON object."""
+    members = parse_json(name, text)
+    if not isinstance(members, dict):
+        raise OptionError(f"{name} is not a JSON object")
+    return members
+
+
+def parse_json(name: str, text: str) -> Any:
+    """Return what a JSON text says."""
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _members(name, pairs))
+    except (ValueError, RecursionError) as e:
+        if isinstance(e, OptionError):
+            raise
+        raise OptionError(f"{name} is not JSON: {e}") from e
+
+
+def _members(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise OptionError(f"{name} has a member twice")
+    return members
+
+
+def _parse_list(name: str, text: str) -> list[Any]:
+    values = parse_json(name, text)
+    if not isinstance(values, list):
+        raise OptionError(f"{name}={text!r} is not a JSON list")
+    return values
+
+
+def plain_key(value: Any) -> Key:
+    """Return a key as a value of exactly one of the plain types: numpy's numbers, and subclasses as Spark's rows, become these.
+
+    Raises
+    ------
+    OptionError
+        It is of another type.
+    """
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return int(value)
+        case float():
+            return float(value)
+        case str():
+            return str(value)
+        case bytes() | bytearray():
+            return bytes(value)
+        case Decimal():
+            return value
+        case tuple():
+            return tuple(plain_key(v) for v in value)
+        case list():
+            return [plain_key(v) for v in value]
+    if getattr(value, "shape", None) == ():
+        return plain_key(value.item())
+    raise OptionError(
+        f"{value!r} is not a plain value of a key",
+        hint="keys are numbers, strings, bytes, Decimal and tuples of them; dates are days since 1970-01-01, timestamps numbers",
+    )
+
+
+def _key_to_json(key: Key) -> Any:
+    match key:
+        case tuple():
+            return {"tuple": [_key_to_json(k) for k in key]}
+        case list():
+            return [_key_to_json(k) for k in key]
+        case bytes():
+            return {"bytes": key.hex()}
+        case Decimal():
+            return {"decimal": str(key)}
+        case float() if not math.isfinite(key):
+            return {"float": struct.pack(">d", key).hex()}
+        case int() if not isinstance(key, bool) and not -(1 << 63) <= key < 1 << 63:
+            return {"int": hex(key)}
+        case str() if any("\ud800" <= c <= "\udfff" for c in key):
+            return {"str": key.encode("utf-8", "surrogatepass").hex()}
+    return key
+
+
+def _key_from_json(tree: Any) -> Key:
+    match tree:
+        case None | bool() | int() | float() | str():
+            return tree
+        case list():
+            return [_key_from_json(k) for k in tree]
+    try:
+        match tree:
+            case {"tuple": list(parts), **others} if not others:
+                return tuple(_key_from_json(k) for k in parts)
+            case {"bytes": str(text), **others} if not others:
+                return bytes.fromhex(text)
+            case {"decimal": str(text), **others} if not others:
+                return Decimal(text)
+            case {"float": str(text), **others} if not others:
+                return float(struct.unpack(">d", bytes.fromhex(text))[0])
+            case {"int": str(text), **others} if not others:
+                return int(text, 16)
+            case {"str": str(text), **others} if not others:
+                return bytes.fromhex(text).decode("utf-8", "surrogatepass")
+    except (ValueError, InvalidOperation, struct.error) as e:
+        raise OptionError(f"{tree!r} is not a key: {e}") from e
+    raise OptionError(
+        f"{tree!r} is not a key", hint='as JSON, a tuple is {"tuple": [...]}, bytes are {"bytes": "00ff"}'
+    )

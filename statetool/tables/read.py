@@ -1,0 +1,179 @@
+"""Read the splits of tables, in tasks or wherever: bytes in, record batches out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import assert_never
+
+from statetool.columns.arrays import as_arrow
+from statetool.columns.batches import bounded
+from statetool.entries.form import EntryRequest
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.io.memory import keep_freed_memory
+from statetool.snapshot.views import EVENTS, VIEWS, check_view
+from statetool.tables.elements import element_rows
+from statetool.tables.in_flight import in_flight_rows
+from statetool.tables.keyed import Columns, KeyedTable, flatten
+from statetool.tables.matches import match_rows
+from statetool.tables.splits import ElementSplit, InFlightSplit, KeyedSplit, Split, TableSpec
+from statetool.tables.waiting import call_rows, event_rows, event_type
+from statetool.tables.windows import window_rows
+from statetool.types import Scalar
+
+TIMERS_PREFIX: Final = "_timer_state/"
+#: Bytes of a batch of entries that all columns are made of while it is in the processor's cache.
+_BATCH_BYTES: Final = 4 << 20
+
+
+def read_split(split: Split) -> Iterator[pa.RecordBatch]:
+    """Read the rows of one split; batches have at most 65,536 rows and 32 MiB (or one row that is larger).
+
+    Raises
+    ------
+    FormatError
+        Damaged bytes; with file, offset, operator, state and key group.
+    """
+    keep_freed_memory()
+    try:
+        match split:
+            case KeyedSplit():
+                yield from _read_keyed(split)
+            case ElementSplit():
+                for n, columns in element_rows(split):
+                    if split.spec.table == "waiting":
+                        columns = call_rows(columns, split.spec.options)
+                    extra = [("subtask", np.full(n, split.subtask))] if split.spec.subtask_column else []
+                    yield from _record_batches(n, columns, split.spec, extra)
+            case InFlightSplit():
+                for n, columns in in_flight_rows(split):
+                    yield from _record_batches(n, columns, split.spec, [])
+            case _:
+                assert_never(split)
+    except StatetoolError as error:
+        raise error.at(operator=split.spec.operator, file=split.file) from None
+
+
+def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
+    spec = split.spec
+    request = EntryRequest(
+        states=spec.states,
+        keys=None if spec.table == "timers" else spec.keys,  # timers start with their timestamp
+        whole_keys=spec.table in ("keyed_state", "windows", "matches"),
+        batch_bytes=_BATCH_BYTES,
+        memory_bytes=spec.memory_bytes,
+    )
+    header = split.source.header()
+    if spec.table in VIEWS:
+        check_view(spec.table, spec.states, {meta.name: meta for meta in header.states})
+    table = KeyedTable(header, spec.states, spec.options, spec.keys)
+    if not table.metas:
+        return
+    for batch in split.source.batches(request):
+        yield from _rows(batch, table, spec)
+
+
+def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
+    match spec.table:
+        case "keyed_state":
+            yield from _finish(*table.keyed_rows(batch, spec.states), spec)
+            return
+        case "windows":
+            n, groups, head, found = window_rows(table, batch, spec.states)
+            yield from _finish(n, groups, [*head, *_in_order(found, spec, n)], spec)
+            return
+        case "matches":
+            event = event_type(table.shapes[EVENTS])
+            _, groups, columns = table.keyed_rows(batch, spec.states)
+            yield from _finish(*match_rows(groups, columns, event, spec.options), spec)
+            return
+    for name in spec.states:
+        if name not in table.metas:
+            continue
+        if spec.table in ("state", "waiting"):
+            for n, groups, columns in table.long_rows(batch, name):
+                if spec.table == "waiting":
+                    n, groups, columns = event_rows(groups, columns)
+                yield from _finish(n, groups, columns, spec)
+        else:
+            n, groups, columns = table.timer_rows(batch, name)
+            yield from _finish(n, groups, [*columns, *timer_names(name, n)], spec)
+
+
+def timer_names(state: str, n: int) -> Columns:
+    """Return the columns ``domain`` and ``service`` of timers."""
+    domain, _, service = state.removeprefix(TIMERS_PREFIX).partition("_")
+    return [
+        ("domain", Scalar("string"), pa.array([domain] * n, type=pa.string())),
+        ("service", Scalar("string"), pa.array([service] * n, type=pa.string())),
+    ]
+
+
+def _finish(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
+    if n:
+        yield from bounded(whole_batch(n, groups, columns, spec))
+
+
+def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:
+    """Return rows of a keyed table in its schema, all in one batch."""
+    extra = [("key_group", groups)] if spec.key_group_column else []
+    if spec.table == "keyed_state":
+        key, *found = columns
+        columns = [key, *_in_order(found, spec, n)]
+    return _record_batch(columns, spec, extra)
+
+
+def _in_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
+    """Put the columns of states in the order of the table; a state that this stream does not have is null."""
+    states = list(columns)
+    undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []
+    by_name = {name: (logical, array) for name, logical, array in states}
+    nothing = (Scalar("null"), pa.nulls(n))
+    columns = [(c, *by_name.get(s, nothing)) for s, c in zip(spec.states, spec.columns, strict=True) if c]
+    return [*columns, *undecoded]
+
+
+def _record_batches(
+    n: int, columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]
+) -> Iterator[pa.RecordBatch]:
+    if n:
+        yield from bounded(_record_batch(columns, spec, extra))
+
+
+def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.NDArray[Any]]]) -> pa.RecordBatch:
+    arrays, fields = flatten(columns, spec.options)
+    for name, values in extra:
+        arrays.append(as_arrow(values.astype(np.int32)))
+        fields.append(pa.field(name, pa.int32()))
+    return _agreeing(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), spec)
+
+
+def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
+    """Return the batch in the table's schema; a state that this subtask does not have is null.
+
+    Raises
+    ------
+    FormatError
+        A state has another type here than in the subtask that the schema came from.
+    """
+    schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
+    if batch.schema.equals(schema):
+        return batch
+    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    arrays = []
+    for field in schema:
+        array = found.get(field.name)
+        if array is None or (pa.types.is_null(array.type) and not pa.types.is_null(field.type)):
+            array = pa.nulls(batch.num_rows, field.type)
+        if not array.type.equals(field.type):
+            raise FormatError(
+                f"column {field.name!r} has type {array.type} in this subtask and {field.type} in another one",
+                hint="read the subtasks' states apart, or leave the state out with states=[...]",
+            )
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,194 @@
+"""What a read asks for: one frozen object, checked before any file is opened, that goes to other processes as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
+
+from typing_extensions import Unpack
+
+from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES
+from statetool.errors import OptionError
+from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
+from statetool.tables.option_text import Key, Option, by_known_names, parse_flag, plain_key
+from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse_unknown, whole_number
+
+
+class KeyedOptions(ReadingOptions, total=False):
+    """What reads of keyed tables take as keyword arguments (:class:`ScanRequest` says what each means)."""
+
+    key_group: bool
+    split_bytes: int
+    memory_bytes: int
+
+
+class StateOptions(KeyedOptions, total=False):
+    """What reads of one state take as keyword arguments."""
+
+    subtask: bool
+
+
+class ScanOptions(StateOptions, total=False):
+    """What reads of any table take as keyword arguments."""
+
+    states: Sequence[str] | None
+    keys: Sequence[Key] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScanRequest:
+    """What is asked for of one operator.
+
+    Two requests are equal if their texts are: ``nan`` is ``nan``, and the keys ``1``, ``1.0`` and ``True`` are three.
+
+    Attributes
+    ----------
+    table
+        ``keyed_state``, ``timers``, or the name of a state (its long form).
+    states
+        Of ``keyed_state``: the states wanted; others are skipped undecoded. Of ``timers``: the names of timer states.
+    keys
+        Plain keys (:mod:`statetool.types.logical`) to keep: only their key groups are read.
+    key_group
+        Add the int column ``key_group`` (keyed tables).
+    subtask
+        Add the int column ``subtask`` (operator state); of union and broadcast state, every subtask's copy is shown then.
+    split_bytes
+        Bytes of a split on disk, about.
+    memory_bytes
+        Key groups above this are put together as they stream by, or by way of local disk.
+    options
+        How values are shown.
+
+    Raises
+    ------
+    OptionError
+        A value that an option does not have, or options that do not go together.
+    """
+
+    table: str = field(
+        default=KEYED_STATE, metadata=as_text("name", "keyed_state, timers, or the name of a state (its long form).")
+    )
+    states: tuple[str, ...] | None = field(
+        default=None, metadata=as_text("names", "States wanted of keyed_state or timers, comma-separated or as JSON.")
+    )
+    keys: tuple[Key, ...] | None = field(
+        default=None, metadata=as_text("keys", 'Keys wanted, as JSON: [1, "a", {"tuple": ["b", 2]}].')
+    )
+    key_group: bool = field(default=False, metadata=as_text("flag", "Add the column key_group (keyed tables)."))
+    subtask: bool = field(
+        default=False, metadata=as_text("flag", "Add the column subtask (operator state): every subtask's copy.")
+    )
+    split_bytes: int = field(default=TARGET_BYTES, metadata=as_text("number", "Bytes of a task on disk, about."))
+    memory_bytes: int = field(
+        default=MEMORY_BYTES,
+        metadata=as_text("number", "Key groups above this are merged as they stream by, or go through local disk."),
+    )
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, str) or not self.table:
+            raise OptionError(f"table={self.table!r} is not the name of a table")
+        for name in ("key_group", "subtask"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name}={getattr(self, name)!r} is neither True nor False")
+        for name in ("split_bytes", "memory_bytes"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))
+        if self.states is not None:
+            object.__setattr__(self, "states", _names(self.states))
+        if self.keys is not None:
+            object.__setattr__(self, "keys", _keys(self.keys))
+        self._refuse_conflicts()
+
+    def _refuse_conflicts(self) -> None:
+        of_all_states = self.table in (KEYED_STATE, TIMERS)
+        if self.states is not None and not of_all_states:
+            raise OptionError("states= selects columns of the table keyed_state, and services of timers, only")
+        if self.subtask and of_all_states:
+            raise OptionError("only operator state has a subtask column")
+        if self.subtask and (self.key_group or self.keys is not None):
+            raise OptionError(
+                "subtask= is for operator state, and keys= and key_group= are for keyed state: no state is both"
+            )
+
+    @classmethod
+    def of(cls, table: str = KEYED_STATE, **given: Unpack[ScanOptions]) -> ScanRequest:
+        """Make a request of keyword arguments.
+
+        Raises
+        ------
+        OptionError
+            An option that does not exist (names the near ones), or what the class itself refuses.
+        """
+        refuse_unknown(given, [name for name in OPTIONS if name != "table"])
+        return cls._of_values({"table": table, **given})
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> ScanRequest:
+        """Make a request of options as text, in any case, with or without underscores.
+
+        ``stateVarName`` and ``readRegisteredTimers`` are what Spark's own state source calls ``table``.
+
+        Raises
+        ------
+        OptionError
+            An option that does not exist (names the near ones), a text that is not one of its kind, or what the class itself
+            refuses.
+        """
+        texts = by_known_names(options, REQUEST_OPTIONS)
+        tables = [texts.pop(name) for name in ("table", "stateVarName") if name in texts]
+        if "readRegisteredTimers" in texts:
+            tables += [TIMERS] * parse_flag("readRegisteredTimers", texts.pop("readRegisteredTimers"))
+        if len(set(tables)) > 1:
+            raise OptionError(f"the options ask for different tables: {', '.join(tables)}", hint="give one of them")
+        values = {name: OPTIONS[name].parse(text) for name, text in texts.items()}
+        return cls._of_values({**values, **({"table": tables[0]} if tables else {})})
+
+    def to_options(self) -> dict[str, str]:
+        """Return the options that are not at their default, and the table, as text for :meth:`from_options`."""
+        values = {name: getattr(self.options if name in _READ else self, name) for name in OPTIONS}
+        return {n: OPTIONS[n].to_text(v) for n, v in values.items() if n == "table" or v != OPTIONS[n].default}
+
+    def with_keys(self, keys: Sequence[Key]) -> ScanRequest:
+        """Return the request for these keys alone."""
+        return replace(self, keys=tuple(keys))
+
+    @classmethod
+    def _of_values(cls, values: Mapping[str, Any]) -> ScanRequest:
+        reads = {name: value for name, value in values.items() if name in _READ}
+        others = {name: value for name, value in values.items() if name not in _READ}
+        return cls(**others, options=ReadOptions(**reads))
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_options() == other.to_options() if isinstance(other, ScanRequest) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_options().items()))
+
+
+def _names(states: Any) -> tuple[str, ...]:
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise OptionError("states= takes a list of names, not one string")
+    names = tuple(states)
+    if not all(isinstance(name, str) for name in names):
+        raise OptionError(f"states={states!r} is not a list of names")
+    return names
+
+
+def _keys(keys: Any) -> tuple[Key, ...]:
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise OptionError(f"keys= takes a list of keys, not one: keys=[{keys!r}]")
+    return tuple(plain_key(key) for key in keys)
+
+
+def _options(*records: Any) -> dict[str, Option]:
+    options = [f for record in records for f in fields(record) if f.metadata]
+    return {f.name: Option(name=f.name, default=f.default, **f.metadata) for f in options}
+
+
+_READ: Final = tuple(f.name for f in fields(ReadOptions))
+#: All options of a read, by name.
+OPTIONS: Final = _options(ScanRequest, ReadOptions)
+#: What :meth:`ScanRequest.from_options` knows.
+REQUEST_OPTIONS: Final = (*OPTIONS, "stateVarName", "readRegisteredTimers")

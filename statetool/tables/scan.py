@@ -1,0 +1,360 @@
+"""Plan the tables of a snapshot: schema and splits, on the driver; :mod:`statetool.tables.read` reads the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from statetool.columns.types import column_fields
+from statetool.columns.values import StateShape
+from statetool.entries.form import MEMORY_BYTES
+from statetool.errors import (
+    EncodeError,
+    OptionError,
+    StatetoolError,
+    UnknownNameError,
+    UnsupportedError,
+    suggest,
+)
+from statetool.formats.channel_state import Side
+from statetool.formats.key_groups import key_group_for
+from statetool.formats.naming import check_columns, named_header, named_state
+from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.pyflink import PYTHON_STATE
+from statetool.snapshot.operator import OperatorInventory
+from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
+from statetool.snapshot.views import (
+    ASYNC_QUEUE,
+    EVENT_QUEUE,
+    EVENTS,
+    MATCHES,
+    MERGED,
+    NFA,
+    NODES,
+    WINDOWS,
+    window_states,
+)
+from statetool.tables.element_splits import plan_elements, plan_in_flight
+from statetool.tables.elements import element_columns
+from statetool.tables.in_flight import in_flight_columns
+from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
+from statetool.tables.matches import match_columns
+from statetool.tables.read import read_split
+from statetool.tables.request import ScanRequest
+from statetool.tables.splits import KeyedSplit, Split, TableKind, TableSpec
+from statetool.tables.timer_times import TIMER_TIME
+from statetool.tables.waiting import call_columns, event_columns, event_type
+from statetool.tables.windows import WINDOW_COLUMNS, window_columns
+from statetool.types import LogicalType, Scalar
+from statetool.types.options import Columns, ReadOptions
+from statetool.types.table_columns import state_columns
+
+NamedColumns = list[tuple[str, LogicalType]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableScan:
+    """A planned read of one table."""
+
+    schema: pa.Schema
+    splits: tuple[Split, ...]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read all splits here, one after another."""
+        for split in self.splits:
+            yield from read_split(split)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStates:
+    """The states of an operator, with the names that the user gives to the fields of their rows."""
+
+    key: Serializer | None
+    keyed: Mapping[str, StateMeta]
+    elements: Mapping[str, StateMeta]
+
+    @property
+    def key_type(self) -> LogicalType:
+        return Scalar("null") if self.key is None else self.key.logical
+
+
+def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
+    """Return the states of an operator with names for the fields of rows.
+
+    Raises
+    ------
+    OptionError
+        A path that leads to no row, or other than one name a field.
+    """
+    check_columns(columns, [*operator.listed_keyed, *operator.listed_elements])
+    headers = {id(h): named_header(h, columns) for h, _ in operator.listed_keyed.values()}
+    key = next((h.key for h in headers.values()), None)
+    keyed = {
+        name: next(m for m in headers[id(h)].states if m.name == name) for name, (h, _) in operator.listed_keyed.items()
+    }
+    elements = dict(operator.listed_elements)
+    for path, names in columns:
+        elements = {n: named_state(m, path, names) for n, m in elements.items()}
+    return TableStates(key, keyed, elements)
+
+
+def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
+    """Plan a table of an operator; runs on the driver and reads headers only.
+
+    Raises
+    ------
+    UnknownNameError
+        The operator has no such table, state or timer service.
+    OptionError
+        The options do not fit the table.
+    EncodeError
+        A key is not one of the operator's.
+    UnsupportedError
+        A type that Arrow and Spark do not have.
+    """
+    request = replace(
+        request,
+        table=_registered(operator, request.table),
+        states=None if request.states is None else tuple(_registered(operator, n) for n in request.states),
+    )
+    states = table_states(operator, request.options.columns)
+    if request.table in operator.views:
+        return _scan_view(operator, request, states)
+    if request.table in (KEYED_STATE, TIMERS):
+        operator.check_listed("keyed")
+    else:
+        scope, name = operator.state_table(request.table)
+        if scope == "operator":
+            return _scan_elements(operator, request, name, states.elements[name])
+        if request.subtask:
+            raise OptionError("only operator state has a subtask column")
+        columns = _long_columns(states.key_type, states.keyed[name])
+        return _scan_keyed(operator, request, states, "state", {name: name}, columns)
+    if request.table == TIMERS:
+        queues, columns = _timer_columns(operator, states, request.states)
+        return _scan_keyed(operator, request, states, "timers", dict.fromkeys(queues, ""), columns)
+    names = _void_states(operator, states.keyed, request.states)
+    column_of = state_columns(_void_states(operator, states.keyed, None))
+    columns = [("key", states.key_type), *((column_of[n], StateShape(states.keyed[n]).logical) for n in names)]
+    return _scan_keyed(operator, request, states, "keyed_state", {n: column_of[n] for n in names}, columns)
+
+
+def _scan_view(operator: OperatorInventory, request: ScanRequest, states: TableStates) -> TableScan:
+    """Plan a table that shows several states as one."""
+    key, keyed = states.key_type, states.keyed
+    if request.table == WINDOWS:
+        names = window_states(keyed)
+        column_of = {**state_columns(names, WINDOW_COLUMNS), **dict.fromkeys((n for n in MERGED if n in keyed), "")}
+        namespace = keyed[names[0]].namespace
+        assert namespace is not None
+        columns = window_columns(key, namespace)
+        columns += [(column_of[n], StateShape(keyed[n]).logical) for n in names]
+        return _scan_keyed(operator, request, states, "windows", column_of, columns)
+    if request.table == MATCHES:
+        names = [NFA, EVENTS, next(name for name in NODES if name in keyed)]
+        columns = match_columns(key, event_type(StateShape(keyed[EVENTS])))
+        return _scan_keyed(operator, request, states, "matches", {n: n for n in names}, columns)
+    if ASYNC_QUEUE in states.elements:
+        request = replace(request, subtask=True)
+        return _scan_elements(operator, request, ASYNC_QUEUE, states.elements[ASYNC_QUEUE], "waiting")
+    columns = event_columns(key, StateShape(keyed[EVENT_QUEUE]))
+    return _scan_keyed(operator, request, states, "waiting", {EVENT_QUEUE: EVENT_QUEUE}, columns)
+
+
+def _scan_keyed(
+    operator: OperatorInventory,
+    request: ScanRequest,
+    states: TableStates,
+    table: TableKind,
+    column_of: Mapping[str, str],
+    columns: NamedColumns,
+) -> TableScan:
+    """Plan a keyed table: ``column_of`` are the states that it is made of, with the column of each in ``keyed_state``."""
+    options = request.options
+    if options.on_error == "keep_raw" and table != "timers":
+        columns = [*columns, (UNDECODED, UNDECODED_TYPE)]
+    schema = _schema(operator, columns, options, {"key_group": request.key_group})
+    keys, groups = (None, None) if request.keys is None else encode_keys(operator, states.key, request.keys)
+    spec = TableSpec(
+        operator=operator.label,
+        table=table,
+        states=tuple(column_of),
+        columns=tuple(column_of.values()),
+        options=options,
+        keys=keys,
+        schema=schema.serialize().to_pybytes(),
+        key_group_column=request.key_group,
+        memory_bytes=request.memory_bytes,
+    )
+    sources = (
+        operator.keyed.sources(groups=groups, raw=table == "timers", target_bytes=request.split_bytes)
+        if column_of
+        else ()
+    )
+    return TableScan(schema=schema, splits=tuple(KeyedSplit(spec=spec, source=s) for s in sources))
+
+
+def _scan_elements(
+    operator: OperatorInventory, request: ScanRequest, name: str, meta: StateMeta, table: TableKind = "elements"
+) -> TableScan:
+    if request.keys is not None or request.key_group:
+        raise OptionError(f"{request.table!r} is an operator state: it has no keys and no key groups")
+    columns = element_columns(meta) if table == "elements" else call_columns(meta.value)
+    if request.options.on_error == "keep_raw":
+        columns.append((UNDECODED, UNDECODED_TYPE))
+    schema = _schema(operator, columns, request.options, {"subtask": request.subtask})
+    spec = TableSpec(
+        operator=operator.label,
+        table=table,
+        states=(name,),
+        options=request.options,
+        schema=schema.serialize().to_pybytes(),
+        subtask_column=request.subtask,
+        memory_bytes=request.memory_bytes,
+    )
+    # Of union state each subtask holds its own part; what is dealt out to all is their union.
+    one_copy = meta.kind == "broadcast" and not request.subtask
+    splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.split_bytes)
+    return TableScan(schema=schema, splits=tuple(splits))
+
+
+def scan_in_flight(
+    operator: OperatorInventory, side: Side, record: Serializer, *, options: ReadOptions | None = None
+) -> TableScan:
+    """Plan the table of the data in flight at an operator's inputs or outputs (unaligned checkpoints).
+
+    Parameters
+    ----------
+    record
+        Serializer of the records: the snapshot does not name it.
+    """
+    options = options or ReadOptions()
+    schema = _schema(operator, in_flight_columns(record), options, {})
+    spec = TableSpec(
+        operator=operator.label,
+        table="in_flight",
+        states=(),
+        options=options,
+        schema=schema.serialize().to_pybytes(),
+        memory_bytes=MEMORY_BYTES,
+    )
+    out = Output()
+    record.write_snapshot(out)
+    return TableScan(schema=schema, splits=tuple(plan_in_flight(operator, spec, side, bytes(out))))
+
+
+def _registered(operator: OperatorInventory, name: str) -> str:
+    """Return the name under which a state is registered; a Python job gave its states shorter ones."""
+    full = f"{PYTHON_STATE}{name}"
+    known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)
+    return full if name not in known and full in known else name
+
+
+def _schema(
+    operator: OperatorInventory, columns: NamedColumns, options: ReadOptions, added: Mapping[str, bool]
+) -> pa.Schema:
+    """Return the schema of a table; ``added`` are int columns behind the others, and whether they are wanted."""
+    fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
+    fields += [pa.field(name, pa.int32()) for name, wanted in added.items() if wanted]
+    names = [f.name.lower() for f in fields]
+    if twice := {n for n in names if names.count(n) > 1}:
+        raise OptionError(
+            f"operator {operator.label!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
+            hint="select some with states=[...] or read one state at a time",
+        )
+    return pa.schema(fields)
+
+
+def _timer_columns(
+    operator: OperatorInventory, states: TableStates, wanted: Sequence[str] | None
+) -> tuple[list[str], NamedColumns]:
+    """Return the names of timer queues, and the columns of their timers."""
+    timers = {name: meta for name, meta in states.keyed.items() if meta.kind == "timers"}
+    for name in wanted or ():
+        if name not in timers:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no timers {name!r}", hint=suggest(name, timers)
+            ).at(operator=operator.label)
+    chosen = list(timers if wanted is None else wanted)
+    columns = [("key", states.key_type), *_timer_namespace(operator, [timers[name] for name in chosen])]
+    columns += [
+        ("timestamp", Scalar("int64")),
+        ("time", TIMER_TIME),
+        ("domain", Scalar("string")),
+        ("service", Scalar("string")),
+    ]
+    return chosen, columns
+
+
+def _void_states(
+    operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
+) -> list[str]:
+    """Return the states that ``keyed_state`` has columns of: those without a namespace."""
+    void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
+    for name in states or ():
+        if name not in metas:
+            raise UnknownNameError(
+                f"operator {operator.label!r} has no keyed state {name!r}", hint=suggest(name, void)
+            ).at(operator=operator.label)
+        if name not in void:
+            raise OptionError(
+                f"state {name!r} has a namespace and no place in keyed_state", hint=f"read it with op.state({name!r})"
+            )
+    return void if states is None else list(states)
+
+
+def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
+    """Return the column of the namespaces; timers of services without one have null there (process table functions have both)."""
+    kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
+    if len(kinds) > 1:
+        raise UnsupportedError(
+            "the timer services of the operator have namespaces of different types",
+            hint="read some of them: states=[...] of " + ", ".join(m.name for m in timers),
+        ).at(operator=operator.label)
+    return [("namespace", kind) for kind in kinds]
+
+
+def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
+    shape = StateShape(meta)
+    columns = [("key", key)]
+    if meta.namespace is not None and meta.namespace.logical != Scalar("null"):
+        columns.append(("namespace", meta.namespace.logical))
+    if shape.kind == "list" and not shape.framed_bytes:
+        columns.append(("list_index", Scalar("int64")))
+    if shape.kind == "map" and shape.user_key is not None:
+        columns.append(("map_key", shape.user_key.logical))
+    return [*columns, ("value", shape.item.logical)]
+
+
+def encode_keys(
+    operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
+) -> tuple[tuple[bytes, ...], frozenset[int]]:
+    """Return the bytes of keys, and the key groups that they lie in."""
+    if serializer is None:
+        return (), frozenset()
+    encoded: list[bytes] = []
+    groups: set[int] = set()
+    for value in keys:
+        try:
+            forms = serializer.key_forms(value)
+        except (TypeError, AttributeError, ValueError) as e:
+            if isinstance(e, StatetoolError):
+                raise e.at(operator=operator.label) from None
+            raise EncodeError(
+                f"{value!r} is not a key of type {serializer.type_name}",
+                hint="keys are given as plain values: numbers, strings, tuples of them",
+            ).at(operator=operator.label) from e
+        for raw, hash_code in forms:
+            encoded.append(raw)
+            # A hash that lies in user code may mean any key group.
+            groups |= (
+                set(range(operator.state.max_parallelism))
+                if hash_code is None
+                else {key_group_for(hash_code, operator.state.max_parallelism)}
+            )
+    return tuple(encoded), frozenset(groups)

@@ -1,0 +1,23 @@
+"""The time of a timer as people read it, beside the number that Flink keeps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.types.logical import TimestampType
+
+TIMER_TIME: Final = TimestampType("us", zoned=True, digits=6)
+#: Epoch milliseconds of the years 1 to 9999: beyond stand numbers that are no times, such as the last one for "at the end".
+_FIRST_MS: Final = -62_135_596_800_000
+_LAST_MS: Final = 253_402_300_799_999
+
+
+def times_of(timestamps: pa.Array) -> pa.Array:
+    """Return the points in time of epoch milliseconds, null outside of the years 1 to 9999."""
+    numbers = timestamps.to_numpy(zero_copy_only=False)
+    far = (numbers < _FIRST_MS) | (numbers > _LAST_MS)
+    micros = np.where(far, 0, numbers) * 1000
+    return pa.array(micros, mask=far).cast(pa.timestamp("us", tz="UTC"))

@@ -1,0 +1,96 @@
+"""Elements that wait: calls of asynchronous I/O, events before the watermark of complex event processing. Runs in a task."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.columns.leaves import spread
+from statetool.columns.types import struct_columns
+from statetool.columns.values import StateShape
+from statetool.errors import FormatError, UnsupportedError
+from statetool.kernels.arrays import Positions
+from statetool.serializers.base import Serializer
+from statetool.serializers.cep import LockableSerializer
+from statetool.tables.keyed import Columns
+from statetool.types import ListType, LogicalType, Scalar, StructType
+from statetool.types.options import ReadOptions
+
+_TIME = ("timestamp", Scalar("int64"))
+
+
+def event_type(events: StateShape) -> LogicalType:
+    """Return the type of the events in a shared buffer.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not known where an event ends.
+    """
+    if not isinstance(events.element, LockableSerializer):
+        raise UnsupportedError(
+            "the class of the events is not known", hint="declare it (statetool.declare), as statetool states says"
+        ).at(state=events.name)
+    return events.element.nested[0].logical
+
+
+def event_columns(key: LogicalType, queue: StateShape) -> list[tuple[str, LogicalType]]:
+    """Return the columns of events that wait for the watermark.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not known where an event ends.
+    """
+    events = queue.element.logical
+    if not isinstance(events, ListType):
+        raise UnsupportedError(
+            "the class of the events is not known", hint="declare it (statetool.declare), as statetool states says"
+        ).at(state=queue.name)
+    return [("key", key), _TIME, ("value", events.element)]
+
+
+def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Columns]:
+    """Return a row an event of the long form of a queue: its times as ``map_key``, and lists of events; a list that is null is a row too.
+
+    Raises
+    ------
+    FormatError
+        The queue of this subtask has no lists.
+    """
+    (_, key_type, key), (_, _, time), (_, kind, lists), *undecoded = columns
+    if not isinstance(kind, ListType):
+        raise FormatError("no lists of events wait in this subtask", hint="the table of the queue shows what is there")
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    none = lists.is_null().to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(len(lists)), np.where(none, 1, np.diff(offsets)))
+    values = spread(lists.values[int(offsets[0]) : int(offsets[-1])], ~none[rows])
+    some = pa.array(rows)
+    name, number = _TIME
+    parts: Columns = [
+        ("key", key_type, key.take(some)),
+        (name, number, time.take(some)),
+        ("value", kind.element, values),
+    ]
+    return len(rows), groups[rows], [*parts, *((n, t, a.take(some)) for n, t, a in undecoded)]
+
+
+def call_columns(element: Serializer) -> list[tuple[str, LogicalType]]:
+    """Return the columns of calls that had not come back; what waits among them may be a watermark (``element``)."""
+    logical = element.logical
+    assert isinstance(logical, StructType)
+    return [(f.name, f.type) for f in logical.fields]
+
+
+def call_rows(columns: Columns, options: ReadOptions) -> Columns:
+    """Return the parts of stream elements as columns.
+
+    Raises
+    ------
+    FormatError
+        What this subtask has are no stream elements.
+    """
+    (_, logical, elements), *undecoded = columns
+    if not isinstance(logical, StructType):
+        raise FormatError("no stream elements wait in this subtask", hint="the table of the state shows what is there")
+    return [*struct_columns(elements, logical, options), *undecoded]

@@ -1,0 +1,223 @@
+"""Values of keyed states changed by SQL expressions or by a function of tables: what becomes the tables of a composition.
+
+A state whose column keeps its type keeps its serializer; another one gets what follows from the column, as where savepoints are
+bootstrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+from statetool.declaring.states import StateType
+from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.snapshot.state_tables import KEYED_STATE
+from statetool.types import Scalar, TtlType
+from statetool.types.table_columns import state_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from statetool.formats.state_meta import StateMeta
+    from statetool.operator import Operator
+    from statetool.saving.bootstrap import KeyedBootstrap
+    from statetool.serializers.base import Serializer
+
+Transformation: TypeAlias = "Mapping[str, str] | Callable[[Any], Any]"
+_KEY_GROUP = "key_group"
+
+
+class TransformOptions(TypedDict, total=False):
+    """Options of :meth:`statetool.Operator.transform`."""
+
+    states: Sequence[str] | None
+    where: str | None
+    types: Mapping[str, StateType] | None
+
+
+def transformed(
+    operator: Operator,
+    spark: Any,
+    change: Transformation,
+    *,
+    states: Sequence[str] | None = None,
+    where: str | None = None,
+    types: Mapping[str, StateType] | None = None,
+) -> tuple[KeyedBootstrap, ...]:
+    """Return the tables of a transformation; see :meth:`statetool.edits.Edits.transform`."""
+    metas = {
+        n: m
+        for n, (_, m) in operator.inventory.keyed_states.items()
+        if m.kind != "timers" and m.namespace is not None and m.namespace.logical == Scalar("null")
+    }
+    for name in (*(states or ()), *(types or ())):
+        if name not in metas:
+            raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, metas))
+    if callable(change):
+        if where is not None:
+            raise OptionError(
+                "where= goes with expressions",
+                hint="a function changes the rows it likes and returns all: keys that it leaves out lose these states",
+            )
+        before, after, data = _by_function(operator, spark, change, states)
+    else:
+        if states is not None:
+            raise OptionError("states= goes with a function", hint="expressions name their states")
+        before, after, data = _by_expressions(operator, metas, change, where)
+    return tuple(_bootstraps(operator, metas, before, after, data, types or {}))
+
+
+def _by_function(
+    operator: Operator, spark: Any, change: Callable[[Any], Any], states: Sequence[str] | None
+) -> tuple[pa.Schema, pa.Schema, Any]:
+    if spark is None:
+        import pyarrow as pa
+
+        table = operator.to_arrow(KEYED_STATE, states=states, ttl="raw", key_group=True)
+        data = change(table)
+        if not isinstance(data, pa.Table):
+            raise OptionError(
+                f"the function returns {type(data).__name__}, not a table",
+                hint="without a session it gets a pyarrow.Table and returns one; open the savepoint with spark=",
+            )
+        return table.schema, data.schema, data
+    from statetool.spark.schema import arrow_schema
+
+    frame = operator.keyed_state(states, ttl="raw", key_group=True)
+    data = change(frame)
+    if not hasattr(data, "mapInArrow"):
+        raise OptionError(f"the function returns {type(data).__name__}, not a DataFrame")
+    return arrow_schema(frame), arrow_schema(data), data
+
+
+def _by_expressions(
+    operator: Operator, metas: Mapping[str, StateMeta], change: Mapping[str, str], where: str | None
+) -> tuple[pa.Schema, pa.Schema, Any]:
+    from statetool.columns.types import COMPANION
+    from statetool.spark.schema import arrow_schema
+    from statetool.spark.transform import expressed
+
+    column_of = state_columns(metas)
+    for name in change:
+        if name not in metas and name.removesuffix(COMPANION) not in metas:
+            raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, metas))
+    if not change:
+        raise OptionError("nothing to change", hint='as in {"balance": "CAST(balance AS DECIMAL(20, 4))"}')
+    # What an expression refers to stands in its text; a star may be all.
+    text = " ".join((*change.values(), where or "")).lower()
+    needed = [
+        n for n in metas if n in change or column_of[n].lower() in text or "*" in text or f"{n}{COMPANION}" in change
+    ]
+    frame = operator.keyed_state(needed, ttl="raw", key_group=True)
+    timed = [n for n in needed if metas[n].kind not in ("list", "map") and _ttl(metas[n])]
+    columns = {column_of.get(n, n): sql for n, sql in change.items()}
+    data = expressed(frame, columns, where, [column_of[n] for n in timed])
+    return arrow_schema(frame), arrow_schema(data), data
+
+
+def _ttl(meta: StateMeta) -> bool:
+    from statetool.columns.values import StateShape
+
+    return isinstance(StateShape(meta).element.logical, TtlType)
+
+
+def _bootstraps(
+    operator: Operator,
+    metas: Mapping[str, StateMeta],
+    before: pa.Schema,
+    after: pa.Schema,
+    data: Any,
+    types: Mapping[str, StateType],
+) -> list[KeyedBootstrap]:
+    """Return one table for states with the serializers that they had, and one for those with others."""
+    import pyarrow as pa
+
+    from statetool.columns.infer import infer_state
+    from statetool.columns.types import COMPANION
+    from statetool.saving.bootstrap import KeyedBootstrap
+
+    if "key" not in after.names:
+        raise OptionError("the result has no column 'key'", hint="keep it: it says whose state the others are")
+    below = {f"{n}{COMPANION}": n for n in after.names if pa.types.is_timestamp(after.field(n).type)}
+    for companion, column in below.items():
+        if companion in before.names and column in before.names and companion not in after.names:
+            raise OptionError(
+                f"the result has no column {companion!r}, without which {column!r} would lose its nanoseconds",
+                hint="keep it, or fill it with zeros",
+            )
+    state_of = {column: state for state, column in state_columns(metas).items()}
+    kept: list[str] = []
+    others: dict[str, StateType] = {}
+    for column in after.names:
+        state = state_of.get(column, column)
+        if column in ("key", _KEY_GROUP) or (column in below and state not in metas):
+            continue
+        if state in metas and state not in types and _same(before, after, column):
+            kept.append(state)
+            continue
+        kind = after.field(column).type
+        if state in types:
+            found = types[state]
+        elif state in metas:
+            if column not in before.names:
+                raise OptionError(
+                    f"the result has state {state!r}, which the function was not given",
+                    hint="name it in states=, so that its serializer is known, or its type in types=",
+                )
+            found = _state_type(metas[state], before.field(column).type, kind)
+        else:
+            found = infer_state(kind)
+        others[state] = replace(found, column=column)
+    table = KeyedBootstrap(data=data, key=("key",), key_group=_KEY_GROUP if _KEY_GROUP in after.names else None)
+    made = [replace(table, like=operator.inventory, states=kept)] if kept else []
+    if others:
+        made.append(replace(table, key_type=operator.inventory.keyed.needed_key(), states=others))
+    if not made:
+        raise OptionError("the result has no column but the key", hint="keep the columns of the states that change")
+    return made
+
+
+def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
+    return name in before.names and _shape(before.field(name).type) == _shape(after.field(name).type)
+
+
+def _shape(kind: pa.DataType) -> str:
+    """Return a type without what it says of nulls."""
+    return str(kind).replace(" not null", "")
+
+
+def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:
+    """Return the same kind of state for a column of another type; parts whose type is the same keep their serializer."""
+    import pyarrow as pa
+
+    from statetool.columns.values import StateShape
+
+    shape = StateShape(meta)
+    kind: Any = meta.kind
+    is_kind = {"list": pa.types.is_list, "map": pa.types.is_map}.get(kind)
+    if is_kind is not None and not is_kind(after):
+        raise OptionError(f"a {kind} state from a column of type {after}").at(state=meta.name)
+    user_key = None
+    if kind == "map":
+        assert shape.user_key is not None
+        user_key = _part(shape.user_key, before.key_type, after.key_type)
+        before, after = before.item_type, after.item_type
+    elif kind == "list":
+        before, after = before.value_type, after.value_type
+    element, ttl = shape.item, isinstance(shape.element.logical, TtlType)
+    if ttl:
+        if not pa.types.is_struct(after) or {"last_access", "value"} - {f.name for f in after}:
+            raise OptionError(
+                f"values with a time to live from a column of type {after}",
+                hint="they are structs of last_access and value, as ttl='raw' shows them",
+            ).at(state=meta.name)
+        before, after = before.field("value").type, after.field("value").type
+        element = dict(element.children())["value"]
+    return StateType(kind=kind, element=_part(element, before, after), user_key=user_key, ttl=ttl)
+
+
+def _part(old: Serializer, before: pa.DataType, after: pa.DataType) -> Serializer:
+    from statetool.columns.infer import infer_type
+
+    return old if _shape(before) == _shape(after) else infer_type(after)

@@ -1,0 +1,193 @@
+"""Uids of operators that a snapshot knows by id only, found in what the job is made of.
+
+An operator's id is the hash of its uid, so any text that hashes to it is the uid: names are tried, none is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import IO, Any, Final
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.operator_id import operator_id_for_uid
+from statetool.io import files
+from statetool.io.cursor import Cursor
+
+#: A file, or one in an archive, above this is not what a uid is written in.
+_MOST_BYTES: Final = 64 << 20
+_MOST_UID: Final = 1000
+_QUOTED: Final = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_CLASS: Final = b"\xca\xfe\xba\xbe"
+#: Bytes that follow the tags of a class file's constants, but for texts.
+_CONSTANTS: Final = {
+    3: 4,
+    4: 4,
+    5: 8,
+    6: 8,
+    7: 2,
+    8: 2,
+    9: 4,
+    10: 4,
+    11: 4,
+    12: 4,
+    15: 3,
+    16: 2,
+    17: 4,
+    18: 4,
+    19: 2,
+    20: 2,
+}
+_TEXT: Final = 1
+_TWICE: Final = (5, 6)  # long and double count as two constants
+_STRING: Final = 8
+
+
+def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
+    """Return the uids of operators that a file names.
+
+    Parameters
+    ----------
+    file
+        The job's jar (the texts in its classes are tried), a compiled plan or any other JSON, source code (what stands in quotes), or a
+        list with a uid on each line. A local path, or any URI that fsspec can open.
+    operator_ids
+        Ids of the operators, 32 hex digits each.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        The file is not there.
+    FormatError, UnsupportedError
+        It is damaged, or too large for what it should be.
+    """
+    wanted = set(operator_ids)
+    tried: set[str] = set()
+    found = []
+    for text in _texts(file):
+        if 0 < len(text) <= _MOST_UID and text not in tried:
+            tried.add(text)
+            operator_id = "" if _SURROGATE.search(text) else operator_id_for_uid(text)
+            if operator_id in wanted:
+                wanted.discard(operator_id)
+                found.append(text)
+                if not wanted:
+                    break
+    return found
+
+
+def _texts(file: str) -> Iterator[str]:
+    with files.reading(file), _opened(file) as stream:
+        start = stream.read(4)
+        stream.seek(0)
+        if start[:2] == b"PK":
+            yield from _of_archive(file, stream)
+        else:
+            yield from _of_bytes(file, _limited(file, stream))
+
+
+def _opened(file: str) -> IO[bytes]:
+    if files.is_local(file):
+        return open(files.local_path(file), "rb")
+    fs, path = files.file_system(file)
+    opened: IO[bytes] = fs.open(path, "rb")
+    return opened
+
+
+def _of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(
+                    (".class", ".py", ".json", ".sql", ".properties", ".yaml", ".yml", ".conf")
+                ):
+                    with archive.open(member) as inner:
+                        yield from _of_bytes(f"{file}!{member.filename}", _limited(file, inner))
+    except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
+        if isinstance(error, FormatError | UnsupportedError):
+            raise
+        raise FormatError(f"{file} is not a jar that can be read: {error}") from error
+
+
+def _limited(file: str, stream: IO[bytes]) -> bytes:
+    data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UnsupportedError(
+            f"{file} is, or holds, more than {_MOST_BYTES >> 20} MiB in one piece: no uid is looked for there"
+        )
+    return data
+
+
+def _of_bytes(file: str, data: bytes) -> Iterator[str]:
+    if data.startswith(_CLASS):
+        try:
+            yield from _of_class(data)
+        except FormatError as error:
+            raise error.at(file=file) from error
+        return
+    text = data.decode("utf-8", errors="replace")
+    if text.lstrip()[:1] in ("{", "["):
+        yield from _of_json(text)
+    for line in text.splitlines():
+        yield line.strip()
+        for quoted in _QUOTED.findall(line):
+            yield _unquoted(quoted)
+
+
+def _unquoted(quoted: str) -> str:
+    if "\\" in quoted:
+        import ast
+
+        try:
+            return str(ast.literal_eval(quoted))
+        except (ValueError, SyntaxError):
+            pass
+    return quoted[1:-1]
+
+
+def _of_class(data: bytes) -> Iterator[str]:
+    """Yield the texts that a class has as constants."""
+    cursor = Cursor(data)
+    cursor.skip(8)
+    texts: dict[int, str] = {}
+    strings = []
+    count, index = cursor.u2(), 1
+    while index < count:
+        tag = cursor.u1()
+        if tag == _TEXT:
+            texts[index] = cursor.utf()
+        elif tag == _STRING:
+            strings.append(cursor.u2())
+        elif tag in _CONSTANTS:
+            cursor.skip(_CONSTANTS[tag])
+        else:
+            raise cursor.fail(f"a class file has no constant of kind {tag}")
+        index += 2 if tag in _TWICE else 1
+    yield from (texts[i] for i in strings if i in texts)
+
+
+def _of_json(text: str) -> Iterator[str]:
+    import json
+
+    from statetool.sql_plans.compiled_plan import CompiledPlan
+
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    try:
+        yield from (uid for uid, _ in CompiledPlan(text).uids())
+    except FormatError:  # JSON of another kind
+        pass
+    waiting: list[Any] = [document]
+    while waiting:
+        match waiting.pop():
+            case str(found):
+                yield found
+            case dict(found):
+                waiting += [*found, *found.values()]
+            case list(found):
+                waiting += found

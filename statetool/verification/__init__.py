@@ -1,0 +1,1 @@
+"""Whether a snapshot is whole, from the handles of its metadata to the last byte of every value."""

@@ -1,0 +1,147 @@
+"""Plan which bytes of a snapshot are checked: a task for each split of its keyed and operator state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, EntrySource, KeyedContext, StoredState
+from statetool.errors import SnapshotNotFoundError, StatetoolError, UnknownSerializerError
+from statetool.formats.metadata.handles import StreamHandle
+from statetool.formats.stream import Stream
+from statetool.hashing.formulas import HashFormula, user_classes
+from statetool.hashing.prove import prove_hashes
+from statetool.serializers.opaque import OpaqueSerializer
+from statetool.snapshot.operator import OperatorInventory
+from statetool.tables.element_splits import plan_elements
+from statetool.tables.splits import ElementSplit, TableSpec
+from statetool.verification.channels import check_channels
+from statetool.verification.entry_check import EXACT, ContentTask
+from statetool.verification.problems import Problem, Severity, note, problem_of, reading_failed
+
+_MOST_OF_A_PART: Final = 100
+
+
+class ContentPlanner:
+    """Plans the checks of one operator's contents; what cannot be planned is a problem, unless it is among the ``known`` ones."""
+
+    def __init__(
+        self,
+        operator: OperatorInventory,
+        resolve: Callable[[StreamHandle], Stream | None],
+        known: Sequence[Problem],
+        deep: bool,
+    ) -> None:
+        self.operator = operator
+        self.known = known
+        self.resolve = resolve
+        self.deep = deep
+        self.problems: list[Problem] = []
+        #: Why the hash codes of a user's classes were not found.
+        self.unproved = ""
+
+    def run(self) -> list[ContentTask]:
+        tasks = list(self.keyed())
+        if not tasks:
+            # Headers are read with the entries behind them; where there are none, Flink reads the headers all the same.
+            self.guarded(lambda: self.operator.keyed_states)
+        tasks += self.elements() if self.deep else ()
+        if self.deep:
+            for subtask in self.operator.state.subtasks:
+                self.problems += check_channels(subtask, self.resolve, self.operator.label)
+        else:
+            self.guarded(lambda: self.operator.operator_states)
+        self.notes()
+        return tasks
+
+    def guarded(self, look: Callable[[], Any], subtask: int | None = None, *, severity: Severity = "error") -> Any:
+        """Return what ``look`` gives, ``None`` where it raises, which becomes a problem."""
+        try:
+            return look()
+        except SnapshotNotFoundError as error:
+            # Files that are not there have been named already.
+            if not any(p.severity == "error" for p in self.known):
+                self.problems.append(problem_of(error, operator=self.operator.label, subtask=subtask))
+        except StatetoolError as error:
+            place: dict[str, Any] = {"operator": self.operator.label, "subtask": subtask}
+            found = (
+                reading_failed(error, **place) if severity == "error" else problem_of(error, severity=severity, **place)
+            )
+            self.problems.append(found)
+        return None
+
+    @cached_property
+    def formula(self) -> HashFormula | None:
+        """How the user's classes in a key hash, as the key groups of a sample prove; ``None`` where there are none, or no proof."""
+        try:
+            key = self.operator.keyed.needed_key()
+            if not user_classes(key):
+                return None
+            return prove_hashes(self.operator.keyed.sources(), key, HashFormula(())).formula
+        except StatetoolError as error:
+            self.unproved = error.message
+            return None
+
+    def context(self) -> KeyedContext:
+        """Return what is known of the operator; where a header cannot be read, its own check says so."""
+        try:
+            return self.operator.keyed.context
+        except StatetoolError:
+            state = self.operator.state
+            return KeyedContext(
+                operator=self.operator.label, max_parallelism=state.max_parallelism, types=self.operator.types
+            )
+
+    def keyed(self) -> Iterator[ContentTask]:
+        keyed = self.operator.keyed
+        managed = self.guarded(lambda: keyed.managed) or ()
+        for stored in (*managed, *(self.guarded(lambda: keyed.raw_timers) or ())):
+            for source in self.guarded(lambda s=stored: self.sources(s), stored.place.subtask) or ():  # type: ignore[misc]
+                yield self.task(source, self.formula)
+
+    def sources(self, stored: StoredState) -> list[EntrySource]:
+        return list(stored.sources(self.context(), groups=None, target_bytes=TARGET_BYTES))
+
+    def task(self, part: EntrySource | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
+        return ContentTask(part, self.operator.label, self.deep, _MOST_OF_A_PART, formula)
+
+    def elements(self) -> Iterator[ContentTask]:
+        for name in self.guarded(lambda: self.operator.operator_states) or ():
+            for split in self.guarded(lambda n=name: self.element_splits(n)) or ():  # type: ignore[misc]
+                yield self.task(split)
+
+    def element_splits(self, name: str) -> list[ElementSplit]:
+        spec = TableSpec(
+            operator=self.operator.label,
+            table="elements",
+            states=(name,),
+            options=EXACT,
+            schema=b"",
+            memory_bytes=MEMORY_BYTES,
+        )
+        return plan_elements(self.operator, spec, one_copy=False)
+
+    def unknown_serializers(self) -> Iterator[tuple[str, OpaqueSerializer]]:
+        """Yield the serializers of states and keys whose snapshots are not known, with the name of a state each."""
+        metas = [*(m for _, m in self.operator.listed_keyed.values()), *self.operator.listed_elements.values()]
+        parts = [(m.name, s) for m in metas for s in m.serializers.values()]
+        parts += [(m.name, h.key) for h, m in self.operator.listed_keyed.values()]
+        for name, serializer in parts:
+            if isinstance(serializer, OpaqueSerializer) and serializer.proxy_bytes is not None:
+                yield name, serializer
+
+    def notes(self) -> None:
+        """Say what no check reaches."""
+        label = self.operator.label
+        for name, unknown in self.unknown_serializers():
+            error = UnknownSerializerError(f"its values are bytes of a type that is not known: {unknown.reason}")
+            self.problems.append(reading_failed(error, operator=label, state=name))
+        if self.deep:
+            for state in self.guarded(lambda: self.operator.states, severity="note") or ():
+                if not state.readable and state.kind != "unread":
+                    self.problems.append(note(label, f"bytes that were not decoded: {state.reason}", state.name))
+        if self.guarded(lambda: self.operator.keyed.own_raw_subtasks, severity="note"):
+            self.problems.append(note(label, "the contents of raw keyed state were not checked"))
+        if any(s.raw_operator is not None for s in self.operator.state.subtasks):
+            self.problems.append(note(label, "the contents of raw operator state were not checked"))

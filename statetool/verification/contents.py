@@ -1,0 +1,109 @@
+"""Check the bytes of a source of keyed state, or of a split of operator state; runs in a task.
+
+Key groups that cannot be read, and elements that cannot be decoded, are found one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from statetool.entries.form import EntryRequest, EntrySource, halves
+from statetool.errors import StatetoolError
+from statetool.formats.compression import check_sums
+from statetool.formats.operator_state import read_header_before
+from statetool.tables.elements import element_rows
+from statetool.tables.splits import ElementSplit
+from statetool.verification.entry_check import ContentResult, ContentTask, EntryCheck
+from statetool.verification.problems import UNREAD, Problem, problem_of, severity_of
+
+
+def check_contents(task: ContentTask) -> ContentResult:
+    """Check what a task is about."""
+    if isinstance(task.part, ElementSplit):
+        return _check_elements(task, task.part)
+    check = EntryCheck(task, task.part)
+    _check_entries(check, task.part)
+    if task.deep:
+        for error in task.part.checksum_errors():
+            check.add(error)
+    return check.result
+
+
+def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = None) -> None:
+    """Check a source; where it cannot be read, its halves, down to single key groups, and of those single states."""
+    if check.full:
+        return
+    request = EntryRequest(states=None if state is None else (state,))
+    before = check.result.copy()
+    try:
+        header = source.header()
+        check.start(header)
+        for batch in source.batches(request):
+            check.batch(batch if state is None else batch.of_state([m.name for m in header.states].index(state)))
+            if check.full:
+                return
+    except StatetoolError as error:
+        smaller = halves(source)
+        states = _separable(source) if isinstance(error, UNREAD) and state is None and not smaller else ()
+        if not smaller and not states:
+            groups = list(source.group_sizes())
+            check.lost(error.at(key_group=groups[0] if len(groups) == 1 else None), state=state)
+            return
+        check.result = before
+        for part in smaller:
+            _check_entries(check, part)
+        for name in states:
+            _check_entries(check, source, name)
+
+
+def _separable(source: EntrySource) -> tuple[str, ...]:
+    """Return the states of a source that may be read though others cannot."""
+    try:
+        states = tuple(m.name for m in source.header().states)
+    except StatetoolError:
+        return ()
+    return states if len(states) > 1 else ()
+
+
+def _check_elements(task: ContentTask, split: ElementSplit) -> ContentResult:
+    """Decode the elements of one operator state."""
+    result = ContentResult([])
+    (name,) = split.spec.states
+    left = [(0, len(split.starts))]
+    while left and len(result.problems) < task.most:
+        first, stop = left.pop()
+        some = replace(split, starts=split.starts[first:stop], ends=split.ends[first:stop])
+        try:
+            result.elements += sum(n for n, _ in element_rows(some))
+        except StatetoolError as error:
+            if stop - first == 1:
+                result.problems.append(_element_problem(error, split, name))
+            else:
+                middle = (first + stop) // 2
+                left += [(middle, stop), (first, middle)]
+    if not result.problems:
+        result.problems += _element_checksums(split, name)
+    return result
+
+
+def _element_problem(error: StatetoolError, split: ElementSplit, name: str) -> Problem:
+    return problem_of(
+        error,
+        severity=severity_of(error),
+        operator=split.spec.operator,
+        subtask=split.subtask,
+        state=name,
+        file=split.file,
+    )
+
+
+def _element_checksums(split: ElementSplit, name: str) -> list[Problem]:
+    try:
+        with split.stream.open() as f:
+            header = read_header_before(f.read_at(0, split.header_bytes), split.types, base=split.stream.start)
+            if header.compressed and split.starts:
+                start = min(split.starts)
+                check_sums(f, start, max(split.ends) - start)
+    except StatetoolError as error:
+        return [_element_problem(error, split, name)]
+    return []

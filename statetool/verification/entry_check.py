@@ -1,0 +1,263 @@
+"""Check entries of keyed state, whatever they were read from: keys in their key groups, values that decode.
+
+A batch that fails is halved until the failing entries stand alone, so that each is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from statetool.columns.values import StateShape
+from statetool.entries.form import EntrySource
+from statetool.entries.keys import SplitKeys, split_keys
+from statetool.errors import DecodeError, FormatError, StatetoolError, UnsupportedError
+from statetool.formats.keyed.distinct import distinct
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.header import KeyedHeader
+from statetool.formats.state_meta import StateMeta, check_timers
+from statetool.hashing.formulas import HashFormula
+from statetool.hashing.key_hash import key_groups
+from statetool.hashing.keys import Int64s, KeyHasher, decode_key
+from statetool.hashing.possible_keys import nulls_among
+from statetool.io.cursor import Cursor
+from statetool.serializers.ends import find_ends
+from statetool.tables.keyed import KeyedTable
+from statetool.tables.splits import ElementSplit
+from statetool.types.options import ReadOptions
+from statetool.types.shown import shown
+from statetool.verification.problems import UNREAD, Problem, Severity, problem_of, reading_failed, severity_of
+
+_TIMESTAMP_BYTES: Final = 8
+#: Where the parts of entries start and end.
+_Spans: TypeAlias = tuple[Int64s, Int64s]
+#: What a value is, not how it is shown: nothing is rounded, and what a table would refuse is still checked.
+EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
+
+
+@dataclass(frozen=True, slots=True)
+class ContentTask:
+    """What one task checks; picklable. ``most`` problems are looked for; ``formula`` says how the user's classes in a key hash."""
+
+    part: EntrySource | ElementSplit
+    operator: str
+    deep: bool
+    most: int
+    formula: HashFormula | None = None
+
+
+@dataclass(slots=True)
+class ContentResult:
+    """What was found. ``elements`` are those of operator state; ``unknown_hash`` names a key type whose hash code is not known."""
+
+    problems: list[Problem]
+    entries: int = 0
+    elements: int = 0
+    keys: int = 0
+    unknown_hash: str = ""
+
+    def copy(self) -> ContentResult:
+        """Return a result that does not change with this one."""
+        return replace(self, problems=list(self.problems))
+
+
+class EntryCheck:
+    """Check of the entries of one subtask."""
+
+    def __init__(self, task: ContentTask, source: EntrySource) -> None:
+        self.task = task
+        self.context = source.context
+        self.file = source.file
+        self.subtask = source.subtask
+        self.result = ContentResult([])
+
+    def add(self, error: StatetoolError, *, state: str | None = None, severity: Severity = "error") -> None:
+        severity = severity_of(error, severity)
+        self.result.problems.append(
+            problem_of(
+                error,
+                severity=severity,
+                operator=self.context.operator,
+                subtask=self.subtask,
+                state=state,
+                file=self.file,
+            )
+        )
+
+    def lost(self, error: StatetoolError, *, state: str | None = None) -> None:
+        """Say why a whole piece of state could not be read."""
+        place = {"operator": self.context.operator, "subtask": self.subtask, "state": state, "file": self.file}
+        self.result.problems.append(reading_failed(error, **place))
+
+    @property
+    def full(self) -> bool:
+        return len(self.result.problems) >= self.task.most
+
+    def start(self, header: KeyedHeader) -> None:
+        """Make ready for batches of streams with this header."""
+        self.header = header
+        self.hasher = KeyHasher(self.header.key, self.task.formula)
+        names = [m.name for m in self.header.states]
+        self.table = KeyedTable(self.header, names, EXACT, None)
+
+    def batch(self, batch: EntryBatch) -> None:
+        """Check entries; raises nothing."""
+        self.result.entries += len(batch)
+        found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
+        for number, meta in enumerate(self.header.states):
+            entries = batch.of_state(number)
+            if not len(entries):
+                continue
+            for some, start, end in self.keys(entries, meta):
+                found.append((meta, some, start, end))
+                if meta.kind != "timers":
+                    self.twins(some, meta)
+                if self.task.deep:
+                    self.values(some, meta)
+        if found:
+            self.hashes(batch, found)
+
+    def keys(self, entries: EntryBatch, meta: StateMeta) -> list[tuple[EntryBatch, Int64s, Int64s]]:
+        """Return the entries whose keys fit their serializers, with where the job's own key is in each."""
+        good: list[tuple[EntryBatch, Int64s, Int64s]] = []
+
+        def split(some: EntryBatch) -> None:
+            if meta.kind == "timers":
+                for _ in [self.table.timer_rows(some, meta.name)]:
+                    start = some.key + _TIMESTAMP_BYTES
+                    key = self.header.key
+                    end = find_ends(key.program(), key.skip, some.data, start, some.key_end)
+                    self.nulls(some, meta, (start, end), (end, some.key_end))
+                    good.append((some, start, end))
+                return
+            parts: SplitKeys = split_keys(some, self.header.key, meta)
+            self.nulls(some, meta, (parts.key, parts.key_end), (parts.namespace, parts.namespace_end))
+            good.append((some, parts.key, parts.key_end))
+
+        self.isolated(entries, meta, split, keys=True)
+        return good
+
+    def nulls(self, entries: EntryBatch, meta: StateMeta, key: _Spans, namespace: _Spans) -> None:
+        """Find entries whose key or namespace is null, which Flink's heap tables and timers refuse."""
+        what = "a timer" if meta.kind == "timers" else "an entry"
+        space = check_timers(meta).nested[1] if meta.kind == "timers" else meta.namespace
+        for name, serializer, spans in (("key", self.header.key, key), ("namespace", space, namespace)):
+            if serializer is None or self.full:
+                continue
+            found = nulls_among(serializer, entries.data, *spans)
+            if len(found):
+                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+                error = DecodeError(f"{what} with a null {name}{more}: Flink cannot hold it")
+                self.add(entries.locate(error.at(offset=int(entries.key[found[0]]))), state=meta.name)
+
+    def isolated(
+        self, entries: EntryBatch, meta: StateMeta, check: Callable[[EntryBatch], None], *, keys: bool = False
+    ) -> None:
+        """Call ``check`` with entries, and with ever fewer around those that it raises for.
+
+        ``keys``: it looks for keys; where their type is not known, none of these entries is read.
+        """
+        if self.full:
+            return
+        try:
+            check(entries)
+        except StatetoolError as error:
+            if keys and isinstance(error, UNREAD) and not isinstance(error, FormatError):
+                self.lost(error, state=meta.name)
+                return
+            if len(entries) == 1:
+                self.failed(entries, meta, error)
+                return
+            middle = len(entries) // 2
+            self.isolated(entries.take(np.arange(middle)), meta, check, keys=keys)
+            self.isolated(entries.take(np.arange(middle, len(entries))), meta, check, keys=keys)
+
+    def failed(self, entry: EntryBatch, meta: StateMeta, error: StatetoolError) -> None:
+        """Tell damage from what only Arrow cannot hold (a lone surrogate, a date beyond its range)."""
+        if error.where.offset is None:
+            error = error.at(offset=int(entry.key[0]))
+        if error.where.file is None:
+            error = entry.locate(error)
+        fine = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
+        if fine:
+            error.message = f"fine as it is, but no table can show it: {error.message}"
+        self.add(error, state=meta.name, severity="note" if fine else "error")
+
+    def twins(self, entries: EntryBatch, meta: StateMeta) -> None:
+        ids, first = distinct(entries.data, entries.key, entries.key_end, entries.group)
+        if len(first) == len(ids):
+            return
+        for i in np.flatnonzero(np.bincount(ids)[ids] > 1).tolist():
+            if i not in first and not self.full:
+                error = DecodeError("a second entry with the same key").at(offset=int(entries.key[i]))
+                self.add(entries.locate(error), state=meta.name)
+
+    def values(self, entries: EntryBatch, meta: StateMeta) -> None:
+        """Decode keys, namespaces and values to their last byte."""
+        if meta.kind == "timers":
+            return
+
+        def decode(some: EntryBatch) -> None:
+            for _ in self.table.long_rows(some, meta.name):
+                pass
+
+        self.isolated(entries, meta, decode)
+
+    def hashes(self, batch: EntryBatch, found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
+        """Check that keys lie in the key groups of their hash codes."""
+        if self.result.unknown_hash:
+            return
+        start = np.concatenate([s for _, _, s, _ in found])
+        end = np.concatenate([e for _, _, _, e in found])
+        group = np.concatenate([b.group for _, b, _, _ in found])
+        _, first = distinct(batch.data, start, end, group)
+        start, end, group = start[first], end[first], group[first]
+        states = np.repeat(np.arange(len(found)), [len(b) for _, b, _, _ in found])[first]
+        codes = np.zeros(len(first), dtype=np.int64)
+        known = np.ones(len(first), dtype=np.bool_)
+        try:
+            codes = self.hasher.hashes(batch.data, start, end)
+        except UnsupportedError as error:
+            self.result.unknown_hash = f"{self.header.key.type_name}: {error.message}"
+            return
+        except StatetoolError:
+            for i in range(len(first)):
+                try:
+                    codes[i] = self.hasher.hashed.hash_code(decode_key(self.header.key, batch.data, start[i], end[i]))
+                except StatetoolError as error:
+                    known[i] = False
+                    error = error.at(offset=int(start[i]))
+                    self.add(batch.locate(error), state=found[states[i]][0].name)
+        right = key_groups(codes, self.context.max_parallelism)
+        self.result.keys += int(known.sum())
+        for i in np.flatnonzero(known & (right != group)).tolist():
+            if self.full:
+                return
+            text = shown(decode_key(self.header.key, batch.data, int(start[i]), int(end[i])), self.header.key.logical)
+            words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(right[i])}"
+            if self.task.formula is not None:
+                words += f" (if it is {self.task.formula}, as for the first keys)"
+            wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))
+            wrong.where = replace(wrong.where, key_group=None)
+            # What a sample of keys proves may still not hold for keys that differ in other fields.
+            self.add(wrong, state=found[states[i]][0].name, severity="warning" if self.task.formula else "error")
+
+
+def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
+    """Tell whether the value of one entry decodes to its last byte by the readable reference of its serializer."""
+    c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
+    element = shape.packed or shape.element
+    try:
+        if shape.kind == "map" and shape.user_key is not None and c.bool():
+            return True
+        element.decode(c)
+        while shape.kind == "list" and not shape.framed_bytes and c.left:
+            if c.u1() != 0x2C:
+                return False
+            element.decode(c)
+    except StatetoolError:
+        return False
+    return c.left == 0

@@ -1,0 +1,301 @@
+"""Check what the metadata says of a snapshot: handles that resolve, lengths, key-group ranges, offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from statetool.errors import StatetoolError
+from statetool.formats.key_groups import range_for
+from statetool.formats.metadata import OperatorState, SubtaskState
+from statetool.formats.metadata.handles import (
+    AnyChannelHandle,
+    ChangelogHandle,
+    ChangesHandle,
+    Handle,
+    IncrementalHandle,
+    InMemoryChangesHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    SegmentHandle,
+    StreamHandle,
+    file_streams,
+)
+from statetool.formats.stream import Stream
+from statetool.io.listing import FoundFile
+from statetool.snapshot.operator import OperatorInventory
+from statetool.verification.problems import Problem, Severity, problem_of
+
+#: Bytes of a change log in front of what its offsets count from: the flag that says whether it is compressed.
+_LOG_FLAG = 1
+#: Names that RocksDB gives to files.
+_DATABASE_FILE = re.compile(r"\d+\.(sst|log|blob)|(MANIFEST|OPTIONS)-\d+|CURRENT|IDENTITY")
+
+
+@dataclass(slots=True)
+class StructureCheck:
+    """Checks one operator without reading its state.
+
+    Parameters
+    ----------
+    resolve
+        Tells where the bytes of a stream handle are.
+    find
+        Tells size and time of a file, ``None`` where there is none.
+    """
+
+    operator: OperatorInventory
+    resolve: Callable[[StreamHandle], Stream | None]
+    find: Callable[[str], FoundFile | None]
+    problems: list[Problem] = field(default_factory=list)
+    streams: int = 0
+    _said: set[tuple[str, str]] = field(default_factory=set)
+
+    def run(self) -> list[Problem]:
+        """Return what is wrong."""
+        state = self.operator.state
+        self.streams_only()
+        seen: set[int] = set()
+        for subtask in state.subtasks:
+            if subtask.index in seen:
+                self._say("error", f"subtask {subtask.index} is there twice", subtask.index)
+            if subtask.index >= state.parallelism:
+                self._say("error", f"subtask {subtask.index} of an operator of parallelism {state.parallelism}")
+            seen.add(subtask.index)
+            self._keyed_offsets(subtask.index, subtask.managed_keyed, raw=False)
+            self._keyed_offsets(subtask.index, subtask.raw_keyed, raw=True)
+            self._operator_offsets(subtask.index, subtask.managed_operator)
+            self._operator_offsets(subtask.index, subtask.raw_operator)
+            self._channel_offsets(subtask)
+        self._ranges(state, raw=False)
+        self._ranges(state, raw=True)
+        return self.problems
+
+    def streams_only(self) -> None:
+        """Check that the handles of the operator resolve and that lengths match."""
+        for subtask in self.operator.state.subtasks:
+            for slot, handle in _slots(subtask):
+                self._streams(subtask.index, slot, handle)
+
+    def _say(
+        self,
+        severity: Severity,
+        words: str,
+        subtask: int | None = None,
+        state: str | None = None,
+        file: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        self.problems.append(
+            Problem(
+                severity=severity,
+                operator=self.operator.label,
+                subtask=subtask,
+                state=state,
+                file=file,
+                offset=offset,
+                problem=words,
+            )
+        )
+
+    # ---- streams ------------------------------------------------------------------------------
+
+    def _streams(self, subtask: int, slot: str, handle: Handle) -> None:
+        for stream, is_log in file_streams(handle):
+            self.streams += 1
+            try:
+                place = self.resolve(stream)
+            except StatetoolError as error:
+                if (stream.path, "") not in self._said:
+                    self._said.add((stream.path, ""))
+                    problem = problem_of(error, operator=self.operator.label, subtask=subtask, file=stream.path)
+                    self.problems.append(problem)
+                continue
+            if place is not None:
+                self._length(subtask, slot, place, is_log=is_log, whole=not isinstance(stream, SegmentHandle))
+
+    def _length(self, subtask: int, slot: str, place: Stream, *, is_log: bool, whole: bool) -> None:
+        file = self.find(place.file)
+        needed = place.start + place.size_bytes
+        if file is None:
+            words = f"the file of {slot} state is not there"
+        elif is_log:
+            # The handle of a compressed log counts uncompressed bytes, so its length says nothing of the file's.
+            words = "a change log without a byte" if file.size_bytes < _LOG_FLAG else ""
+        elif file.size_bytes < needed or (whole and file.size_bytes != needed):
+            words = f"the file of {slot} state has {file.size_bytes} bytes, the metadata says {needed}"
+        else:
+            words = ""
+        if words and (place.file, words) not in self._said:
+            self._said.add((place.file, words))
+            self._say("error", words, subtask, file=place.file)
+
+    def _size(self, handle: StreamHandle) -> int | None:
+        """Return the bytes of a stream, ``None`` for an empty one."""
+        if handle is None or isinstance(handle, KeyGroupsHandle):
+            return None
+        return handle.size_bytes
+
+    # ---- offsets ------------------------------------------------------------------------------
+
+    def _keyed_offsets(self, subtask: int, handle: KeyedHandle, *, raw: bool) -> None:
+        match handle:
+            case KeyGroupsHandle():
+                self._key_group_offsets(subtask, handle, raw=raw)
+            case IncrementalHandle():
+                self._database(subtask, handle)
+            case ChangelogHandle():
+                for inner in handle.materialized:
+                    self._keyed_offsets(subtask, inner, raw=raw)
+                for changes in handle.changes:
+                    if isinstance(changes, ChangesHandle):
+                        self._log_offsets(subtask, changes)
+
+    def _key_group_offsets(self, subtask: int, handle: KeyGroupsHandle, *, raw: bool) -> None:
+        what = "raw keyed" if raw else "keyed"
+        size = self._size(handle.stream)
+        if size is None:
+            self._say("error", f"{what} state without a stream", subtask)
+            return
+        used: dict[int, int] = {}
+        for i, offset in enumerate(handle.offsets):
+            group = handle.start + i
+            # Raw state has no header, so 0 is a place and -1 means nothing; in managed state 0 means nothing.
+            if offset == (-1 if raw else 0):
+                continue
+            if not 0 <= offset < size:
+                words = f"key group {group} of {what} state starts at byte {offset} of a stream of {size} bytes"
+                self._say("error", words, subtask, offset=offset)
+            elif offset in used:
+                words = f"key groups {used[offset]} and {group} of {what} state start at the same byte {offset}"
+                self._say("error", words, subtask, offset=offset)
+            used[offset] = group
+
+    def _database(self, subtask: int, handle: IncrementalHandle) -> None:
+        names = [name for name, _ in (*handle.shared, *handle.private)]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            self._say("error", f"the database has two files {name}", subtask)
+        for name in sorted({n for n in names if not _DATABASE_FILE.fullmatch(n)}):
+            self._say("warning", f"the database has a file {name!r}, which is no name of its files", subtask)
+        for what in ("CURRENT", "MANIFEST"):
+            if not any(n == what or n.startswith(f"{what}-") for n in names):
+                self._say("error", f"the database has no {what} file", subtask)
+        if handle.meta is None:
+            self._say("error", "the database has no description of its states", subtask)
+
+    def _log_offsets(self, subtask: int, handle: ChangesHandle) -> None:
+        for offset, stream in handle.streams:
+            size = self._size(stream)
+            if size is None or not 0 <= offset < size:
+                words = f"a change set starts at byte {offset} of a change log of {size} bytes"
+                self._say("error", words, subtask, offset=offset)
+
+    def _operator_offsets(self, subtask: int, handle: OperatorHandle) -> None:
+        if handle is None:
+            return
+        size = self._size(handle.stream)
+        used: set[int] = set()
+        for state in handle.states:
+            if state.offsets and size is None:
+                self._say("error", "operator state without a stream", subtask, state.name)
+                return
+            for offset in state.offsets:
+                if not 0 <= offset <= (size or 0):
+                    words = f"an element starts at byte {offset} of a stream of {size} bytes"
+                    self._say("error", words, subtask, state.name, offset=offset)
+                elif offset in used and offset != size:
+                    self._say("error", f"two elements start at the same byte {offset}", subtask, state.name)
+                used.add(offset)
+            if tuple(sorted(state.offsets)) != state.offsets:
+                self._say("error", "the offsets of its elements do not ascend", subtask, state.name)
+            if state.mode == 2 and len(state.offsets) != 1:
+                words = f"broadcast state with {len(state.offsets)} offsets, expected 1"
+                self._say("error", words, subtask, state.name)
+
+    def _channel_offsets(self, subtask: SubtaskState) -> None:
+        for channel in (*subtask.input_channels, *subtask.output_channels):
+            size = self._size(channel.stream)
+            offsets = getattr(channel, "offsets", ())
+            for offset in offsets:
+                if size is None or not 0 <= offset < size:
+                    words = f"a buffer starts at byte {offset} of channel state of {size} bytes"
+                    self._say("error", words, subtask.index, offset=offset)
+
+    # ---- key groups ---------------------------------------------------------------------------
+
+    def _ranges(self, state: OperatorState, *, raw: bool) -> None:
+        """Check that the key groups of all subtasks are there exactly once (raw ones: at most once)."""
+        what = "raw keyed" if raw else "keyed"
+        owner: dict[int, int] = {}
+        ranges = []
+        for subtask in state.subtasks:
+            found = key_groups_of(subtask.raw_keyed if raw else subtask.managed_keyed)
+            if found is None:
+                continue
+            ranges.append(found)
+            if not 0 <= found.start < found.stop <= state.max_parallelism:
+                words = f"{what} state of key groups {_span(found)}, there are {state.max_parallelism}"
+                self._say("error", words, subtask.index)
+                continue
+            if twice := [g for g in found if g in owner]:
+                words = (
+                    f"key groups {_span(range(twice[0], twice[-1] + 1))} of {what} state are also in "
+                    f"subtask {owner[twice[0]]}"
+                )
+                self._say("error", words, subtask.index)
+            owner.update((g, subtask.index) for g in found)
+            own = range_for(subtask.index, state.parallelism, state.max_parallelism)
+            if found != own and subtask.index < state.parallelism:
+                words = f"{what} state of key groups {_span(found)}, the subtask's own are {_span(own)}"
+                self._say("warning", words, subtask.index)
+        if ranges and not raw:
+            self._gaps(state, owner)
+
+    def _gaps(self, state: OperatorState, owner: dict[int, int]) -> None:
+        """Say which key groups are nowhere.
+
+        A subtask that never saw a record may have registered no state and has no handle then; one that has a handle has all of
+        its key groups.
+        """
+        with_state = {s.index for s in state.subtasks if s.managed_keyed is not None}
+        done = {s.index for s in state.subtasks if s.finished}
+        for subtask in range(state.parallelism):
+            own = range_for(subtask, state.parallelism, state.max_parallelism)
+            missing = [g for g in own if g not in owner]
+            if not missing or subtask in done:
+                continue
+            words = f"key groups {_span(range(missing[0], missing[-1] + 1))} are in no handle of keyed state"
+            if subtask in with_state:
+                self._say("error", words, subtask)
+            else:
+                self._say("warning", f"{words}: the subtask has none, as if it had never seen a record", subtask)
+
+
+def key_groups_of(handle: KeyedHandle) -> range | None:
+    """Return the key groups that a handle is about."""
+    match handle:
+        case KeyGroupsHandle(start=start, offsets=offsets):
+            return range(start, start + len(offsets))
+        case IncrementalHandle() | ChangelogHandle() | ChangesHandle() | InMemoryChangesHandle():
+            return range(handle.start, handle.start + handle.count)
+    return None
+
+
+def _span(groups: range) -> str:
+    return f"{groups.start} to {groups.stop - 1}" if len(groups) != 1 else str(groups.start)
+
+
+def _slots(s: SubtaskState) -> Iterator[tuple[str, Handle]]:
+    yield "managed operator", s.managed_operator
+    yield "raw operator", s.raw_operator
+    yield "managed keyed", s.managed_keyed
+    yield "raw keyed", s.raw_keyed
+    channels: tuple[tuple[str, tuple[AnyChannelHandle, ...]], ...] = (
+        ("input channel", s.input_channels),
+        ("output channel", s.output_channels),
+    )
+    for name, handles in channels:
+        for handle in handles:
+            yield name, handle

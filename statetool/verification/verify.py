@@ -1,0 +1,186 @@
+"""Verify a snapshot: from the handles of its metadata to, if wished, the last byte of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from statetool.errors import FormatError
+from statetool.formats.metadata.properties import read_properties, trailing_bytes
+from statetool.io import files
+from statetool.io.listing import FoundFile, stat
+from statetool.io.threads import in_threads
+from statetool.snapshot.inventory import Inventory
+from statetool.verification.lost_timers import lost_timers
+from statetool.verification.problems import Problem, Severity, note, problem_of
+from statetool.verification.structure import StructureCheck
+
+if TYPE_CHECKING:
+    from statetool.verification.entry_check import ContentResult, ContentTask
+
+    Each: TypeAlias = Callable[[Callable[[ContentTask], ContentResult], Sequence[ContentTask]], Iterable[ContentResult]]
+
+MOST_PROBLEMS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was found, and how much was looked at.
+
+    ``streams`` counts handles that were resolved, ``entries`` those of keyed state that were walked, ``keys`` those whose key group was
+    computed from their hash code. ``elements`` are those of operator state, of broadcast state those of each subtask's copy; they are
+    read with ``deep`` only. ``truncated``: there are more problems.
+    ``allow_unread``: that some state could not be read is known.
+    """
+
+    problems: tuple[Problem, ...]
+    operators: int
+    streams: int
+    entries: int
+    keys: int
+    elements: int
+    deep: bool
+    truncated: bool
+    allow_unread: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong, and all keyed and operator state was read; other warnings and notes are no errors."""
+        wrong = any(p.severity == "error" for p in self.problems)
+        return not wrong and (self.allow_unread or not self.unread)
+
+    @property
+    def unread(self) -> int:
+        """How many pieces of keyed or operator state could not be read."""
+        return sum(p.unread for p in self.problems)
+
+
+class _Contents:
+    """What the contents of all operators were found to be."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.entries = 0
+        self.keys = 0
+        self.elements = 0
+        #: By operator, the type of its keys whose hash code is not known.
+        self.unknown: dict[str, str] = {}
+
+    def add(self, task: ContentTask, result: ContentResult) -> None:
+        self.problems += result.problems
+        self.entries += result.entries
+        self.keys += result.keys
+        self.elements += result.elements
+        if result.unknown_hash:
+            self.unknown[task.operator] = result.unknown_hash
+
+
+def verify_inventory(
+    inventory: Inventory,
+    each: Each = in_threads,
+    *,
+    deep: bool = False,
+    most: int = MOST_PROBLEMS,
+    allow_unread: bool = False,
+) -> Verification:
+    """Check that a snapshot is whole; ``each`` calls a function for each of many items, here or in tasks of a cluster.
+
+    The other parameters are those of :func:`statetool.verify`.
+    """
+    from statetool.verification.contents import check_contents
+
+    planned = _Planned(inventory, deep)
+    problems = planned.problems
+    contents = _Contents()
+    results = each(check_contents, planned.tasks)
+    for task, result in zip(planned.tasks, results, strict=True):
+        contents.add(task, result)
+        if len(contents.problems) >= most:
+            break
+    truncated = len(contents.problems) >= most
+    problems += contents.problems
+    for operator, reason in sorted(contents.unknown.items()):
+        unproved = planned.unproved.get(operator)
+        words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
+        problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
+    return Verification(
+        problems=tuple(_once(sorted(problems, key=_place))[:most]),
+        operators=len(inventory.operators),
+        streams=planned.streams,
+        entries=contents.entries,
+        keys=contents.keys,
+        elements=contents.elements,
+        deep=deep,
+        truncated=truncated or len(problems) > most,
+        allow_unread=allow_unread,
+    )
+
+
+class _Planned:
+    """What metadata alone tells, and what is to be looked at besides."""
+
+    def __init__(self, inventory: Inventory, deep: bool) -> None:
+        from statetool.verification.content_plan import ContentPlanner
+
+        known: dict[str, FoundFile | None] = {}
+
+        def find(uri: str) -> FoundFile | None:
+            place = files.canonical(uri)
+            if place not in known:
+                known[place] = stat(place)
+            return known[place]
+
+        self.problems: list[Problem] = []
+        self.tasks: list[ContentTask] = []
+        self.streams = 0
+        #: By operator, why no formula of its keys' hash code was proved.
+        self.unproved: dict[str, str] = {}
+        properties = None
+        try:
+            properties = read_properties(inventory.metadata.properties)
+        except FormatError as error:
+            self.problems.append(problem_of(error, file=inventory.metadata_file))
+        if trailing := trailing_bytes(inventory.metadata.properties):
+            words = f"{trailing} bytes follow the end of the metadata, where Flink reads nothing"
+            self.problems.append(problem_of(FormatError(words), severity="warning", file=inventory.metadata_file))
+        for operator in inventory.operators.values():
+            check = StructureCheck(operator, inventory.resolve, find)
+            self.problems += check.run()
+            self.streams += check.streams
+            planner = ContentPlanner(operator, inventory.resolve, check.problems, deep)
+            self.tasks += planner.run()
+            planner.guarded(lambda p=planner: p.problems.extend(lost_timers(p.operator, properties)))  # type: ignore[misc]
+            self.problems += planner.problems
+            self.unproved[operator.label] = planner.unproved
+
+
+def _place(problem: Problem) -> tuple[int, str, int, str, int, str]:
+    order: tuple[Severity, ...] = ("error", "warning", "note")
+    return (
+        order.index(problem.severity),
+        problem.operator or "",
+        -1 if problem.subtask is None else problem.subtask,
+        problem.file or "",
+        problem.offset or 0,
+        problem.problem,
+    )
+
+
+def _once(problems: Iterable[Problem]) -> list[Problem]:
+    """Leave out repetitions; of what was not read or not checked, what differs in the place alone too: the first stands for all."""
+    kept: dict[Any, Problem] = {}
+    counts: dict[Any, int] = {}
+    for problem in problems:
+        words = problem.problem.partition(" [")[0]
+        same = (problem.operator, problem.state, words) if _stands_for_others(problem) else problem
+        kept.setdefault(same, problem)
+        counts[same] = counts.get(same, 0) + 1
+    return [
+        replace(p, problem=f"{p.problem} ({counts[same]} times)") if _stands_for_others(p) and counts[same] > 1 else p
+        for same, p in kept.items()
+    ]
+
+
+def _stands_for_others(problem: Problem) -> bool:
+    return problem.severity == "note" or problem.unread

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import statetool
+from statetool.advice.history import Advice
+from statetool.cli.main import cli
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from tests.support.trees import JOB, checkpoint_root, replace_file
+
+
+@pytest.fixture
+def root(corpus: Path, tmp_path: Path) -> Path:
+    job = checkpoint_root(corpus, tmp_path) / JOB
+    for i in (3, 4):
+        metadata = job / f"chk-{i}" / "_metadata"
+        replace_file(metadata, metadata.read_bytes())
+        os.utime(metadata, (1_700_000_000 + 60 * i, 1_700_000_000 + 60 * i))
+    return job
+
+
+def answer(folder: Path, *, durations: list[int], p99: float | str) -> str:
+    """Write what ``/jobs/<id>/checkpoints`` answers, newest first."""
+    history = [
+        {
+            "className": "completed",
+            "id": i,
+            "status": "COMPLETED",
+            "is_savepoint": False,
+            "checkpoint_type": "CHECKPOINT",
+            "trigger_timestamp": 1_700_000_000_000 + 60_000 * i,
+            "latest_ack_timestamp": 1_700_000_000_000 + 60_000 * i + d,
+            "end_to_end_duration": d,
+            "checkpointed_size": 1 << 20,
+            "state_size": 4 << 20,
+            "num_subtasks": 2,
+            "num_acknowledged_subtasks": 2,
+            "tasks": {},
+        }
+        for i, d in enumerate(durations, 1)
+    ]
+    failed = {**history[0], "id": 99, "status": "FAILED", "className": "failed"}
+    file = folder / "checkpoints.json"
+    summary = {"end_to_end_duration": {"min": 1, "max": 9, "avg": 5, "p99": p99}}
+    counts = {"restored": 0, "total": 9, "in_progress": 0, "completed": len(durations), "failed": 1}
+    file.write_text(
+        json.dumps({"counts": counts, "summary": summary, "latest": {}, "history": [failed, *reversed(history)]})
+    )
+    return str(file)
+
+
+def by_topic(found: list[Advice]) -> dict[str, Advice]:
+    return {a.topic: a for a in found}
+
+
+def test_the_interval_lies_between_overhead_and_recovery(root: Path, tmp_path: Path) -> None:
+    rest = answer(tmp_path, durations=[5000] * 6, p99=5000.0)
+    found = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.05, max_recovery="10 min", catch_up=1.5))
+    # d / x = 5 / 0.05; (600 - r) * 0.5 - 5 - r with r = 10 s and what loading takes
+    r = 10 + found_bytes(root) / (3 * (100 << 20))
+    most = int((600 - r) * 0.5 - 5 - r)
+    assert "= 100 s; at most" in found["interval"].arithmetic
+    assert found["interval"].arithmetic.endswith(f"= {most} s")
+    assert (found["interval"].now, found["interval"].advised) == ("60 s", "100 s")
+    assert found["min-pause"].advised == "95 s"
+    assert found["timeout"].advised is None
+    assert found["transactions"].advised == "660000"
+    assert found["backlog"].advised == "1000 s"
+    assert found["restore"].now == f"{r:.4g} s"
+
+
+def found_bytes(root: Path) -> int:
+    return statetool.chain(str(root)).checkpoints[-1].total_bytes
+
+
+def test_what_is_configured_counts(root: Path, tmp_path: Path) -> None:
+    config = tmp_path / "flink-conf.yaml"
+    config.write_text(
+        "execution.checkpointing.interval: 2 min\nexecution.checkpointing.min-pause: 1 min\n"
+        "execution.checkpointing.timeout: 10 s\nexecution.checkpointing.interval-during-backlog: 0\n"
+    )
+    rest = answer(tmp_path, durations=[4000, 5000, 5000, 6000], p99="NaN")
+    found = by_topic(statetool.advise(str(root), rest=[rest], config=str(config)))
+    assert (found["interval"].now, found["interval"].advised) == ("120 s", None)
+    assert found["min-pause"].advised is None
+    assert (found["timeout"].now, found["timeout"].advised) == ("10 s", "18 s")
+    assert found["backlog"].advised is None
+    assert found["transactions"].advised == "138000"
+    assert found["duration"].arithmetic == "average of the newer 2: 5.5 s; of the older 2: 4.5 s"
+
+
+def test_aims_that_cannot_be_met_say_so(root: Path, tmp_path: Path) -> None:
+    rest = answer(tmp_path, durations=[50_000] * 4, p99=50_000.0)
+    found = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.1, max_recovery="2 min"))
+    assert found["interval"].advised is None
+    assert "no interval keeps overhead below 10% and recovery below 120 s" in found["interval"].message
+
+
+def test_what_the_files_alone_say(root: Path) -> None:
+    found = by_topic(statetool.advise(str(root)))
+    chain = statetool.chain(str(root)).checkpoints
+    assert "is not known" in found["interval"].message
+    assert found["interval"].now == "60 s"
+    saved = 1 - chain[1].new_bytes / chain[1].total_bytes
+    assert f"= {saved:.3g}, over 1" in found["incremental"].arithmetic
+    kept = (sum(c.new_bytes for c in chain) - chain[1].total_bytes) / (1 << 20)
+    assert found["retention"].message == f"keeping more than the newest costs {kept:.4g} MiB"
+    assert "timeout" not in found
+    assert found["compression"].advised is None
+    assert "compress their files themselves" in found["compression"].message
+
+
+def test_full_checkpoints_are_told(corpus: Path, tmp_path: Path) -> None:
+    for i in (1, 2):
+        folder = tmp_path / f"chk-{i}"
+        folder.mkdir()
+        for file in (corpus / "v2_3_0-hashmap-canonical" / "snapshot").iterdir():
+            (folder / file.name).write_bytes(file.read_bytes())
+    found = by_topic(statetool.advise(str(tmp_path)))
+    assert (found["incremental"].now, found["incremental"].advised) == ("writes everything each time", "true")
+    compression = found["compression"]
+    assert compression.now == "false"
+    assert "of keyed state that is written as a stream" in compression.message
+    measured = float(compression.arithmetic.partition("= 1 - ")[2].partition(" = ")[2].partition(",")[0])
+    ratios = [
+        r.snappy_ratio for r in statetool.load(str(tmp_path / "chk-2")).stats().rows("operators") if r.snappy_ratio
+    ]
+    assert 1 - max(ratios) < measured < 1 - min(ratios)
+    assert (compression.advised == "true") == (measured >= 0.2)
+
+
+def test_barriers(root: Path, tmp_path: Path) -> None:
+    def subtask(index: int, whole: int, sync: int, later: int) -> dict[str, Any]:
+        return {
+            "index": index,
+            "status": "completed",
+            "end_to_end_duration": whole,
+            "checkpoint": {"sync": sync, "async": later},
+            "alignment": {"buffered": 0, "duration": 1},
+            "start_delay": 7,
+        }
+
+    file = tmp_path / "subtasks.json"
+    pending = {"index": 2, "status": "pending_or_failed"}
+    file.write_text(json.dumps({"id": 4, "subtasks": [subtask(0, 900, 50, 400), subtask(1, 9000, 100, 900), pending]}))
+    found = by_topic(statetool.advise(str(root), rest=str(file)))
+    assert (found["barriers"].now, found["barriers"].advised) == ("8 s", "true")
+    assert found["barriers"].arithmetic == (
+        "end to end - sync - async = 9 s - 0.1 s - 0.9 s = 8 s (subtask 1, the slowest)"
+    )
+
+
+def test_what_makes_no_sense_is_refused(root: Path, tmp_path: Path) -> None:
+    for wrong in ({"max_overhead": 1.5}, {"catch_up": 1.0}, {"max_recovery": "soon"}, {"restore_rate": "0"}):
+        with pytest.raises(OptionError):
+            statetool.advise(str(root), **wrong)  # type: ignore[arg-type]
+    rest = answer(tmp_path, durations=[1], p99=1.0)
+    with pytest.raises(OptionError, match="second answer"):
+        statetool.advise(str(root), rest=[rest, rest])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SnapshotNotFoundError, match="no readable snapshot"):
+        statetool.advise(str(tmp_path / "empty"))
+    other = tmp_path / "other.json"
+    for text in ("no", "[]", '{"jobs": []}', '{"subtasks": [{}]}'):
+        other.write_text(text)
+        with pytest.raises(FormatError):
+            statetool.advise(str(root), rest=str(other))
+
+
+def test_command(root: Path, tmp_path: Path) -> None:
+    rest = answer(tmp_path, durations=[5000] * 4, p99=5000.0)
+    shown = CliRunner().invoke(cli, ["advise", str(root), "--rest", rest, "--output", "json"])
+    assert shown.exit_code == 0, shown.output
+    assert {"interval", "min-pause", "timeout", "retention"} <= {a["topic"] for a in json.loads(shown.stdout)}
+    assert "arithmetic" in CliRunner().invoke(cli, ["advise", str(root)]).stdout
+    assert CliRunner().invoke(cli, ["advise", str(tmp_path / "none")]).exit_code == 3

@@ -1,0 +1,101 @@
+"""The terminal browser, driven by textual's own pilot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static, Tree
+
+import statetool
+from statetool.cli.browser import Browser
+from statetool.demo import SAVEPOINT
+
+
+def browse(width: int, steps: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
+    async def run() -> None:
+        app = Browser(statetool.load(SAVEPOINT))
+        async with app.run_test(size=(width, 30)) as pilot:
+            await steps(app, pilot)
+
+    asyncio.run(run())
+
+
+async def show(app: Browser, pilot: Pilot[None], operator: str, table: str) -> DataTable[Any]:
+    """Open an operator in the tree, and a table of it, by keys."""
+    tree = app.query_one(Tree)
+    node = next(n for n in tree.root.children if n.data == (operator, ""))
+    node.expand()
+    await pilot.pause()
+    leaf = next(n for n in node.children if n.data == (operator, table))
+    tree.focus()
+    tree.move_cursor(leaf)
+    await pilot.press("enter")
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+    return app.query_one(DataTable)
+
+
+def about(app: Browser) -> str:
+    return str(app.query_one("#about", Static).content)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_tables_of_an_operator_are_shown(width: int) -> None:
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        table = await show(app, pilot, "with-ttl", "keyed_state")
+        assert table.row_count == 13
+        assert [str(c.label) for c in table.ordered_columns][:3] == ["key", "ttl-value", "ttl-map"]
+        assert "13 rows, that is all" in about(app)
+        cell = max(len(str(v)) for v in table.get_row_at(1))
+        assert cell <= width // 3
+        table.focus()
+        await pilot.press("enter")
+        shown = [str(s.content) for s in app.screen.query(Static)]
+        assert any("{k0 -> 56, k1 -> 69, k2 -> 82, k3 -> 43}" in text for text in shown)
+        await pilot.press("escape")
+        states = await show(app, pilot, "timers", "states")
+        assert states.row_count == 3
+
+    browse(width, steps)
+
+
+def test_more_rows_are_read_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statetool.cli.browser.PAGE", 10)
+
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        table = await show(app, pilot, "timers", "timers")
+        assert (table.row_count, about(app).splitlines()[-1]) == (10, "10 rows, m reads more")
+        await pilot.press("m")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert table.row_count == 20
+
+    browse(80, steps)
+
+
+def test_every_table_of_the_snapshot_can_be_shown() -> None:
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        for operator in ("op-lists", "by-tuple", "orders", "win-session-list"):
+            for name in statetool.load(SAVEPOINT)[operator].tables:
+                await show(app, pilot, operator, name)
+                assert "rows, " in about(app), (operator, name, about(app))
+
+    browse(80, steps)
+
+
+def test_what_cannot_be_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise statetool.StatetoolError("[damaged] bytes")
+
+    monkeypatch.setattr("statetool.cli.browser._rows", fail)
+
+    async def steps(app: Browser, pilot: Pilot[None]) -> None:
+        await show(app, pilot, "timers", "timers")
+        assert about(app) == r"\[damaged] bytes"
+
+    browse(80, steps)

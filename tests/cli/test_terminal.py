@@ -1,0 +1,244 @@
+"""What a person sees at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from statetool.cli.completion import complete_operator, complete_path
+from statetool.cli.examples import EXAMPLES
+from statetool.cli.main import cli
+from statetool.cli.output import Output, _cell, _width
+from statetool.demo import SAVEPOINT
+
+
+def at_a_terminal(columns: int, *arguments: str, given: str = "") -> str:
+    """Run a command whose standard output is a terminal of this width."""
+    ours, its = pty.openpty()
+    environment = os.environ | {"COLUMNS": str(columns), "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "statetool", *arguments],
+        env=environment, stdin=subprocess.PIPE, stdout=its, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(its)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 1 << 16):
+            shown += chunk
+    except OSError:  # how Linux says that nobody holds the other end any more
+        pass
+    os.close(ours)
+    _, words = process.communicate(given.encode())
+    assert process.returncode == 0, words.decode()
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_rows_fit_the_terminal() -> None:
+    shown = at_a_terminal(80, "states", SAVEPOINT).splitlines()
+    assert max(map(len, shown)) <= 80
+    assert shown[0].split()[:3] == ["operator", "name", "scope"]
+    assert any("…" in line for line in shown)
+    wide = at_a_terminal(80, "states", SAVEPOINT, "--wide").splitlines()
+    assert max(map(len, wide)) > 200
+    assert (
+        wide == CliRunner().invoke(cli, ["states", SAVEPOINT]).stdout.splitlines()
+    )  # whole where there is no terminal
+    assert at_a_terminal(400, "states", SAVEPOINT).splitlines() == wide
+
+
+@pytest.mark.parametrize("width", range(1, 12))
+def test_a_cell_has_its_width(width: int) -> None:
+    for text in ("", "a", "abcdefghijklmnop", "日本語日本語日本語", "Größe", "e\u0301" * 20):
+        cell = _cell(text, width)
+        assert _width(cell) == width
+        assert cell.rstrip() == text or cell.rstrip().endswith("…")
+
+
+def test_values_in_a_row_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {
+        "map": [("a", 1), ("b", None)],
+        "list": ["x", None, True],
+        "struct": {"f0": b"\x01", "f1": [("k", {"g": 2})]},
+        "control": "a\tb\n\x1b[31m",
+        "nothing": None,
+    }
+    values = ["{a -> 1, b -> null}", "[x, null, yes]", "{f0: 01, f1: {k -> {g: 2}}}", r"a\tb\n\x1b[31m", "-"]
+    Output("text").rows([{"value": v} for v in row.values()])
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()[1:]] == values
+
+
+@pytest.mark.parametrize("flag", [["-o", "json"], ["--json"], ["--output", "json"]])
+def test_json_is_asked_for_in_a_word(flag: list[str]) -> None:
+    assert json.loads(CliRunner().invoke(cli, ["info", SAVEPOINT, *flag]).stdout)["checkpoint_id"] == 2
+
+
+def test_the_nearest_command_alone_is_named() -> None:
+    done = CliRunner().invoke(cli, ["inf", SAVEPOINT])
+    assert "did you mean info?" in done.stderr
+
+
+def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **more: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+
+    monkeypatch.setattr("statetool.load", interrupted)
+    # A shell that starts this run in the background lets it ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        done = CliRunner().invoke(cli, ["info", SAVEPOINT])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.exit_code, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_ends_with_an_example_that_the_command_takes(name: str) -> None:
+    program, verb, *arguments = shlex.split(EXAMPLES[name])
+    assert (program, verb) == ("statetool", name)
+    assert CliRunner().invoke(cli, [name, "--help"]).stdout.rstrip().endswith(EXAMPLES[name])
+    cli.commands[name].make_context(name, arguments, parent=click.Context(cli))
+
+
+def test_every_command_has_an_example() -> None:
+    assert set(cli.commands) == set(EXAMPLES)
+
+
+def test_the_help_of_every_verb_below_a_verb_has_one_line_at_least() -> None:
+    for group in ("sources", "sinks"):
+        command = cli.commands[group]
+        assert isinstance(command, click.Group)
+        assert all(c.help for c in command.commands.values())
+
+
+def completed(words: str, folder: Path) -> list[str]:
+    """Return what bash offers for the last word of a command line."""
+    script = CliRunner().invoke(cli, ["completion", "bash", "--show"]).stdout
+    program = folder / "statetool"
+    program.write_text(f"#!{sys.executable}\nfrom statetool.cli.main import main\nmain()\n")
+    program.chmod(0o755)
+    asked = (
+        f"{script}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n"
+        '_statetool_completion statetool 2>/dev/null; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, env=environment)
+    return done.stdout.split()
+
+
+def test_bash_completes_operators_and_tables_of_the_path_given(tmp_path: Path) -> None:
+    assert completed("statetool inf", tmp_path) == ["info"]
+    assert completed(f"statetool head {SAVEPOINT} with", tmp_path) == ["with-ttl"]
+    assert completed(f"statetool head {SAVEPOINT} with-ttl ttl-", tmp_path) == [
+        "ttl-value", "ttl-map", "ttl-list", "ttl-sum",
+    ]  # fmt: skip
+    assert completed(f"statetool drop {SAVEPOINT} new --uid tim", tmp_path) == ["timers"]
+
+
+def test_completion_knows_nothing_of_what_cannot_be_read() -> None:
+    context = click.Context(cli.commands["head"])
+    for path in ("/nowhere", None):
+        context.params["path"] = path
+        assert complete_operator(context, cli.params[0], "") == []
+    assert complete_path(context, cli.params[0], "s3://bucket") == []
+
+
+@pytest.mark.parametrize(
+    ("shell", "files"),
+    [
+        ("bash", {".local/share/statetool/completion.bash", ".bashrc"}),
+        ("zsh", {".local/share/statetool/completion.zsh", ".zshrc"}),
+        ("fish", {".config/fish/completions/statetool.fish"}),
+    ],
+)
+def test_completion_is_installed_once(
+    shell: str, files: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if shell != "fish":
+        (tmp_path / f".{shell}rc").write_text("alias l=ls")
+    for _ in range(2):
+        assert CliRunner().invoke(cli, ["completion"]).exit_code == 0
+    assert {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} == files
+    if shell != "fish":
+        lines = (tmp_path / f".{shell}rc").read_text().splitlines()
+        assert lines[0] == "alias l=ls"
+        assert len(lines) == 2
+
+
+def test_a_directory_of_snapshots_names_the_choice_or_takes_the_newest(corpus: Path) -> None:
+    root = str(Path(SAVEPOINT).parent)
+    done = CliRunner().invoke(cli, ["info", root])
+    assert done.exit_code == 3
+    assert f"{SAVEPOINT}\n" in done.stderr.replace(" (newest)", "")
+    assert "--latest" in done.stderr
+    for command in (["info"], ["ls"], ["stats", "--table", "operators"], ["verify"]):
+        newest = CliRunner().invoke(cli, [command[0], root, "--latest", *command[1:]])
+        assert newest.exit_code == 0, newest.stderr
+    shown = CliRunner().invoke(cli, ["info", root, "--latest", "--json"]).stdout
+    operator = json.loads(shown)["operators"][0]["operator"]
+    dropped = CliRunner().invoke(cli, ["drop", root, "new", "--latest", "--dry-run", "--uid", operator])
+    assert "nothing was written" in dropped.stderr
+
+
+def test_operators_are_named_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("stream.uid('orders')")
+    shown = CliRunner().invoke(cli, ["info", SAVEPOINT, "--uids", str(tmp_path / "job.py")])
+    assert shown.exit_code == 0
+    assert "8877237d79a4126df3be8c509ad17863  n, _timer_state/processing_user-timers" in shown.stdout
+    assert "--name-uid" in shown.stderr
+
+
+def test_a_chain_shows_sums_and_files_when_they_are_asked_for(corpus: Path) -> None:
+    root = str(corpus / "v2_3_0-rocksdb-incremental")
+    short, long = (CliRunner().invoke(cli, ["chain", root, *more]).stdout for more in ([], ["--files"]))
+    assert long.startswith(short)
+    assert "needed_bytes" in short
+    assert ".sst" not in short
+    assert "references" in long
+
+
+def prompt(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "statetool", "shell", SAVEPOINT]
+    return subprocess.run(command, input=code, capture_output=True, text=True, check=True)
+
+
+def test_the_shell_knows_the_snapshot_and_starts_no_spark_unasked() -> None:
+    done = prompt("import sys\nprint(sp['timers'].to_arrow().num_rows, 'pyspark' in sys.modules)\n")
+    assert "14 False" in done.stdout
+    assert "checkpoint 2, 19 operators" in done.stderr
+
+
+@pytest.mark.full
+def test_the_shell_starts_spark_with_views_when_it_is_asked() -> None:
+    done = prompt(
+        "print(spark.sql('SELECT * FROM sp_timers_keyed_state').count())\n"
+        "print(sp['timers'].keyed_state().where('registered = 7').count(), type(spark).__name__)\n"
+    )
+    assert "14\n" in done.stdout.replace(">>> ", "")
+    assert "4 SparkSession" in done.stdout
+
+
+def test_what_json_has_no_number_for_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Output("json").rows(
+        [{"a": float("nan"), "b": [float("inf"), ("k", float("-inf"))], "c": "ü", "d": b"\x01", "e": 0.1}]
+    )
+    printed = capsys.readouterr().out
+    assert json.loads(printed, parse_constant=pytest.fail) == [
+        {"a": "NaN", "b": ["Infinity", ["k", "-Infinity"]], "c": "ü", "d": "01", "e": 0.1}
+    ]
+    assert "ü" in printed

@@ -1,0 +1,109 @@
+"""Columns from kernels mean what plain decoding means: same rows, same ends, an error where that has one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from statetool.columns.from_plain import plain_to_arrow
+from statetool.columns.types import arrow_type
+from statetool.errors import StatetoolError, UnsupportedError
+from statetool.io.cursor import Cursor
+from statetool.io.output import Output
+from statetool.serializers.base import Serializer
+from statetool.serializers.table import snapshot_reader
+from statetool.types.options import ReadOptions
+from tests.serializer_check import Case
+from tests.support.arrow_columns import by_kernels, one_by_one, rows_of
+from tests.support.golden import generated
+from tests.support.strategies import typed_values
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+_SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+_CASES = [case for cases in generated().values() for case in cases if case.data]
+_TTL = ({"ttl": "show"}, {"ttl": "raw"}, {"ttl": "hide_expired", "ttl_ms": 1000, "now_ms": 1_700_000_000_000})
+READ_OPTIONS = st.builds(
+    lambda ttl, **others: ReadOptions(**ttl, **others),
+    ttl=st.sampled_from(_TTL),
+    nanos=st.sampled_from(("error", "companion", "truncate")),
+    decimals=st.sampled_from(("decimal", "string")),
+)
+
+
+def same_both_ways(s: Serializer, raw: bytes, starts: list[int], ends: list[int], options: ReadOptions) -> None:
+    try:
+        values, ends_found = one_by_one(s, raw, starts, ends)
+        expected = plain_to_arrow(values, s.logical, options)
+    except StatetoolError:
+        with pytest.raises(StatetoolError) as caught:
+            by_kernels(s, raw, starts, ends, options)
+        offset = caught.value.where.offset
+        if not isinstance(caught.value, UnsupportedError):
+            assert offset is not None
+            assert min(starts) <= offset <= max(ends)
+        return
+    column, after = by_kernels(s, raw, starts, ends, options)
+    column.validate(full=True)
+    assert column.type == expected.type == arrow_type(s.logical, options)
+    assert rows_of(column) == rows_of(expected)
+    assert after == ends_found
+
+
+def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int]]:
+    snapshot, values = made
+    s = snapshot_reader().snapshot(Cursor(snapshot))
+    out, starts = Output(), []
+    for value in values:
+        starts.append(len(out))
+        s.encode(out, value)
+    return s, bytes(out), [*starts, len(out)]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(typed_values(), READ_OPTIONS)
+def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> None:
+    s, raw, bounds = _encoded(made)
+    same_both_ways(s, raw, bounds[:-1], bounds[1:], options)
+
+
+@pytest.mark.full
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(typed_values(), READ_OPTIONS, st.data())
+def test_damaged_values(made: tuple[bytes, list[Any]], options: ReadOptions, data: st.DataObject) -> None:
+    s, raw, bounds = _encoded(made)
+    damaged = bytearray(raw)
+    for _ in range(data.draw(st.integers(1, 3))):
+        if damaged:
+            at = data.draw(st.integers(0, len(damaged) - 1))
+            damaged[at] = data.draw(st.integers(0, 255) | st.sampled_from((0, 1, 2, 0x7F, 0x80, 0xFF)))
+    same_both_ways(s, bytes(damaged), bounds[:-1], bounds[1:], options)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@given(st.sampled_from(_CASES), READ_OPTIONS, st.data())
+def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataObject) -> None:
+    s = snapshot_reader().snapshot(Cursor(case.snapshot or b""))
+    raw = bytearray(case.data or b"")
+    starts = list(case.offsets or ())
+    ends = [*starts[1:], len(raw)]
+    for _ in range(data.draw(st.integers(1, 3))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    same_both_ways(s, bytes(raw), starts, ends, options)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=_SLOW)
+@given(typed_values(), st.data())
+def test_cut_values(made: tuple[bytes, list[Any]], data: st.DataObject) -> None:
+    """The last value's frame ends too early."""
+    s, raw, bounds = _encoded(made)
+    if bounds[-1] == bounds[-2]:
+        return
+    end = data.draw(st.integers(bounds[-2], bounds[-1] - 1))
+    options = ReadOptions(nanos="companion", decimals="string")
+    with pytest.raises(StatetoolError) as caught:
+        by_kernels(s, raw, bounds[:-1], [*bounds[1:-1], end], options)
+    if not isinstance(caught.value, UnsupportedError):
+        offset = caught.value.where.offset
+        assert offset is not None
+        assert 0 <= offset <= end

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool import flink as types
+from statetool.cli.main import cli
+from statetool.compatibility.avro_rules import unreadable
+from statetool.compatibility.rules import resolve
+from statetool.compatibility.verdicts import Level
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError
+from tests.flink import pairs
+from tests.flink.pair_suites import SUITES
+from tests.statistics.test_statistics import snapshot
+from tests.support.corpora import unpack
+
+
+def written(folder: Path, *operators: tuple[str, Any], parallelism: int = 2, **options: Any) -> st.Savepoint:
+    writer = st.SavepointWriter.new()
+    for uid, bootstrap in operators:
+        writer = writer.with_operator(uid, bootstrap, parallelism=parallelism, **options)
+    return writer.write(str(folder), flink_version="2.3")
+
+
+def counts(**columns: Any) -> Any:
+    return st.bootstrap_keyed_state(pa.table({"id": [1, 2], **{n: [1, 2] for n in columns or ["count"]}}), key="id")
+
+
+def test_a_snapshot_restores_into_its_own_job() -> None:
+    found = st.check(SAVEPOINT, SAVEPOINT)
+    assert {o.uid for o in found.operators} == set(st.load(SAVEPOINT))
+    # Kryo does not say what its class had.
+    assert found.verdict == "unknown"
+    assert [(o.uid, s.name) for o in found.operators for s in o.states if s.verdict != "fully"] == [("orders", "order")]
+    assert [w.partition(":")[0] for w in found.warnings] == ["orders.order"]
+    assert not found.ok
+
+
+def _wrong(table: list[pairs.Outcome]) -> list[pairs.Outcome]:
+    wrong = [r for r in table if r.verdict == "fully" and r.flink != "same" and not r.warnings]
+    wrong += [r for r in table if r.verdict in ("fully", "after_migration") and r.flink == "refused"]
+    return wrong + [r for r in table if r.verdict == "after_migration" and r.flink == "other" and not r.warnings]
+
+
+def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
+    """Nothing that Flink refuses, or restores with other values, is called fully; few are unknown."""
+    table = pairs.table()
+    assert _wrong(table) == []
+    assert sum(r.verdict == "unknown" for r in table) <= 0.05 * len(table)
+    too_strict = {
+        (r.pair, r.written_by, r.release) for r in table if r.verdict == "not" and r.flink in ("same", "kept")
+    }
+    # Flink 2 takes what Kryo 2 wrote, and Kryo 5 happens to read simple values of it: nobody promises that.
+    too_strict = {r for r in too_strict if not ("kryo" in r[0].lower() and r[1:] == ("1.20", "2.3"))}
+    assert too_strict == set()
+
+
+@pytest.fixture(scope="module")
+def snapshots_of_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(pairs.SNAPSHOTS, tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.mark.parametrize(("written_by", "release"), [("1.20", "1.20"), ("1.20", "2.3"), ("2.3", "2.3")])
+def test_the_table_of_pairs_has_todays_verdicts(
+    tmp_path: Path, snapshots_of_pairs: Path, written_by: str, release: str
+) -> None:
+    said = {
+        (suite.name, name, backend): verdict
+        for suite in SUITES
+        for backend in pairs.backends(suite)
+        for name, verdict in pairs.verdicts(suite, snapshots_of_pairs, tmp_path, written_by, release, backend).items()
+    }
+    kept = {
+        (r.suite, r.pair, r.backend): (r.verdict, r.warnings)
+        for r in pairs.table()
+        if (r.written_by, r.release) == (written_by, release)
+    }
+    assert said == kept, "run python -m tests.flink.pairs"
+
+
+def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", ("accounts", counts()), ("other", counts(total=1)))
+    new = written(tmp_path / "new", ("accounts-2", counts()), ("other", counts(total=1)), ("third", counts(x=1)))
+    found = st.check(old, new)
+    assert found.verdict == "not"
+    by_uid = {o.uid: o for o in found.operators}
+    assert by_uid["accounts"].verdict == "not"
+    assert "statetool uid SRC DST accounts=accounts-2" in by_uid["accounts"].remedy
+    assert "bytes of state have no place" in by_uid["accounts"].reason
+    assert [w.kind for w in by_uid["accounts"].warnings] == ["loses"]
+    assert by_uid["other"].verdict == "fully"
+    assert by_uid["third"].reason == "new in the job: starts empty"
+
+
+def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", ("a", counts()), max_parallelism=4)
+    wide = written(tmp_path / "wide", ("a", counts()), parallelism=8, max_parallelism=128)
+    assert st.check(old, wide).verdict == "not"
+    other = written(tmp_path / "other", ("a", counts()), max_parallelism=128)
+    found = st.check(old, other)
+    assert found.verdict == "unknown"
+    assert "statetool rescale --uid a=128" in found.operators[0].remedy
+    # 256 is not what Flink gives a job of this parallelism: the job has set it.
+    assert st.check(old, written(tmp_path / "set", ("a", counts()), max_parallelism=256)).verdict == "not"
+    assert st.check(old, old).ok
+
+
+def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", ("a", counts(count=1)))
+    new = written(tmp_path / "new", ("a", counts(total=1)))
+    found = st.check(old, new)
+    assert found.verdict == "fully"
+    assert not found.ok
+    assert found.warnings == (
+        "a.count: loses: the new job does not read it: it stays in the state, and its values are not used",
+    )
+    assert "renamed to total" in found.operators[0].states[0].remedy
+
+
+def test_a_release_alone(corpus: Path) -> None:
+    of_1_20 = st.load(snapshot(corpus, "v1_20_5-rocksdb-canonical"))
+    found = st.check(of_1_20, flink="2.3")
+    wrong = {s.name for o in found.operators for s in o.states if s.verdict == "not"}
+    assert "money" in wrong
+    assert all("Kryo" in s.reason for o in found.operators for s in o.states if s.verdict == "not")
+    assert st.check(of_1_20, flink="1.20").verdict == "fully"
+    of_2_3 = st.check(st.load(SAVEPOINT), flink="1.20")
+    assert of_2_3.verdict == "not"
+    assert "does not read metadata of version" in of_2_3.reason
+
+
+def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
+    native = st.load(snapshot(corpus, "v2_3_0-rocksdb-native"))
+    assert {o.verdict for o in st.check(native, native).operators} == {"fully", "unknown"}
+    found = st.check(native, native, backend="heap")
+    assert found.verdict == "not"
+    assert any("statetool convert" in o.remedy for o in found.operators)
+    # A canonical savepoint of the new job may be of any backend.
+    canonical = st.load(snapshot(corpus, "v2_3_0-hashmap-canonical"))
+    of_orders = {
+        backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
+        for backend in (None, "rocksdb")
+    }
+    assert "does not tell its backend" in of_orders[None].reason
+    assert "backend" not in of_orders["rocksdb"].reason
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(OptionError, match="nothing to check against"):
+        st.check(SAVEPOINT)
+    with pytest.raises(OptionError, match="backend='rocks'"):
+        st.check(SAVEPOINT, SAVEPOINT, backend="rocks")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="not a release"):
+        st.check(SAVEPOINT, flink="3.9")
+
+
+def test_subclasses_that_the_new_job_has_not_met_are_unknown() -> None:
+    fields = {"legs": types.INT, "name": types.STRING}
+    dog = types.pojo("Dog", {**fields, "barks": types.BOOLEAN})
+    old, new = types.pojo("Pet", fields, subclasses={"Dog": dog}), types.pojo("Pet", fields)
+    assert resolve(old, new).level == Level.UNKNOWN
+    assert resolve(old, old).level == Level.AS_IS
+    assert resolve(new, old).level == Level.AS_IS
+    changed = types.pojo("Pet", fields, subclasses={"Dog": types.pojo("Dog", fields)})
+    assert resolve(old, changed).level == Level.AFTER_MIGRATION
+
+
+def record(*fields: Any, name: str = "R") -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [dict(zip(("name", "type", "default"), f, strict=False)) for f in fields],
+    }
+
+
+AVRO: Final = (
+    ("int", "long", True),
+    ("long", "int", False),
+    ("float", "double", True),
+    ("string", "bytes", True),
+    ("int", ["null", "long"], True),
+    (["null", "int"], "int", False),
+    (["int", "long"], "long", True),
+    (record(("a", "int")), record(("a", "int"), ("b", "int", 0)), True),
+    (record(("a", "int")), record(("a", "int"), ("b", "int")), False),
+    (record(("a", "int"), ("b", "int")), record(("a", "int")), True),
+    (record(("a", "int")), record(("a", "string")), False),
+    (record(("a", "int")), record(("a", "int"), name="S"), False),
+    (record(("a", ["null", "R"])), record(("a", ["null", "R"])), True),
+    ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, True),
+    ({"type": "map", "values": "int"}, {"type": "map", "values": "string"}, False),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, {"type": "enum", "name": "E", "symbols": ["A"]}, False),
+    (
+        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+        {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"},
+        True,
+    ),
+    ({"type": "fixed", "name": "F", "size": 4}, {"type": "fixed", "name": "F", "size": 8}, False),
+    (record(("a", "int")), record(("b", "int"), ("a", "int", 1)), False),
+    (record(("b", "int"), ("a", "int")), record(("a", "int"), ("b", "int")), True),
+    (record(("a", ["null", "int"])), record(("a", "int")), False),
+    (
+        record(("a", record(("x", "int"), name="I"))),
+        record(("a", record(("x", "long"), ("y", "int", 0), name="I"))),
+        True,
+    ),
+    ("int", "int", True),
+    ("int", ["string", "double"], True),
+    (["int", "string"], ["string", "int", "null"], True),
+    (["int", "string"], ["int"], False),
+    ("boolean", "int", False),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, {"type": "enum", "name": "E", "symbols": ["B", "A"]}, True),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, {"type": "enum", "name": "F", "symbols": ["A"]}, False),
+    ({"type": "array", "items": ["null", "int"]}, {"type": "array", "items": ["null", "long"]}, True),
+    ({"type": "long", "logicalType": "timestamp-millis"}, "long", True),
+)
+
+
+@pytest.mark.parametrize(("writer", "reader", "reads"), AVRO)
+def test_avro_resolution(writer: Any, reader: Any, reads: bool) -> None:
+    assert (unreadable(writer, reader) == "") == reads
+
+
+@pytest.mark.full
+def test_avro_itself_says_the_same(spark: Any) -> None:
+    avro = spark._jvm.org.apache.avro
+    for writer, reader, reads in AVRO:
+        old, new = (avro.Schema.Parser().parse(json.dumps(s)) for s in (writer, reader))
+        found = avro.SchemaCompatibility.checkReaderWriterCompatibility(new, old).getType().toString()
+        assert (found == "COMPATIBLE") == reads, (writer, reader)
+
+
+def test_avro_takes_the_fields_of_a_generic_record_by_position(spark: Any) -> None:
+    """Flink restores such a record with the schema that wrote it; the serializer that goes on writing has the new schema."""
+    jvm = spark._jvm
+    avro = jvm.org.apache.avro
+    schemas = [record(("a", "int"), ("b", "int")), record(("b", "int"), ("a", "int"))]
+    before, after = (avro.Schema.Parser().parse(json.dumps(s)) for s in schemas)
+    value = avro.generic.GenericData.Record(before)
+    value.put("a", 1)
+    value.put("b", 2)
+    out = jvm.java.io.ByteArrayOutputStream()
+    encoder = avro.io.EncoderFactory.get().binaryEncoder(out, None)
+    avro.generic.GenericDatumWriter(after).write(value, encoder)
+    encoder.flush()
+    decoder = avro.io.DecoderFactory.get().binaryDecoder(out.toByteArray(), None)
+    found = avro.generic.GenericDatumReader(after).read(None, decoder)
+    assert (found.get("a"), found.get("b")) == (2, 1)
+    assert resolve(types.avro(schemas[0]), types.avro(schemas[1])).level == Level.UNKNOWN
+
+
+def test_avro_states() -> None:
+    old = types.avro(record(("a", "int"), ("b", "int")))
+    assert resolve(old, old).level == Level.AS_IS
+    documented = {**record(("a", "int"), ("b", "int")), "doc": "a pair"}
+    assert resolve(old, types.avro(documented)).level == Level.AFTER_MIGRATION
+    assert resolve(old, types.avro(record(("a", "long")))).level == Level.UNKNOWN
+    mine = types.avro(record(("a", "int"), ("b", "int")), runtime_class="shop.R")
+    less = resolve(mine, types.avro(record(("a", "long")), runtime_class="shop.R"))
+    assert less.level == Level.AFTER_MIGRATION
+    assert [w.text for w in less.warnings] == ["the values of b are dropped"]
+    assert resolve(old, types.avro(record(("a", "string"), ("b", "int")))).level == Level.INCOMPATIBLE
+
+
+def test_rows_of_sql_go_by_position_and_type() -> None:
+    old = types.sql("ROW<a BIGINT, b STRING>")
+    assert resolve(old, types.sql("ROW<x BIGINT, y STRING>")).level == Level.AS_IS
+    found = resolve(old, types.sql("ROW<a BIGINT, b STRING, c INT>"))
+    assert found.level == Level.INCOMPATIBLE
+    assert "by position and type" in found.reason
+
+
+def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", ("accounts", counts()))
+    new = written(tmp_path / "new", ("accounts-2", counts()))
+    fine = CliRunner().invoke(cli, ["check", old.path, old.path])
+    assert fine.exit_code == 0
+    assert "fully" in fine.stdout
+    done = CliRunner().invoke(cli, ["check", old.path, new.path, "--output", "json"])
+    assert done.exit_code == 1
+    shown = json.loads(done.stdout)
+    assert shown["verdict"] == "not"
+    assert {"uid", "verdict", "reason", "remedy", "states", "warnings"} == set(shown["operators"][0])
+    assert "loses" in done.stderr
+    assert CliRunner().invoke(cli, ["check", old.path]).exit_code == 2
+    assert CliRunner().invoke(cli, ["check", old.path, "--flink", "2.3"]).exit_code == 0

@@ -1,0 +1,272 @@
+"""Facts about what connectors keep that are easy to get wrong, each borne out by bytes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import statetool
+from statetool.cli.main import cli
+from statetool.connectors import registry
+from statetool.connectors.checks import SourceCheck, check_source
+from statetool.connectors.conversion import convert_consumer, convert_source
+from statetool.connectors.edits import SourceEdit, edit_source
+from statetool.connectors.kafka import KafkaSource, KafkaSplit
+from statetool.connectors.legacy_kafka import ConsumedPartition, KafkaConsumer
+from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, Place, SourceBytes, SourceState
+from statetool.connectors.sources import Source, source_of
+from statetool.connectors.wire import read_version
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.metadata import SubtaskState
+from statetool.formats.metadata.reader import parse_metadata
+from statetool.formats.metadata.writer import write_metadata
+from statetool.io.cursor import Cursor
+from statetool.serializers.table import snapshot_reader
+from tests.connectors.layouts import framed, java_object, packed
+from tests.connectors.test_cdc_versions import ENDS, chunk, log, offset
+from tests.support.build import LONG, STRING, composite
+
+LEAST = -(1 << 63)
+
+
+def source(cases: Path, name: str, connector: str) -> Source:
+    found = (source_of(o.inventory) for o in statetool.load(str(cases / name / "snapshot")).operators.values())
+    (one,) = (s for s in found if s is not None and s.name == connector)
+    return one
+
+
+def test_the_least_long_is_no_offset() -> None:
+    """As a start it is not resolved yet, as a stop there is none: neither is a position."""
+    raw = packed("a-b.c", (4, 7), (8, LEAST), (8, LEAST))
+    kafka = KafkaSource()
+    split = read_version(raw, 0, kafka.read_split, "a split")
+    assert (split.starting_offset, split.stopping_offset) == (None, None)
+    assert kafka.place(split) == Place(source="a-b.c", partition=7)
+    assert kafka.write_split(0, split) == raw
+
+
+def test_an_enumerator_keeps_offsets_since_version_3(connector_cases: Path) -> None:
+    kafka = KafkaSource()
+    began, will_begin = (KafkaSplit(topic="t", partition=n, starting_offset=5 + n) for n in (0, 1))
+    splits = (KnownSplit(split=began, status="assigned"), KnownSplit(split=will_begin, status="unassigned"))
+    given = Enumerator(splits=splits, lists_assigned=True, facts={"initial_discovery_finished": True})
+    for version, offsets in ((1, [None, None]), (2, [None, None]), (3, [5, 6])):
+        raw = kafka.write_enumerator(version, given)
+        found = read_version(raw, version, kafka.read_enumerator, "enumerator state")
+        assert [k.split.starting_offset for k in found.splits] == offsets
+        assert kafka.keeps_positions(version, found) == (version == 3)
+    # Of an assigned partition it is where it began, not where its reader is.
+    read = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
+    assert read.state.enumerator is not None
+    starts = {k.split.split_id: k.split.starting_offset for k in read.state.enumerator.splits if k.status == "assigned"}
+    held = {h.split.split_id: h.split.starting_offset for h in read.state.held}
+    assert (starts["orders-0"], held["orders-0"]) == (1000, 1042)
+
+
+@pytest.mark.parametrize(
+    ("last", "upcoming"),
+    [(0, 1), (1041, 1042), (-915623761773, -3), (-915623761774, -1), (-915623761775, -2)],
+)
+def test_consumers_keep_the_last_record_and_sources_the_next(connector_cases: Path, last: int, upcoming: int) -> None:
+    """Words are no numbers: each has a value of its own on either side."""
+    base = source(connector_cases, "v1_20_5-flink-kafka-consumer", "flink-kafka-consumer")
+    held = HeldSplit(subtask=0, version=0, data=b"", split=ConsumedPartition(topic="a-1", partition=2, offset=last))
+    plan = convert_consumer(replace(base, state=SourceState(held=(held,))), 3)
+    (written,) = plan.readers[0]
+    split = read_version(written[8:], 0, KafkaSource().read_split, "a split")
+    assert (split.topic, split.partition, split.starting_offset) == ("a-1", 2, upcoming)
+    kafka = source(connector_cases, "v1_20_5-kafka-source", "kafka-source")
+    there = HeldSplit(subtask=0, version=0, data=b"", split=split)
+    known = Enumerator(splits=(KnownSplit(split=split, status="assigned"),), lists_assigned=True)
+    back = convert_source(replace(kafka, state=SourceState(held=(there,), enumerator=known)), 4)
+    assert back.partitions == ((0, held.split),)
+
+
+def test_an_offset_that_the_consumer_had_not_found_is_no_position(connector_cases: Path) -> None:
+    base = source(connector_cases, "v1_20_5-flink-kafka-consumer", "flink-kafka-consumer")
+    split = ConsumedPartition(topic="t", partition=0, offset=-915623761776)
+    assert KafkaConsumer().place(split) == Place(source="t", partition=0)
+    held = HeldSplit(subtask=0, version=0, data=b"", split=split)
+    with pytest.raises(UnsupportedError, match="had not found its offset yet"):
+        convert_consumer(replace(base, state=SourceState(held=(held,))), 1)
+
+
+def test_a_hybrid_source_does_not_say_what_is_inside() -> None:
+    """Of an inner source that nobody knows the index and the bytes are shown, beside inner ones that are known."""
+    numbers = packed("1", (8, 3), (8, 9))
+    given = SourceBytes(
+        held=tuple(
+            HeldSplit(subtask=0, version=0, data=packed((4, index), name, (4, version), framed(data)))
+            for index, name, version, data in ((0, "x", 77, b"new"), (1, "1", 1, numbers))
+        ),
+        enumerator_version=0,
+        enumerator=packed((4, 1), (4, 1), framed(packed((4, 0)))),
+    )
+    ((connector, state),) = registry.recognise(given)
+    assert connector.name == "hybrid-source"
+    shown = [(h.split.source_index, h.split.connector, h.split.wrapped) for h in state.held]
+    assert shown[0] == (0, None, b"new")
+    assert shown[1][:2] == (1, "number-sequence-source")
+    assert [connector.place(h.split).position for h in state.held] == [None, "3"]
+
+
+def test_offsets_inside_of_a_hybrid_source_are_kept_since_version_3_too(connector_cases: Path) -> None:
+    """The version that counts is that of the inner enumerator: that of the hybrid one says nothing of positions."""
+    kafka = KafkaSource()
+    splits = [kafka.write_split(0, split(f"t-{n}")) for n in (0, 1)]
+    known = [KnownSplit(split=split("t-0"), status="assigned"), KnownSplit(split=split("t-1"), status="unassigned")]
+    inside = kafka.write_enumerator(2, Enumerator(splits=tuple(known), facts={"initial_discovery_finished": True}))
+    given = SourceBytes(
+        held=(HeldSplit(subtask=0, version=0, data=packed((4, 1), "t-0", (4, 0), framed(splits[0]))),),
+        enumerator_version=0,
+        enumerator=packed((4, 1), (4, 2), framed(inside)),
+    )
+    ((connector, state),) = registry.recognise(given)
+    assert connector.name == "hybrid-source"
+    operator = source(connector_cases, "v2_3_0-hybrid-second", "hybrid-source").operator
+    hybrid = Source(operator=operator, connector=connector, state=state, given=given)
+    with pytest.raises(UnsupportedError, match="stores no positions of splits that are not assigned yet"):
+        edit_source(hybrid, SourceEdit(positions={"t:1": "7"}))
+    edited = edit_source(hybrid, SourceEdit(positions={"t:1": "7"}, upgrade=True))
+    assert [(c.split_id, c.place, c.after) for c in edited.changes] == [("t-1", "enumerator", "7")]
+    assert edited.coordinator is not None
+    written = replace(given, enumerator=edited.coordinator[12:])
+    ((_, new),) = registry.recognise(written)
+    assert new.enumerator is not None
+    assert [k.split.wrapped.starting_offset for k in new.enumerator.splits] == [None, 7]
+    assert {k.split.wrapped_version for k in new.enumerator.splits} == {None}
+    assert new.enumerator.facts["wrapped_version"] == 3
+    # What was assigned is set in its reader alone, whatever the version.
+    assert edit_source(hybrid, SourceEdit(positions={"t:0": "7"})).coordinator is None
+
+
+@pytest.mark.parametrize(
+    ("outer_version", "outer", "flag"),
+    [(1, b"", False), (2, b"", False), (3, b"", True), (4, b"\0", False), (4, b"\1", True)],
+)
+def test_the_version_of_its_snapshot_says_whether_a_transaction_is_open(
+    outer_version: int, outer: bytes, flag: bool
+) -> None:
+    name = "org.apache.flink.streaming.api.functions.sink.TwoPhaseCommitSinkFunction$StateSerializerSnapshot"
+    serializer = snapshot_reader().snapshot(Cursor(composite(name, outer_version, outer, STRING, LONG)))
+    text = b"\2a"
+    rest = packed(text, (8, 5), (4, 0), False)
+    whole = packed(True, rest) if flag else rest
+    c = Cursor(whole)
+    assert serializer.decode(c) == (("a", 5), [], None)
+    assert c.left == 0
+    if flag:
+        assert serializer.decode(Cursor(packed(False, (4, 1), text, (8, 6), False))) == (None, [("a", 6)], None)
+
+
+def test_what_waits_for_compaction_is_kept_by_the_coordinator_of_it(connector_cases: Path) -> None:
+    for release in ("v1_20_5", "v2_3_0"):
+        rows = statetool.load(str(connector_cases / f"{release}-file-sink-compact" / "snapshot")).connector_rows(
+            "sinks"
+        )
+        found = {r.role: r.pending for r in rows}
+        assert found["compact-coordinator"] > 0
+        assert found["committer"] == 0
+
+
+def test_files_are_little_endian(connector_cases: Path) -> None:
+    """Enumerators of files and recoverables of local files, between numbers that are big-endian."""
+    files = source(connector_cases, "v2_3_0-file-source-bounded", "file-source")
+    assert files.given is not None
+    raw = files.given.enumerator
+    assert raw is not None
+    assert files.state.enumerator is not None
+    assert raw[:8] == bytes.fromhex("efbeadde01000000")
+    assert int.from_bytes(raw[8:12], "little") == len(files.state.enumerator.splits) > 0
+    with pytest.raises(FormatError, match="expected the magic number"):
+        read_version(raw[:4][::-1] + raw[4:], 1, registry.split_connector("file-source").read_enumerator, "")
+    path = connector_cases / "v2_3_0-file-sink-row" / "snapshot"
+    rows = [r for r in statetool.load(str(path)).connector_rows("transactions") if r.file]
+    for row in rows:
+        names = [n.encode() for n in (row.file, row.temporary_file)]
+        lengths = b"".join(len(n).to_bytes(4, "little") for n in names)
+        stored = bytes.fromhex("574b741e") + row.size_bytes.to_bytes(8, "little") + lengths + b"".join(names)
+        assert stored in (path / "_metadata").read_bytes()
+    assert rows
+
+
+@pytest.mark.parametrize(("connector", "version"), [("mysql-cdc-source", 4), ("incremental-cdc-source", 6)])
+def test_keys_of_cdc_are_java_streams_in_hexadecimal_digits(connector: str, version: int) -> None:
+    """So are the factories of offsets that the common base embeds. All of them are data: no class of them is there."""
+    key = java_object("com.example.NoSuchKey", {"id": 7}).hex()
+    raw = chunk(connector, version, "c:3", False).replace(packed(ENDS, ENDS), packed(ENDS, key))
+    ((found, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
+    assert found.name == connector
+    assert (state.held[0].split.start, state.held[0].split.end) == (None, {"class": "com.example.NoSuchKey", "id": 7})
+    if connector == "incremental-cdc-source":
+        factory = java_object("com.example.NoSuchFactory", {}).hex()
+        embedded = packed(ENDS, ENDS, ENDS, offset(lsn="7"))
+        assert embedded in log(connector, version)
+        raw = log(connector, version).replace(embedded, packed(ENDS, ENDS, factory, offset(lsn="7")))
+        ((found, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
+        assert state.held[0].split.finished_splits[0].high_watermark == {"lsn": "7"}
+
+
+def checked(splits: dict[str, list[int]], known: list[KnownSplit], base: Source) -> list[SourceCheck]:
+    held = tuple(
+        HeldSplit(subtask=n, version=0, data=b"", split=split(name)) for name, where in splits.items() for n in where
+    )
+    enumerator = Enumerator(splits=tuple(known), lists_assigned=True)
+    return check_source(replace(base, state=SourceState(held=held, enumerator=enumerator)))
+
+
+def split(name: str, start: int = 4) -> KafkaSplit:
+    topic, _, partition = name.rpartition("-")
+    return KafkaSplit(topic=topic, partition=int(partition), starting_offset=start)
+
+
+def test_gaps_and_what_waits_twice_are_found(connector_cases: Path) -> None:
+    base = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
+    waiting = [KnownSplit(split=split("a-b-4"), status="unassigned")] * 2
+    assigned = [KnownSplit(split=split(f"a-b-{n}"), status="assigned") for n in (0, 2)]
+    found = checked({"a-b-0": [0], "a-b-2": [1]}, [*assigned, *waiting], base)
+    assert [(c.check, c.split_id, c.is_problem) for c in found] == [
+        ("unassigned_twice", "a-b-4", True),
+        ("partition_missing", None, False),
+    ]
+    assert found[1].message.endswith(": a-b has no 1, 3")
+
+
+def test_what_enumerators_do_not_store_is_said(connector_cases: Path) -> None:
+    """Since which checkpoint a split is assigned none of them stores, whether the first discovery is done some."""
+    discovered = {"v2_3_0-kafka-source": True, "v1_20_5-kafka-source-enum1": None, "v2_3_0-kinesis-source": None}
+    for name, done in discovered.items():
+        savepoint = statetool.load(str(connector_cases / name / "snapshot"))
+        assert {r.assigned_since for r in savepoint.connector_rows("enumerators")} == {None}
+        assert {r.watermark for r in savepoint.connector_rows("source_splits")} == {"not stored"}
+        assert [r.discovered for r in savepoint.connector_rows("sources") if r.enumerator_version is not None] == [done]
+
+
+def test_finished_subtasks_with_something_uncommitted_are_named(connector_cases: Path, tmp_path: Path) -> None:
+    raw = (connector_cases / "v2_3_0-kafka-sink" / "snapshot" / "_metadata").read_bytes()
+    sink = statetool.load(str(connector_cases / "v2_3_0-kafka-sink" / "snapshot"))["Sink Committer: out"]
+    metadata = parse_metadata(raw)
+
+    def finished(subtasks: tuple[SubtaskState, ...]) -> tuple[SubtaskState, ...]:
+        return (SubtaskState(index=subtasks[0].index, finished=True), *subtasks[1:])
+
+    operators = tuple(
+        replace(o, subtasks=finished(o.subtasks)) if o.operator_id == sink.inventory.state.operator_id else o
+        for o in metadata.operators
+    )
+    (tmp_path / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
+    done = CliRunner().invoke(cli, ["sinks", "pending", str(tmp_path)])
+    assert done.exit_code == 0, done.stderr
+    assert "Sink Committer: out: 1 subtasks had finished, and 2 things are not committed" in done.stderr
+    listed: list[dict[str, Any]] = json.loads(
+        CliRunner().invoke(cli, ["sinks", "list", str(tmp_path), "--json"]).stdout
+    )
+    assert {r["role"]: (r["finished_subtasks"], r["pending"]) for r in listed} == {
+        "writer": (0, 0),
+        "committer": (1, 2),
+    }

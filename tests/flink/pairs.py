@@ -1,0 +1,309 @@
+"""What Flink does with pairs of a savepoint and a new job, and what ``check`` says of each (``pair_states.py``, ``pair_suites.py``).
+
+The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.flink.pairs`` runs all jobs, and writes
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) anew.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import statetool as st
+from statetool.compatibility.verdicts import Verdict
+from tests.flink import judge
+from tests.flink.jars import DEFAULT_VERSIONS
+from tests.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.flink.pair_states import State
+from tests.flink.pair_suites import SUITES, Suite
+from tests.flink.zoo_cases import pack
+
+TABLE: Final = Path(__file__).with_name("pairs.tsv")
+SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
+BEFORE: Final = Path(__file__).with_name("before")
+BACKENDS: Final = ("rocksdb", "hashmap")
+Rows = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a pair, or of a whole job.
+
+    Attributes
+    ----------
+    flink
+        ``same`` values, ``kept`` where fields came or went and all others are the same, ``other`` ones, ``lost`` where state was dropped,
+        ``restored`` where what they were is not known, ``refused``.
+    """
+
+    suite: str
+    pair: str
+    written_by: str
+    release: str
+    backend: str
+    flink: str
+    verdict: str
+    warnings: str
+
+
+# ---- savepoints
+
+
+def old_savepoint(suite: Suite, snapshots: Path, release: str, work: Path) -> Path:
+    """Return the savepoint of the old job: one that Flink wrote, or one that is written now."""
+    if suite.by_flink:
+        return snapshots / "old" / suite.name / release
+    folder = work / suite.name / release
+    if not folder.exists():
+        writer = st.SavepointWriter.new()
+        for uid, state in suite.states(new=False).items():
+            writer = writer.with_operator(
+                uid, state.bootstrap(), parallelism=1, max_parallelism=state.max_parallelism or 128
+            )
+        writer.write(str(folder), flink_version=release)
+    return folder
+
+
+def new_savepoint(suite: Suite, snapshots: Path, release: str) -> Path:
+    """Return the savepoint that the new job took with empty state."""
+    return snapshots / "new" / suite.name / release
+
+
+def take_new(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
+    """Let the new job run without state and take its savepoint."""
+    requests = [s.request(uid) for uid, s in suite.states(new=True).items()]
+    _take(flink, requests, new_savepoint(suite, snapshots, short(flink.version)), suite.parallelism, suite.after)
+
+
+def take_old(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
+    """Let the old job write values of the old classes and take its savepoint; what it wrote is kept beside it."""
+    requests = [s.request(uid, fill=True) for uid, s in suite.states(new=False).items()]
+    target = snapshots / "old" / suite.name / short(flink.version)
+    rows = _take(flink, requests, target, 1, suite.before)
+    target.with_suffix(target.suffix + ".json").write_text(json.dumps(rows, indent=0, sort_keys=True))
+
+
+def _take(
+    flink: FlinkMachine, requests: list[dict[str, Any]], target: Path, parallelism: int, config: Mapping[str, str]
+) -> Rows:
+    with tempfile.TemporaryDirectory() as work:
+        answer = flink.call(
+            "restore",
+            operators=requests,
+            backend="hashmap",
+            parallelism=parallelism,
+            savepoint=work,
+            config=dict(config),
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Path(answer["savepoint"]).rename(target)
+    return _rows(answer)
+
+
+# ---- restores
+
+
+def _rows(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of each operator; of union and broadcast state, which all subtasks have, those of the first."""
+    found: dict[str, list[Any]] = {}
+    for subtask in sorted(answer["opened"], key=lambda s: s["subtask"]):
+        states = [*subtask.get("states", {}).values()]
+        states += [
+            rows
+            for rows in subtask["operator_states"].values()
+            if subtask["operator"] not in ("union", "broadcast") or not subtask["subtask"]
+        ]
+        found.setdefault(subtask["operator"], []).extend(judge.normal(row) for rows in states for row in rows)
+    return {name: sorted(rows, key=lambda r: json.dumps(r, sort_keys=True)) for name, rows in found.items()}
+
+
+def _run(
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
+    config: Mapping[str, str] | None = None,
+) -> Rows | None:  # fmt: skip
+    """Restore states in one job; ``None`` where Flink refuses."""
+    try:
+        answer = flink.call(
+            "restore",
+            snapshot=str(snapshot),
+            operators=[s.request(uid) for uid, s in states.items()],
+            backend=backend,
+            parallelism=parallelism,
+            allow_non_restored=allow,
+            config=dict(config or {}),
+        )
+    except FlinkRefusedError:
+        return None
+    return _rows(answer)
+
+
+def _each(flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str) -> dict[str, Any]:
+    """Restore each state; those that are in one job are refused or restored as one, then halves are tried."""
+    rows = _run(flink, snapshot, states, backend) if states else {}
+    if rows is not None:
+        return dict(rows)
+    if len(states) == 1:
+        return dict.fromkeys(states)
+    names = list(states)
+    found: dict[str, Any] = {}
+    for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        found |= _each(flink, snapshot, {n: states[n] for n in half}, backend)
+    return found
+
+
+def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
+    """Return what the savepoint holds, as far as a job can read it as it was."""
+    if suite.by_flink:
+        rows: Rows = json.loads(snapshot.with_suffix(snapshot.suffix + ".json").read_text())
+        return rows
+    # Classes have no older self here: what they hold is what the pair holds that has nothing changed.
+    states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
+    found = _run(flink, snapshot, states, "hashmap")
+    assert found is not None, "a savepoint is restored as it was written"
+    return {p.name: found.get(p.like or p.name) for p in suite.pairs if p.known}
+
+
+def word(before: Any, after: Any) -> str:
+    """Return how values compare.
+
+    Examples
+    --------
+    >>> word([{"a": 1}], [{"a": 1}]), word([{"a": 1}], [{"a": 1, "b": 0}]), word([{"a": 1}], [{"a": 2}])
+    ('same', 'kept', 'other')
+    """
+    if after is None:
+        return "refused"
+    if before is None:
+        return "restored"
+    return "same" if before == after else "kept" if _kept(before, after) else "other"
+
+
+def _kept(before: Any, after: Any) -> bool:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return all(_kept(before[n], after[n]) for n in before.keys() & after.keys())
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_kept, before, after))
+    return bool(before == after)
+
+
+def backends(suite: Suite) -> tuple[str, ...]:
+    """Return the backends that restore a suite: operators, limits and registrations are alike in all."""
+    return BACKENDS[:1] if suite.whole else BACKENDS
+
+
+def outcomes(flink: FlinkMachine, snapshots: Path, work: Path, written_by: str) -> Iterator[Outcome]:
+    """Restore all pairs in a release, from savepoints of another one or its own."""
+    release = short(flink.version)
+    for suite in SUITES:
+        old = old_savepoint(suite, snapshots, written_by, work)
+        before = _before(flink, suite, old)
+        for backend in backends(suite):
+            said = verdicts(suite, snapshots, work, written_by, release, backend)
+            done = _restored(flink, suite, old, backend, before, {n: v for n, (v, _) in said.items()})
+            for name, (verdict, warnings) in said.items():
+                yield Outcome(
+                    suite=suite.name, pair=name, written_by=written_by, release=release, backend=backend,
+                    flink=done[name], verdict=verdict, warnings=warnings,
+                )  # fmt: skip
+
+
+def _restored(
+    flink: FlinkMachine, suite: Suite, old: Path, backend: str, before: Rows, said: Mapping[str, Verdict]
+) -> dict[str, str]:
+    """Return what becomes of each pair, or of the job; those that should be refused are tried one by one."""
+    states = suite.states(new=True)
+    if suite.whole:
+        rows = _run(flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after)
+        if rows is None:
+            return {suite.name: "refused"}
+        if set(suite.states(new=False)) - set(states):
+            return {suite.name: "lost"}
+        words = [word(before[n], rows[n]) for n in states if n in before]
+        return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
+    found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend)
+    for name in states:
+        if said[name] == "not":
+            found |= _each(flink, old, {name: states[name]}, backend)
+    return {name: word(before.get(name), found[name]) for name in states}
+
+
+# ---- verdicts
+
+
+def verdicts(
+    suite: Suite, snapshots: Path, work: Path, written_by: str, release: str, backend: str
+) -> dict[str, tuple[Verdict, str]]:
+    """Return what ``check`` says of each pair, or of the job as a whole: verdict and kinds of warnings."""
+    # Savepoints of 1.20 hold ids only.
+    found = st.check(
+        st.load(str(old_savepoint(suite, snapshots, written_by, work)), uids=suite.states(new=False)),
+        st.load(str(new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
+        flink=release,
+        backend="heap" if backend == "hashmap" else "rocksdb",
+    )
+    each = {
+        o.uid: (o.verdict, {w.kind for w in o.warnings} | {w.kind for s in o.states for w in s.warnings})
+        for o in found.operators
+        if suite.whole or o.uid in suite.states(new=True)
+    }
+    if suite.whole:
+        each = {suite.name: (found.verdict, set().union(*(kinds for _, kinds in each.values())))}
+    return {name: (verdict, " ".join(sorted(kinds))) for name, (verdict, kinds) in each.items()}
+
+
+# ---- the table
+
+
+def short(version: str) -> str:
+    """Return a release without its patch."""
+    return ".".join(version.split(".")[:2])
+
+
+def releases_before(version: str) -> list[str]:
+    """Return the releases whose savepoints a release restores here, its own last."""
+    return sorted(
+        short(v) for v in DEFAULT_VERSIONS if tuple(map(int, v.split("."))) <= tuple(map(int, version.split(".")))
+    )
+
+
+def table() -> list[Outcome]:
+    """Return the outcomes that are kept in the repository."""
+    with TABLE.open(newline="") as f:
+        return [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
+
+
+def _machine(version: str, work: Path, *, before: bool) -> FlinkMachine:
+    return FlinkMachine(version, work, before=BEFORE if before else None)
+
+
+def main() -> None:
+    """Take all savepoints, restore all pairs in all releases, and write the table anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        work, snapshots = Path(folder), Path(folder) / "snapshots"
+        rows: list[Outcome] = []
+        for version in sorted(DEFAULT_VERSIONS):
+            flink = _machine(version, work, before=True)
+            for suite in SUITES:
+                if suite.by_flink:
+                    take_old(flink, suite, snapshots)
+            flink.close()
+            flink = _machine(version, work, before=False)
+            for suite in SUITES:
+                take_new(flink, suite, snapshots)
+            for old in releases_before(version):
+                rows += outcomes(flink, snapshots, work, old)
+            flink.close()
+        pack(snapshots, SNAPSHOTS)
+    with TABLE.open("w", newline="") as f:
+        writer = csv.DictWriter(f, list(Outcome.__dataclass_fields__), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({n: getattr(row, n) for n in Outcome.__dataclass_fields__} for row in rows)
+
+
+if __name__ == "__main__":
+    main()

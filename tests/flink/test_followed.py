@@ -1,0 +1,131 @@
+"""A real job takes checkpoints while a stream follows: what is read is the whole state of each, once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from tests.comparison.test_changes import fold
+from tests.flink.follower import Follower
+from tests.flink.machine import FlinkMachine
+from tests.support.data_sources import data_sources
+
+pytestmark = pytest.mark.full
+CONFIG = {
+    "execution.checkpointing.interval": "1 h",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.checkpointing.incremental": "true",
+}
+
+
+def complete(job: Path) -> list[tuple[int, str]]:
+    """Return ids and paths of all checkpoints that are there: Flink takes one of its own when a job has just begun."""
+    found = [p.parent for p in job.glob("chk-*/_metadata")]
+    return sorted((int(p.name.removeprefix("chk-")), str(p)) for p in found)
+
+
+def counts(path: str) -> list[tuple[int, int]]:
+    table = statetool.load(path)["counts"].to_arrow().to_pylist()
+    return sorted((r["key"], r["count"] or 0) for r in table)
+
+
+@data_sources
+@pytest.mark.since(1, 20)
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_stream_follows_a_job(flink: FlinkMachine, spark: Any, tmp_path: Path, backend: str) -> None:
+    root = tmp_path / "checkpoints"
+    config = {**CONFIG, "execution.checkpointing.dir": root.as_uri()}
+    job = flink.call("follow", action="start", backend=backend, config=config)["job"]
+    statetool.register(spark)
+    truth: dict[int, list[tuple[int, int]]] = {}
+    read: dict[int, list[tuple[int, int]]] = {}
+    batches: dict[int, int] = {}
+
+    def keep(frame: Any, batch: int) -> None:
+        found: dict[int, list[tuple[int, int]]] = {}
+        for row in frame.collect():
+            found.setdefault(row.checkpoint_id, []).append((row["key"], row["count"] or 0))
+        for number, rows in found.items():
+            assert batches.setdefault(number, batch) == batch
+            read[number] = sorted(rows)
+
+    def start() -> Any:
+        frame = spark.readStream.format("flink-state").option("operatorUid", "counts").load(str(root / job))
+        stream = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "offsets"))
+        return stream.trigger(processingTime="0 seconds").start()
+
+    query = None
+    try:
+        for number in range(1, 31):
+            flink.call("follow", action="checkpoint", job=job)
+            truth |= {taken: counts(path) for taken, path in complete(root / job) if taken not in truth}
+            if number in (1, 11, 21):
+                if query is not None:
+                    query.stop()
+                query = start()
+            assert query is not None
+            query.processAllAvailable()
+    finally:
+        flink.call("follow", action="stop", job=job)
+        if query is not None:
+            query.stop()
+    assert len(truth) >= 30
+    assert read == truth
+    assert_retained(root / job)
+
+
+def assert_retained(job: Path) -> None:
+    """Of thirty checkpoints all but the last three were deleted while the stream ran."""
+    assert len(list(job.glob("chk-*"))) == 3
+
+
+@data_sources
+@pytest.mark.since(2, 0)
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_the_fold_of_the_changes_is_the_state(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
+    """The stream is a process of its own: ended and started again, and killed while it reads."""
+    root = tmp_path / "checkpoints"
+    config = {**CONFIG, "execution.checkpointing.dir": root.as_uri()}
+    job = flink.call("follow", action="start", backend=backend, config=config)["job"]
+    truth: dict[int, dict[Any, Any]] = {}
+
+    def take() -> int:
+        flink.call("follow", action="checkpoint", job=job)
+        for taken, path in complete(root / job):
+            if taken not in truth:
+                truth[taken] = {r["key"]: r for r in statetool.load(path)["counts"].to_arrow().to_pylist()}
+        return max(truth)
+
+    take()
+    stream = Follower(root / job, tmp_path)
+    try:
+        for at in range(2, 31):
+            number = take()
+            if at in (8, 22):
+                stream.stop()
+                number = take()
+                stream = Follower(root / job, tmp_path)
+            elif at == 15:
+                stream.kill()
+                number = take()
+                stream = Follower(root / job, tmp_path)
+            stream.wait_for(number)
+        stream.stop()
+    finally:
+        stream.kill()
+        flink.call("follow", action="stop", job=job)
+    assert len(truth) >= 30
+    changes = stream.changes()
+    assert [number for number, _ in changes] == [*truth]
+    kinds: Counter[str] = Counter()
+    state: dict[Any, Any] = {}
+    for number, rows in changes:
+        fold(state, rows, ("key",))
+        kinds.update(r["change"] for r in rows)
+        assert {r["key"]: r for r in state.values()} == truth[number]
+    assert set(kinds) == {"insert", "update", "delete"}
+    assert_retained(root / job)

@@ -1,0 +1,117 @@
+"""Migrated states restore in real jobs that have the new classes, with the values that they should have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.migration.plan import MigrationPlan
+from statetool.types.declared import class_of_fields
+from tests.flink import judge
+from tests.flink.corpus_cases import case_folder, expected_of, metadata_of
+from tests.flink.machine import FlinkMachine, FlinkRefusedError
+from tests.flink.migrations import MIGRATIONS, Migration
+from tests.flink.pair_states import State
+from tests.support.kryo_classes import CLASSES
+
+pytestmark = pytest.mark.full
+
+
+def written(folder: Path, release: str | None, *, new: bool) -> statetool.Savepoint:
+    """Write the states of all migrations, an operator each, as old jobs have them or as new ones should."""
+    writer = statetool.SavepointWriter.new()
+    for one in MIGRATIONS:
+        state = one.new if new else one.old
+        writer = writer.with_operator(one.name, state.bootstrap(), parallelism=1)
+    return writer.write(str(folder), flink_version=release)
+
+
+def found(answer: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the rows that Flink restored, by operator."""
+    by_name = {}
+    for subtask in answer["opened"]:
+        rows = {**subtask.get("states", {}), **subtask["operator_states"]}
+        by_name[subtask["operator"]] = sorted(
+            json.dumps(judge.normal(row), sort_keys=True) for some in rows.values() for row in some
+        )
+    return by_name
+
+
+def snapshot_of_new_job(flink: FlinkMachine, work: Path, requests: list[dict[str, Any]]) -> str:
+    """Let Flink take a savepoint of a job with the new types, all of its state empty."""
+    seed = State(element=MIGRATIONS[0].new.element)
+    nothing = statetool.SavepointWriter.new().with_operator("seed", seed.bootstrap(), parallelism=1)
+    nothing.write(str(work / "seed"))
+    answer = judge.restore(
+        flink, work / "seed", requests, backend="rocksdb", parallelism=1, savepoint=work / "of-the-new-job"
+    )
+    return str(answer["savepoint"])
+
+
+def said(plan: MigrationPlan, one: Migration) -> MigrationPlan:
+    name = f"{one.name}.s"
+    plan = plan.saying(name, fills=one.fills, constants=one.constants, last_access_ms=one.last_access_ms)
+    plan = plan.renaming({f"{name}.{path}": old for path, old in one.renames.items()})
+    return plan.accepting([f"{name}.{path}" for path in one.accept])
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_every_migration_restores_with_its_values(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
+    old = written(tmp_path / "old", None, new=False)
+    requests = [one.new.request(one.name) for one in MIGRATIONS]
+    new_job = statetool.load(snapshot_of_new_job(flink, tmp_path, requests), uids=[m.name for m in MIGRATIONS])
+    plan = statetool.plan_migration(old, new_job)
+    assert {s.uid for s in plan.states} == {m.name for m in MIGRATIONS}
+    for one in MIGRATIONS:
+        plan = said(plan, one)
+    statetool.migrate(old, str(tmp_path / "migrated"), plan=plan)
+    assert statetool.check(str(tmp_path / "migrated"), new_job, flink=flink.version).verdict == "fully"
+
+    wanted = written(tmp_path / "wanted", flink.version, new=True)
+    restored = [
+        found(judge.restore(flink, Path(path), requests, backend=backend, parallelism=1))
+        for path in (tmp_path / "migrated", wanted.path)
+    ]
+    for one in MIGRATIONS:
+        assert restored[0][one.name] == restored[1][one.name], one.name
+        assert restored[0][one.name], one.name
+
+
+def test_flink_refuses_what_is_not_migrated(flink: FlinkMachine, tmp_path: Path) -> None:
+    written(tmp_path / "old", None, new=False)
+    refused = ("tuple-add-widen", "rowdata-add-widen-drop", "tuple-to-pojo", "narrow", "string-to-enum")
+    for one in MIGRATIONS:
+        if one.name in refused:
+            with pytest.raises(FlinkRefusedError):
+                judge.restore(flink, tmp_path / "old", [one.new.request(one.name)], backend="rocksdb", parallelism=1)
+
+
+@pytest.mark.since(2, 0)
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
+    flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
+) -> None:
+    """All that Kryo of Flink 1.20 wrote into the corpus's own job, read by Kryo of 2.x; ``Money`` as a POJO."""
+    old_case = corpus / case_folder("1.20.5", "rocksdb-canonical")
+    expected = expected_of(old_case)
+    names = [n for n, o in judge.stateful(expected).items() if not o.get("no_uid")]
+    order = class_of_fields(
+        "corpus.PublicTypes$Order",
+        {"flags": "Set<String>", "quantities": "Map<String, Integer>", "tags": "List<String>"},
+    )
+    old = statetool.load(str(metadata_of(old_case)), uids=names, declarations=[*CLASSES, order])
+    new_case = corpus / case_folder("2.3.0", "hashmap-canonical")
+    new_job = statetool.load(str(metadata_of(new_case)), declarations=CLASSES)
+    plan = statetool.plan_migration(old, new_job)
+    assert {s.name for s in plan.states} >= {"composites-by-int.uuid", "composites-by-int.money", "orders.order"}
+    statetool.migrate(old, str(tmp_path / "migrated"), plan=plan, flink_version=flink.version)
+
+    requests = judge.requests_for(metadata_of(new_case), expected_of(new_case))
+    kept = {n: o for n, o in expected.items() if n in {"composites-by-int", "orders"}}
+    requests = [r for r in requests if r["name"] in kept]
+    answer = judge.restore(flink, tmp_path / "migrated", requests, backend=backend)
+    assert judge.differences(answer, kept) == []

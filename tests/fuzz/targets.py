@@ -1,0 +1,187 @@
+"""What is fuzzed: functions of bytes that return or raise our own errors, and the bytes of real Flink that they begin with."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
+
+import numpy as np
+
+import statetool
+from statetool.errors import StatetoolError
+from statetool.formats.keyed.header import read_keyed_header
+from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.keyed.table_file import Table
+from statetool.formats.metadata import parse_metadata
+from statetool.formats.operator_state import read_operator_header
+from statetool.formats.stream import Stream
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import NOTHING_DECLARED
+from tests.support.corpora import HERE, unpack
+from tests.support.golden import generated
+
+_JAVA_MAGIC: Final = b"\xac\xed\x00\x05"
+_OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A function that is fuzzed, and its first inputs."""
+
+    run: Callable[[bytes], None]
+    seeds: Callable[[], Iterator[bytes]]
+
+
+def guarded(target: Target, data: bytes) -> bool:
+    """Run one input; return whether it was read. Anything but our own errors escapes."""
+    try:
+        target.run(data)
+    except StatetoolError:
+        return False
+    return True
+
+
+@cache
+def corpus() -> Path:
+    """Return the unpacked snapshots of DataStream jobs."""
+    return unpack(HERE / "corpus" / "public-datastream.tar.xz", Path(mkdtemp(prefix="fuzz-"))) / "public"
+
+
+def _metadata(data: bytes) -> None:
+    parse_metadata(data, file="fuzzed")
+
+
+def _metadata_seeds() -> Iterator[bytes]:
+    with tarfile.open(HERE / "corpus" / "public-datastream.tar.xz") as tar:
+        for member in tar:
+            if member.name.endswith("/_metadata") and member.size < 1 << 16 and (f := tar.extractfile(member)):
+                yield f.read()
+
+
+def _java(data: bytes) -> None:
+    read_java_stream(Cursor(data))
+
+
+def _java_seeds() -> Iterator[bytes]:
+    for raw in _snapshots():
+        at = raw.find(_JAVA_MAGIC)
+        if at >= 0:
+            yield raw[at:]
+
+
+def _snapshot(data: bytes) -> None:
+    snapshot_reader(NOTHING_DECLARED).snapshot(Cursor(data))
+
+
+def _snapshots() -> Iterator[bytes]:
+    yield from sorted({case.snapshot for cases in generated().values() for case in cases if case.snapshot}, key=len)
+
+
+def _headers(data: bytes) -> None:
+    read = read_operator_header if data[:1] == b"o" else read_keyed_header
+    read(Cursor(data[1:]), NOTHING_DECLARED)
+
+
+def _header_seeds() -> Iterator[bytes]:
+    for name, kind in (
+        ("v2_3_0-hashmap-canonical", "managed keyed"),
+        ("v1_13_6-rocksdb-canonical", "managed operator"),
+    ):
+        for row in statetool.load(str(corpus() / name / "snapshot")).metadata_rows("files"):
+            if row.slot == kind and not row.inline:
+                with open(row.path, "rb") as f:
+                    f.seek(row.start)
+                    yield (b"o" if kind == "managed operator" else b"k") + f.read(min(row.size_bytes, 1 << 15))
+
+
+def _kryo(data: bytes) -> None:
+    """The first byte says of which class the value is."""
+    if data:
+        serializers = _kryo_serializers()
+        serializers[data[0] % len(serializers)][0].decode(Cursor(data[1:]))
+
+
+@cache
+def _kryo_serializers() -> list[tuple[Any, bytes]]:
+    found = []
+    for name, cases in sorted(generated().items()):
+        for case in cases[-1:]:
+            if b"Kryo" in (case.snapshot or b"") and case.data:
+                try:
+                    found.append((snapshot_reader(NOTHING_DECLARED).snapshot(Cursor(case.snapshot or b"")), case.data))
+                except StatetoolError:  # a version that is refused
+                    continue
+    assert len(found) > 10, name
+    return found[:256]
+
+
+def _kryo_seeds() -> Iterator[bytes]:
+    for i, (_, data) in enumerate(_kryo_serializers()):
+        yield bytes([i]) + data
+
+
+def _table(data: bytes) -> None:
+    try:
+        table = Table(Stream(file="fuzzed", start=0, size_bytes=len(data), inline=data))
+        table.read(np.arange(len(table.blocks.offset)))
+    except UnusualError:  # only RocksDB itself reads it
+        pass
+
+
+def _table_seeds() -> Iterator[bytes]:
+    for file in sorted((corpus() / "v2_3_0-rocksdb-incremental").rglob("*")):
+        if file.is_file() and 500 < file.stat().st_size < 1 << 14 and b"rocksdb.block.based" in file.read_bytes():
+            yield file.read_bytes()
+
+
+class _InPlace:
+    """A snapshot of which one file is fuzzed; every table of the operators that use it is read."""
+
+    def __init__(self, case: str, slot: str) -> None:
+        self._case, self._slot = case, slot
+
+    @cache  # noqa: B019  # one for the whole run
+    def _place(self) -> tuple[str, str, Path, bytes]:
+        folder = corpus() / self._case / "snapshot"
+        path = str(next(folder.rglob("_metadata")).parent)
+        rows = statetool.load(path).metadata_rows("files")
+        files = [r for r in rows if r.slot == self._slot and not r.inline]
+        row = min(files, key=lambda r: (Path(r.path).stat().st_size, r.path))
+        return path, row.operator, Path(row.path), Path(row.path).read_bytes()
+
+    def run(self, data: bytes) -> None:
+        path, name, file, _ = self._place()
+        file.write_bytes(data)
+        operator = statetool.load(path)[name]
+        for table in operator.tables:
+            for _ in operator.batches(table, **_OPTIONS):
+                pass
+
+    def seeds(self) -> Iterator[bytes]:
+        yield self._place()[3]
+
+
+_STREAM: Final = _InPlace("v2_3_0-hashmap-canonical", "managed keyed")
+_HEAP: Final = _InPlace("v2_3_0-hashmap-native", "managed keyed")
+_ELEMENTS: Final = _InPlace("v2_3_0-hashmap-canonical", "managed operator")
+_LOG: Final = _InPlace("v2_3_0-changelog-hashmap", "managed keyed")
+
+TARGETS: Final[Mapping[str, Target]] = {
+    "metadata": Target(_metadata, _metadata_seeds),
+    "java": Target(_java, _java_seeds),
+    "snapshots": Target(_snapshot, _snapshots),
+    "headers": Target(_headers, _header_seeds),
+    "kryo": Target(_kryo, _kryo_seeds),
+    "tables": Target(_table, _table_seeds),
+    "streams": Target(_STREAM.run, _STREAM.seeds),
+    "heap": Target(_HEAP.run, _HEAP.seeds),
+    "elements": Target(_ELEMENTS.run, _ELEMENTS.seeds),
+    "logs": Target(_LOG.run, _LOG.seeds),
+}

@@ -1,0 +1,117 @@
+"""Snapshots that somebody made to do harm: lengths, depths, links, paths, compression."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tracemalloc
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import cramjam
+import pytest
+
+import statetool
+from statetool.errors import FormatError, SnapshotNotFoundError, StatetoolError
+from statetool.formats.compression import STREAM_START, read_chunks
+from statetool.formats.metadata.handles import KeyGroupsHandle, RelativeFileHandle
+from statetool.io.cursor import Cursor
+from statetool.io.java_stream import read_java_stream
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import NOTHING_DECLARED
+from tests.fuzz.targets import TARGETS, guarded
+from tests.support.damage import Patient
+from tests.support.golden import generated
+
+_LARGE = (0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFFFFF0)
+#: What a refused input may take, however large the thing that it claims to hold.
+_MOST_BYTES = 64 << 20
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["metadata", "java", "snapshots", "headers", "kryo"])
+def test_no_length_takes_memory_before_it_is_compared_with_what_is_left(name: str) -> None:
+    target = TARGETS[name]
+    seeds = [s for s in target.seeds() if len(s) > 8][:2]
+    for seed in seeds:
+        guarded(target, seed)
+        tracemalloc.start()
+        try:
+            for at in range(0, min(len(seed) - 4, 240), 3):
+                for number in _LARGE:
+                    guarded(target, seed[:at] + struct.pack(">I", number) + seed[at + 4 :])
+            assert tracemalloc.get_traced_memory()[1] < _MOST_BYTES
+        finally:
+            tracemalloc.stop()
+
+
+def test_objects_in_objects_without_end_are_refused() -> None:
+    array = b"\x75\x72\x00\x13[Ljava.lang.Object;" + bytes(8) + b"\x02\x00\x00\x78\x70\x00\x00\x00\x01"
+    with pytest.raises(FormatError):
+        read_java_stream(Cursor(b"\xac\xed\x00\x05" + array * 5000))
+
+
+def test_types_in_types_without_end_are_refused() -> None:
+    snapshots = [c.snapshot or b"" for cases in generated().values() for c in cases]
+    snapshot = next(s for s in snapshots if b"ListSerializerSnapshot" in s)
+    at = snapshot.find(b"org.apache", 4)
+    with pytest.raises(StatetoolError):
+        snapshot_reader(NOTHING_DECLARED).snapshot(Cursor(snapshot[:at] * 3000))
+
+
+def test_a_compiled_plan_in_a_plan_without_end_names_nobody(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("[" * 100_000)
+    assert statetool.uids_in(str(tmp_path / "plan.json"), ["0" * 32]) == []
+    (tmp_path / "plan.json").write_text(json.dumps({"nodes": 1, "edges": [None]}))
+    assert statetool.uids_in(str(tmp_path / "plan.json"), ["0" * 32]) == []
+
+
+def naming(corpus: Path, target: Path, name: str) -> tuple[str, str]:
+    """Return a copy of a snapshot of which a keyed handle names another file, and the operator that it belongs to."""
+    patient = Patient.of(corpus / "v2_3_0-hashmap-canonical" / "snapshot", target)
+    for operator in patient.metadata.operators:
+        for subtask in operator.subtasks:
+            handle = subtask.managed_keyed
+            if isinstance(handle, KeyGroupsHandle) and isinstance(handle.stream, RelativeFileHandle):
+                hostile = replace(handle, stream=replace(handle.stream, path=name))
+                patient.change_subtask(operator.uid, subtask.index, partial(replace, managed_keyed=hostile))
+                return str(target), operator.uid
+    raise AssertionError("no keyed state in a file of its own")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret",
+        "circle",
+        "pipe",
+        *(
+            pytest.param(n, marks=pytest.mark.full)
+            for n in ("a/../../s", "..", "nul\0byte", "x" * 5000, "_metadata/x", ".")
+        ),
+    ],
+)
+def test_a_relative_handle_names_files_of_the_snapshot_alone(corpus: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_bytes(b"not yours")
+    path, operator = naming(corpus, tmp_path / "snapshot", name)
+    (tmp_path / "snapshot" / "circle").symlink_to("circle")
+    os.mkfifo(tmp_path / "snapshot" / "pipe")
+    with pytest.raises((FormatError, SnapshotNotFoundError)):
+        statetool.load(path)[operator].to_arrow()
+    verified = statetool.verify(path, allow_unread=True)
+    assert not verified.ok
+
+
+def test_a_block_that_unfolds_without_end_is_refused() -> None:
+    """A block of Snappy is asked what it claims before it is unfolded, in streams and in table files."""
+    body = b"\xff\xff\xff\xff\x0f" + bytes(cramjam.snappy.compress_raw(bytes(1 << 16)))[3:]
+    framed = STREAM_START + b"\x00" + (len(body) + 4).to_bytes(3, "little") + bytes(4) + body
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match="claims more"):
+            list(read_chunks(memoryview(framed), base=0))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

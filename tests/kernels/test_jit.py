@@ -1,0 +1,260 @@
+"""When kernels are compiled, and that they do the same when they are not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.kernels import checksums, jit, kept
+from statetool.kernels.ahead import SIGNATURES, described
+from statetool.kernels.jit import Allowance, Kernel
+from statetool.kernels.walk import match_range
+from tests.corpus_check import Case
+from tests.damage_check import check_damage
+
+#: What a comparison of larger arrays would take too long for.
+MOST = 70_000
+
+
+def arguments(n: int = 2) -> tuple[Any, ...]:
+    """Arguments of ``match_range``: of ``n`` bytes 7, which are 7."""
+    starts = np.arange(n)
+    found = np.zeros(n, np.uint8)
+    return np.full(n, 7, np.uint8), starts, starts + 1, np.array([7], np.uint8), found
+
+
+class Unready:
+    """Stands in for compiled code."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, *arguments: Any) -> None:
+        self.calls += 1
+
+
+by_size = pytest.mark.xfail(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0",
+    reason="with NumPy 1, whose sums of integers may become floating, everything is compiled",
+    strict=True,
+)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """A kernel that nothing is known of yet."""
+    monkeypatch.delenv("STATETOOL_JIT", raising=False)
+    monkeypatch.setattr(kept, "names", frozenset)
+    new = Kernel(match_range.function)
+    new.__dict__["compiled"] = Unready()
+    return new
+
+
+@by_size
+def test_a_small_call_runs_uncompiled(kernel: Kernel) -> None:
+    given = arguments()
+    kernel(*given)
+    assert given[-1].tolist() == [1, 1]
+    assert kernel.compiled.calls == 0  # type: ignore[attr-defined]
+
+
+def test_a_large_call_compiles(kernel: Kernel) -> None:
+    kernel(*arguments(int(jit.BEFORE_COMPILING.elements) + 1))
+    kernel(*arguments())  # small, but there it is now
+    assert kernel.compiled.calls == 2  # type: ignore[attr-defined]
+
+
+@by_size
+def test_small_calls_compile_when_they_have_taken_as_long_as_that(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "BEFORE_COMPILING", Allowance(100, 0))
+    kernel(*arguments())
+    assert kernel.compiled.calls == 0  # type: ignore[attr-defined]
+    kernel(*arguments())
+    assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
+
+
+def test_code_that_is_kept_is_used_sooner(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "names", lambda: frozenset({"walk.match_range"}))
+    kernel(*arguments(int(jit.BEFORE_LOADING.elements) + 1))
+    assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("asked", "calls"), [("0", 0), ("1", 1)])
+def test_who_uses_it_can_say(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, asked: str, calls: int) -> None:
+    monkeypatch.setenv("STATETOOL_JIT", asked)
+    kernel(*arguments(1 << 20 if asked == "0" else 1))
+    assert kernel.compiled.calls == calls  # type: ignore[attr-defined]
+
+
+def test_where_sums_become_floating_nothing_runs_uncompiled(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "__version__", "1.26.4")
+    kernel(*arguments())
+    assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
+
+
+def test_what_runs_uncompiled_calls_no_kernel_and_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that do not fit wrap around, as they do in compiled code."""
+    monkeypatch.setenv("STATETOOL_JIT", "0")
+    new = Kernel(checksums._first_bad.function)
+    assert not any(isinstance(value, Kernel) for value in new.uncompiled.__globals__.values())  # type: ignore[attr-defined]
+    monkeypatch.setattr(checksums, "_first_bad", new)
+    data = np.frombuffer(b"abc\0" + (0x78AF5F94892F3950 & 0xFFFFFFFF).to_bytes(4, "little"), np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert checksums.first_bad_block(data, np.array([0]), np.array([3]), checksums.XXH3) == -1
+
+
+def cold(folder: Path, *command: str, **more: str) -> str:
+    """Run Python where no code is kept yet but what ``folder`` has."""
+    left_out = ("STATETOOL_JIT", "STATETOOL_KERNELS", "XDG_CACHE_HOME")
+    kept_ones = {k: v for k, v in os.environ.items() if k not in left_out}
+    environment = kept_ones | {"NUMBA_CACHE_DIR": str(folder)} | more
+    return subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@by_size
+def test_a_small_table_is_read_without_numba(tmp_path: Path) -> None:
+    code = (
+        "import sys, statetool\n"
+        f"sp = statetool.load({SAVEPOINT!r})\n"
+        "print(sp['collections-by-string'].to_arrow().num_rows, 'numba' in sys.modules)"
+    )
+    assert cold(tmp_path, "-W", "error::RuntimeWarning", "-c", code) == "13 False\n"
+
+
+CALL = (
+    "import numpy as np, sys, time\n"
+    "from statetool.kernels.walk import match_range\n"
+    "found, a = np.zeros(1, np.uint8), np.arange(2)\n"
+    "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), found)\n"
+    "print(found[0], sum(match_range.compiled._cache_misses.values()))"
+)
+
+
+def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
+    """As Spark unpacks it: a zip, at another place each time."""
+    package, code = Path(statetool.__file__).parent, tmp_path / "kept"
+    for name in ("one", "two"):
+        shutil.make_archive(str(tmp_path / name), "zip", package.parent, "statetool/kernels")
+    (tmp_path / "three" / "statetool").mkdir(parents=True)
+    shutil.copytree(package / "kernels", tmp_path / "three" / "statetool" / "kernels")
+    (tmp_path / "four").mkdir()
+    places = [tmp_path / "one.zip", tmp_path / "two.zip", tmp_path / "three"]
+    alone = "import sys, types; face = types.ModuleType('statetool'); face.__path__ = [sys.argv[1]]; sys.modules['statetool'] = face\n"
+    errors = (package / "errors.py").read_text()
+    alone += f"face.errors = types.ModuleType('statetool.errors'); sys.modules['statetool.errors'] = face.errors; exec({errors!r}, vars(face.errors))\n"
+    missed = [cold(code, "-c", alone + CALL, f"{place}/statetool", STATETOOL_JIT="1").strip() for place in places]
+    assert missed == ["1 1", "1 0", "1 0"]
+    # Shipped: from a folder that the environment names, or one beside the kernels, in a zip too.
+    shutil.copytree(code / "statetool", tmp_path / "shipped")
+    named = cold(tmp_path / "four", "-c", CALL, STATETOOL_JIT="1", STATETOOL_KERNELS=str(tmp_path / "shipped"))
+    assert named == "1 0\n"
+    shutil.copytree(code / "statetool", tmp_path / "three" / "statetool" / "kernels" / "compiled")
+    shutil.make_archive(str(tmp_path / "five"), "zip", tmp_path / "three")
+    assert cold(tmp_path / "four", "-c", alone + CALL, f"{tmp_path}/five.zip/statetool", STATETOOL_JIT="1") == "1 0\n"
+
+
+def test_damaged_code_is_compiled_again(tmp_path: Path) -> None:
+    assert cold(tmp_path, "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
+    (file,) = (f for f in tmp_path.rglob("walk.match_range-*"))
+    good = file.read_bytes()
+    file.write_bytes(good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    assert cold(tmp_path, "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
+    assert len(file.read_bytes()) == len(good)
+
+
+def test_a_change_in_any_kernel_is_other_code(tmp_path: Path) -> None:
+    """A kernel has others compiled into it, in files that numba does not look at."""
+    package = tmp_path / "statetool"
+    shutil.copytree(Path(statetool.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "demo"))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from statetool.kernels import kept; print(kept.__file__, kept.stamp())"
+    first = cold(tmp_path, "-c", code)
+    assert first.startswith(str(package))
+    assert cold(tmp_path, "-c", code) == first
+    with (package / "kernels" / "codes.py").open("a") as f:
+        f.write("# changed\n")
+    assert cold(tmp_path, "-c", code) != first
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert cold(tmp_path / "file", "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
+
+
+@pytest.fixture
+def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Every call of a kernel is made compiled and uncompiled, and compared; gives the signatures that are called."""
+    called: set[str] = set()
+
+    def call(kernel: Kernel, *given: Any) -> Any:
+        called.add(" ".join((kernel.name, *map(described, given))))
+        if max(map(jit._size, given), default=0) > MOST:
+            return kernel.compiled(*given)
+        copies: dict[int, Any] = {}
+        same = tuple(copied(a, copies) for a in given)
+        uncompiled, compiled = kernel._slowly(same), kernel.compiled(*given)
+        assert repr(uncompiled) == repr(compiled), kernel.name
+        assert all(map(equal, same, given)), kernel.name
+        return compiled
+
+    monkeypatch.setattr(Kernel, "__call__", call)
+    return called  # type: ignore[return-value]
+
+
+def copied(argument: Any, copies: dict[int, Any]) -> Any:
+    if isinstance(argument, np.ndarray):
+        copy = copies.setdefault(id(argument), argument.copy())
+        copy.flags.writeable = argument.flags.writeable
+        return copy
+    if isinstance(argument, tuple):
+        return type(argument)(*(copied(a, copies) for a in argument))  # type: ignore[arg-type]
+    return argument
+
+
+def equal(one: Any, other: Any) -> bool:
+    return all(map(equal, one, other)) if isinstance(one, tuple) else bool(np.array_equal(one, other))
+
+
+def read_all(path: str) -> None:
+    for operator in statetool.load(path).operators.values():
+        for table in operator.tables:
+            for _ in operator.batches(table, on_error="keep_raw"):
+                pass
+
+
+def test_uncompiled_kernels_do_the_same(both_ways: set[str]) -> None:
+    read_all(SAVEPOINT)
+    assert len(both_ways) > 10
+    assert both_ways <= set(SIGNATURES)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["v2_3_0-rocksdb-native", "v2_3_0-hashmap-checkpoint", "v2_3_0-forst"])
+def test_uncompiled_kernels_do_the_same_with_damaged_bytes(corpus: Path, both_ways: set[str], name: str) -> None:
+    check_damage([Case(corpus / name)], truncations=10, changes=50, seed=5)
+    assert both_ways <= set(SIGNATURES)
+
+
+@pytest.mark.full
+def test_uncompiled_kernels_do_the_same_with_rows_of_sql_and_changes(
+    corpus: Path, sql_corpus: Path, both_ways: set[str]
+) -> None:
+    for case in sorted(sql_corpus.glob("sql_*/**/_metadata")):
+        read_all(str(case))
+    read_all(str(corpus / "v2_3_0-changelog-hashmap" / "snapshot" / "chk-3"))
+    assert both_ways <= set(SIGNATURES)

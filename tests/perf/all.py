@@ -1,0 +1,311 @@
+"""Everything beside Flink's own classes, in one run: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
+
+Flink writes the state (kept in ``--folder``, for the next run), then each work runs in a process of its own, some times over: ours, and Flink's
+own where it has the same. Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. Kernels are compiled
+ahead, as ``statetool doctor --warm`` does. Beside all stand the machine's two limits, and how busy it was. ``--write`` puts the table into
+``tests/perf/README.md``; ``--only WORK`` runs some of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import statetool
+from statetool.kernels.ahead import compile_all
+from tests.perf.flink.bench import read_seconds, run_java
+
+PAGE: Final = Path(__file__).parent / "README.md"
+MARKS: Final = ("<!-- figures: written by python -m tests.perf.all --write -->", "<!-- end of figures -->")
+BUFFER: Final = 64 << 10
+#: Snapshots that Flink writes, by their names here: the backend of the job, and the folder.
+SNAPSHOTS: Final = {
+    "canonical": ("rocksdb", "accounts-rocksdb-canonical/sp"),
+    "RocksDB native": ("rocksdb", "accounts-rocksdb-native/sp"),
+    "heap native": ("hashmap", "accounts-hashmap-native/sp"),
+}
+#: What Flink reads the same with: its iterator over entries, or a backend that is restored.
+FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
+_FILE_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Seconds of a work, first and later; ``cpu`` are those of the processor in all processes together, later; ``worker_mb`` is the most
+    memory of one of its processes of Python."""
+
+    work: str
+    first: float
+    later: float
+    cpu: float = 0.0
+    worker_mb: float = 0.0
+
+
+def descendants() -> dict[int, tuple[str, float, float]]:
+    """Return the processes below this one, itself included: name, seconds of the processor, resident MB."""
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    below: dict[int, list[int]] = {}
+    found: dict[int, tuple[str, float, float]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+            fields = rest.split()
+        except OSError:  # it has ended
+            continue
+        pid = int(entry.name)
+        below.setdefault(int(fields[1]), []).append(pid)
+        found[pid] = (name, sum(map(int, fields[11:15])) / ticks, int(fields[21]) * page / 1e6)
+    todo, mine = [os.getpid()], {}
+    while todo:
+        pid = todo.pop()
+        if pid in found:
+            mine[pid] = found[pid]
+        todo += below.get(pid, [])
+    return mine
+
+
+@contextmanager
+def watched() -> Iterator[dict[str, float]]:
+    """Measure the block: its seconds, those of the processor, and the most MB of one process of Python below this one (else of this one)."""
+    seen = {"mb": 0.0}
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.05):
+            now = descendants()
+            python = [mb for pid, (name, _, mb) in now.items() if name.startswith("python") and pid != os.getpid()]
+            seen["mb"] = max([seen["mb"], *(python or [now[os.getpid()][2]])])
+
+    before = sum(cpu for _, cpu, _ in descendants().values())
+    start = time.perf_counter()
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield seen
+        seen["seconds"] = time.perf_counter() - start
+        seen["cpu"] = sum(cpu for _, cpu, _ in descendants().values()) - before
+    finally:
+        done.set()
+        watcher.join()
+
+
+def kernels(folder: Path, snapshot: str) -> Callable[[Path], object]:
+    """Read all splits into Arrow on two threads."""
+    from tests.perf.read_bench import kernels as read_all
+
+    return lambda _: read_all(statetool.load(_path(folder, snapshot))["accounts"])()
+
+
+def spark_noop(folder: Path, snapshot: str) -> Callable[[Path], object]:
+    """Read through Spark, to a sink that keeps nothing."""
+    from tests.perf.read_bench import spark_noop as read_all
+
+    run = read_all(_path(folder, snapshot), "accounts")
+    return lambda _: run()
+
+
+def bootstrap(keys: int, spark: Any = None) -> Callable[[Path], object]:
+    """Write accounts as a savepoint, of an Arrow table or of a Parquet file."""
+    from tests.perf.write_bench import accounts
+
+    data: Any = accounts(keys)
+    if spark is not None:
+        import pyarrow.parquet as pq
+
+        file = Path(tempfile.mkdtemp(prefix="statetool-bench-")) / "accounts.parquet"
+        pq.write_table(data, file, row_group_size=max(1, keys // 8))
+        data = spark.read.parquet(str(file))
+    states = {
+        "count": statetool.value("BIGINT"), "name": statetool.value("STRING"), "score": statetool.value("DOUBLE"),
+        "balances": statetool.map_of("STRING", "DOUBLE"),
+    }  # fmt: skip
+    writer = statetool.SavepointWriter.new().with_operator(
+        "accounts", statetool.bootstrap_keyed_state(data, key="id", states=states), parallelism=4
+    )
+    return lambda target: writer.write(str(target))
+
+
+def command(folder: Path) -> Callable[[Path], object]:
+    """Rescale in a terminal."""
+    words = [sys.executable, "-m", "statetool", "rescale", _path(folder, "canonical")]
+    return lambda target: subprocess.run(
+        [*words, str(target), "--uid", "accounts=300"], check=True, capture_output=True
+    )  # fmt: skip
+
+
+def verify(folder: Path, snapshot: str) -> Callable[[Path], object]:
+    """Check every value."""
+    path = _path(folder, snapshot)
+    return lambda _: statetool.verify(path, deep=True)
+
+
+def works(folder: Path, keys: int) -> dict[str, Callable[[], Callable[[Path], object]]]:
+    """Return what is measured: each prepares itself and returns what runs, given a target that is not there."""
+
+    def session() -> Any:
+        from statetool.spark.session import local_session
+
+        spark = local_session(cores="2", name="bench")
+        spark.sparkContext.setLogLevel("ERROR")
+        spark.range(1).count()
+        return spark
+
+    def edit() -> Callable[[Path], object]:
+        savepoint = statetool.load(_path(folder, "canonical"), spark=session())
+        operator = savepoint["accounts"]
+        rows = operator.keyed_state(states=["count"]).selectExpr("key", "count + 1 AS count")
+        state = statetool.bootstrap_keyed_state(rows, key="key", like=operator)
+        writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("accounts", state)
+        return lambda target: writer.write(str(target))
+
+    canonical = _path(folder, "canonical")
+    return {
+        **{f"kernels into Arrow, {s}": lambda s=s: kernels(folder, s) for s in SNAPSHOTS},  # type: ignore[misc]
+        **{f"Spark noop, {s}": lambda s=s: spark_noop(folder, s) for s in ("canonical", "RocksDB native")},  # type: ignore[misc]
+        "bootstrap, in this process": lambda: bootstrap(keys),
+        "bootstrap, Spark": lambda: bootstrap(keys, session()),
+        "rescale, in this process": lambda: lambda target: statetool.rescale(canonical, str(target), {"accounts": 300}),
+        "rescale, the command": lambda: command(folder),
+        "edit of one column, Spark": edit,
+        "verify --deep, RocksDB native": lambda: verify(folder, "RocksDB native"),
+    }
+
+
+def measured(work: str, run: Callable[[Path], object], times: int) -> Figure:
+    """Run a work some times in this process."""
+    seconds, cpu, mb = [], [], 0.0
+    for i in range(times):
+        with tempfile.TemporaryDirectory(prefix="statetool-bench-") as target, watched() as seen:
+            run(Path(target) / str(i))
+        seconds.append(seen["seconds"])
+        cpu.append(seen["cpu"])
+        mb = max(mb, seen["mb"])
+    return Figure(work=work, first=seconds[0], later=min(seconds), cpu=min(cpu), worker_mb=mb)
+
+
+def limits(folder: Path) -> dict[str, float]:
+    """Return the load that was there before, and GB/s of the machine's limits: memory copied, and a file read that is in memory already."""
+    source = np.ones(_FILE_BYTES, dtype=np.uint8)
+    target = np.empty_like(source)
+    file = folder / "cached"
+    file.write_bytes(source.data)
+
+    def read() -> None:
+        with file.open("rb", buffering=0) as f:
+            while f.readinto(target[: 4 << 20].data):
+                pass
+
+    found = {"load": os.getloadavg()[0]}
+    for name, run in (("memory copy", lambda: np.copyto(target, source)), ("cached read", read)):
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        found[name] = _FILE_BYTES / min(times) / 1e9
+    file.unlink()
+    return found
+
+
+def make(folder: Path, keys: int) -> None:
+    """Let Flink write what is not there yet."""
+    for backend in sorted({backend for backend, _ in SNAPSHOTS.values()}):
+        if not (folder / f"accounts-{backend}-canonical").exists():
+            run_java("perf.PerfGen", ["make", "accounts", backend, str(keys), str(folder), f"accounts-{backend}"])
+
+
+def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mapping[str, float], keys: int) -> str:
+    """Return figures as a table of Markdown; ``flink`` are those of Flink, by works of ours."""
+    lines = [
+        f"{keys:,} keys on {os.cpu_count()} cores, seconds first / later. Memory copy {machine['memory copy']:.1f} GB/s, cached read "
+        f"{machine['cached read']:.1f} GB/s. {machine['load']:.1f} processes ran or waited for a core already before the run (load average): "
+        "more than a few tenths make the seconds those of a busy machine, and only ratios tell something.",
+        "",
+        "| work | seconds | CPU | most of one worker | Flink's own classes | ours / Flink's, later |",
+        "|---|---|---|---|---|---|",
+    ]
+    for f in figures:
+        beside = flink.get(f.work)
+        other = "" if beside is None else f"{beside.work}: {beside.first:.2f} / {beside.later:.2f}"
+        ratio = "" if beside is None else f"{f.later / beside.later:.2f}"
+        lines.append(
+            f"| {f.work} | {f.first:.2f} / {f.later:.2f} | {f.cpu:.2f} | {f.worker_mb:,.0f} MB | {other} | {ratio} |"
+        )
+    return "\n".join(lines)
+
+
+def written(page: str, figures: str) -> str:
+    """Return the page with other figures."""
+    before, _, rest = page.partition(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{figures}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+
+
+def _path(folder: Path, snapshot: str) -> str:
+    return str(folder / SNAPSHOTS[snapshot][1])
+
+
+def _beside(folder: Path, work: str, times: int) -> Figure | None:
+    """Let Flink do what a work of ours does; ``None`` where it has nothing alike."""
+    kind, _, snapshot = work.partition(", ")
+    if kind != "kernels into Arrow":
+        return None
+    mode = FLINK_MODES[snapshot]
+    seconds, _ = read_seconds(mode, "accounts", _path(folder, snapshot), repeat=times, buffer=BUFFER)
+    return Figure(work=mode, first=seconds[0], later=min(seconds))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="tests.perf.all")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="1, 5 or 20 million")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "statetool-perf")
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--only", action="append", help="works whose names begin so")
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    folder = given.folder.resolve() / str(given.keys)
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = {} if given.stage else limits(folder)
+    todo = works(folder, given.keys)
+    if given.stage:
+        print(json.dumps(asdict(measured(given.stage, todo[given.stage](), given.times))))
+        return
+    make(folder, given.keys)
+    compile_all()
+    figures: list[Figure] = []
+    flink: dict[str, Figure] = {}
+    for work in todo:
+        if given.only and not work.startswith(tuple(given.only)):
+            continue
+        own = ["--keys", str(given.keys), "--folder", str(given.folder), "--times", str(given.times), "--stage", work]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.perf.all", *own], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            sys.exit(f"{work}: {done.stderr}")
+        figures.append(Figure(**json.loads(done.stdout.splitlines()[-1])))
+        print(f"{work}: {figures[-1].first:.2f} / {figures[-1].later:.2f} s", file=sys.stderr, flush=True)
+        if beside := _beside(folder, work, given.times):
+            flink[work] = beside
+    text = table(figures, flink, machine, given.keys)
+    print(text)
+    if given.write:
+        PAGE.write_text(written(PAGE.read_text(), text))
+
+
+if __name__ == "__main__":
+    main()

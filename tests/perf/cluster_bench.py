@@ -1,0 +1,104 @@
+"""How long a job takes on a cluster that has never seen the package: ``python -m tests.perf.cluster_bench [PATH --operator UID]``.
+
+Starts a standalone master and two workers of one core, whose kernels are compiled nowhere yet, and submits the export job with the package
+as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then again on workers that got compiled
+kernels with the job (``--archives``). Seconds are those of ``spark-submit``, the start of its JVM included; beside them stand those of the
+slowest task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+
+from statetool.demo import SAVEPOINT
+from statetool.jobs.package import package
+from tests.support.cluster import SETTINGS, cluster, submit
+
+
+def slowest_task(log: Path) -> float:
+    """Return the seconds of the slowest task in a log of Spark's events."""
+    times = []
+    for line in log.read_text().splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerTaskEnd":
+            info = event["Task Info"]
+            times.append((info["Finish Time"] - info["Launch Time"]) / 1000)
+    return float(max(times))
+
+
+class Bench:
+    """A cluster, and what was submitted to it."""
+
+    def __init__(self, folder: Path, master: str) -> None:
+        self.folder = folder
+        self.master = master
+        self.package = folder / "statetool.zip"
+        package(self.package)
+        self.number = 0
+
+    def run(self, what: str, path: str, operator: str, archive: Path | None = None) -> None:
+        """Submit one job and print a line about it."""
+        self.number += 1
+        work = self.folder / f"job-{self.number}"
+        (work / "events").mkdir(parents=True)
+        settings = {
+            **SETTINGS,
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": str(work / "events"),
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.compress": "false",
+        }
+        if archive is not None:
+            settings |= {
+                "spark.archives": f"{archive}#kernels",
+                "spark.executorEnv.STATETOOL_KERNELS": "kernels",
+                "spark.executorEnv.NUMBA_CACHE_DIR": str(work / "numba"),
+            }
+        arguments = (path, "--operator", operator, "--table", "keyed_state", "--output", str(work / "rows"))
+        start = time.perf_counter()
+        done = submit(self.master, self.package, work, *arguments, settings=settings)
+        seconds = time.perf_counter() - start
+        assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+        (log,) = (work / "events").iterdir()
+        rows = done.stdout.splitlines()[-1].split()[0]
+        print(f"{what:<36} {rows:>9} rows {seconds:7.1f} s, slowest task {slowest_task(log):6.1f} s", flush=True)
+
+
+def built(folder: Path) -> Path:
+    """Build compiled kernels as the documentation says, and pack them."""
+    command = [sys.executable, "-m", "statetool", "kernels", "--build", str(folder / "kernels")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    packed = folder / "kernels.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        for part in (folder / "kernels").iterdir():  # Spark refuses an archive with the entry "."
+            archive.add(part, part.name)
+    return packed
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="tests.perf.cluster_bench")
+    parser.add_argument("path", nargs="?", help="a large snapshot, as tests.perf.read_bench reads")
+    parser.add_argument("--operator", default="accounts")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with cluster(folder, workers=2, cores=1, NUMBA_CACHE_DIR=str(folder / "numba")) as master:
+            bench = Bench(folder, master)
+            bench.run("small, nothing compiled", SAVEPOINT, "timers")
+            bench.run("small, submitted again", SAVEPOINT, "timers")
+            if given.path is not None:
+                bench.run("large, nothing compiled", given.path, given.operator)
+                bench.run("large, submitted again", given.path, given.operator)
+                bench.run("large, compiled code shipped", given.path, given.operator, built(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The page in a browser: its numbers, its width and its colours, narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool as st
+from statetool.demo import SAVEPOINT
+
+pytestmark = pytest.mark.full
+
+NOW = 1_800_000_000_000
+#: A page around the report, whose own policy runs nothing: it looks into its frame and writes down what it sees.
+AROUND = """<!DOCTYPE html><body><iframe id="f" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe><pre id="seen"></pre>
+<script>document.getElementById("f").onload = e => {{
+  const d = e.target.contentDocument, numbers = id => [...d.querySelectorAll(`#${{id}} data`)].map(n => Number(n.value));
+  const cards = [...d.querySelectorAll("dl div")].map(c => [c.children[0].textContent, c.children[1].textContent]);
+  const wide = [...d.querySelectorAll("body *")].filter(n => !n.closest(".scroll") && n.getBoundingClientRect().right > {width} + 1);
+  document.getElementById("seen").textContent = JSON.stringify({{
+    operators: numbers("operators"), cards: Object.fromEntries(cards), title: d.title,
+    over: d.documentElement.scrollWidth - d.documentElement.clientWidth, wide: wide.map(n => n.outerHTML.slice(0, 80)),
+    back: getComputedStyle(d.body).backgroundColor, text: getComputedStyle(d.body).color,
+    size: parseFloat(getComputedStyle(d.querySelector("td")).fontSize),
+    heat: d.querySelectorAll("#key-groups rect").length,
+  }});
+}};</script>"""
+
+
+@pytest.fixture(scope="module")
+def browser(pytestconfig: pytest.Config) -> str:
+    return str(pytestconfig.getoption("--browser"))
+
+
+def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> Any:
+    around = folder / "around.html"
+    around.write_text(AROUND.format(width=width, page=escape(page)))
+    done = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={folder / 'profile'}",
+            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
+            f"--window-size={width + 100},1000",
+            "--dump-dom",
+            around.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found = re.search('<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert found, done.stderr
+    return json.loads(unescape(found.group(1)))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1600])
+def test_numbers_fit_and_can_be_read(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
+    sp = st.load(SAVEPOINT)
+    sp.report(str(tmp_path / "report.html"), sp, now_ms=NOW)
+    found = seen(browser, tmp_path, (tmp_path / "report.html").read_text(), width, dark=dark)
+    measured = sp.stats(now_ms=NOW).rows("operators")
+    rows = sp.metadata_rows("operators")
+    numbers = [r.state_bytes + r.coordinator_bytes for r in rows] + [m.entries for m in measured]
+    assert sorted(found["operators"]) == sorted(numbers + [m.keys for m in measured if m.keys is not None])
+    assert found["cards"]["operators"] == str(len(rows))
+    assert found["cards"]["entries"] == f"{sum(m.entries for m in measured):,}"
+    assert found["cards"]["restores"] == "unknown, 1 warning"
+    assert (found["over"], found["wide"]) == (0, [])
+    assert found["size"] >= 12
+    assert found["heat"] > 0
+    back, text = (sum(map(int, re.findall(r"\d+", found[name]))) for name in ("back", "text"))
+    assert (back < 150 and text > 600) if dark else (back > 700 and text < 200)

@@ -1,0 +1,268 @@
+"""The page says what the answers say, loads nothing, and obeys nothing that a snapshot says."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter, defaultdict
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError, TargetExistsError
+from statetool.report import charts
+from statetool.report.markup import element, html
+from statetool.report.numbers import moment
+
+NOW = 1_800_000_000_000
+HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
+
+
+class Page(HTMLParser):
+    """What a browser sees: cells of tables by section, exact numbers where the page has them, titles of charts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags = Counter[str]()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.rows: dict[str, list[list[str]]] = defaultdict(list)
+        self.texts: dict[str, list[str]] = defaultdict(list)
+        self.titles: dict[str, list[str]] = defaultdict(list)
+        self._section = ""
+        self._open: list[str] = []
+        self.feed(text)
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += attrs
+        given = dict(attrs)
+        if tag == "meta":
+            return
+        self._open.append(tag)
+        if tag == "section":
+            self._section = given["id"] or ""
+        elif tag == "tr":
+            self.rows[self._section].append([])
+        elif tag in ("td", "th"):
+            self.rows[self._section][-1].append("")
+        elif tag == "data":
+            self._add(given["value"] or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "title" in self._open:
+            self.titles[self._section].append(data)
+        elif "data" not in self._open:
+            self._add(data)
+
+    def _add(self, text: str) -> None:
+        self.texts[self._section].append(text)
+        if {"td", "th"} & {*self._open} and "div" not in self._open[self._open.index("table") :]:
+            self.rows[self._section][-1][-1] += text
+
+
+def report(path: Path, sp: st.Savepoint, other: st.Savepoint | None = None, **options: object) -> tuple[bool, Page]:
+    target = path / "report.html"
+    ok = sp.report(str(target), other, now_ms=NOW, **options)  # type: ignore[arg-type]
+    return ok, Page(target.read_text())
+
+
+def exact(*values: object) -> list[str]:
+    return ["" if v is None else str(v) for v in values]
+
+
+@pytest.mark.parametrize("case", ["v2_3_0-rocksdb-canonical", "v2_3_0-rocksdb-native"])
+def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case: str) -> None:
+    sp = st.load(str(corpus / case / "snapshot"))
+    _, page = report(tmp_path, sp, ttl_ms=1000, parallelism=5)
+    found = sp.stats(now_ms=NOW, ttl_ms=1000, parallelism=5)
+
+    operators = {row[0]: row for row in page.rows["operators"][1:]}
+    bytes_of = {o.operator: o.state_bytes + o.coordinator_bytes for o in sp.metadata_rows("operators")}
+    for o in found.rows("operators"):
+        row = operators[o.operator]
+        assert [row[3], *row[5:7]] == exact(bytes_of[o.operator], o.entries, o.keys)
+    states = {(row[0], row[1], row[2].split(", ")[1]): row for row in page.rows["states"][1:]}
+    assert len(states) == len(sp.metadata_rows("states"))
+    for s in found.rows("states"):
+        row = states[s.operator, s.state, s.scope]
+        assert [row[4], *row[7:10]] == exact(s.size_bytes, s.entries, s.keys, s.largest_value)
+
+    largest = [row for row in page.rows["largest"] if row[0] != "largest"]
+    assert [row[3:] for row in largest] == [
+        exact(r.key_group, r.subtask, r.length, r.size_bytes) for r in found.rows("largest")
+    ]
+    timers = [row[1] for row in page.rows["timers"] if row[0] != "fires"]
+    assert timers == exact(
+        *(r.count for r in found.rows("timers") if (r.in_at_least_ms, r.in_below_ms) != (None, None))
+    )
+    ages = [row[1] for row in page.rows["ages"] if row[0] != "accessed last"]
+    assert ages == exact(*(r.count for r in found.rows("ages") if r.expired is None))
+    counted = Counter[tuple[str, str, str]]()
+    for d in found.rows("distribution"):
+        counted[d.operator, d.state, d.what] += d.count
+    sizes = [row[2] for row in page.rows["distribution"] if row[0] != "state"]
+    assert sizes == exact(*counted.values())
+    reads = Counter[tuple[str, int]]()
+    for r in found.rows("restore"):
+        reads[r.operator, r.parallelism] += r.read_bytes
+    assert {(row[0], int(row[1])): int(row[4]) for row in page.rows["subtasks"][1:]} == dict(reads)
+
+    held = sum(r.size_bytes for r in found.rows("sizes") if r.part == "entries" and r.key_group is not None)
+    assert sum(int(t.split(": ")[1].split()[0].replace(",", "")) for t in page.titles["key-groups"]) == held
+
+
+def test_nothing_is_loaded_or_run(tmp_path: Path) -> None:
+    _, page = report(tmp_path, st.load(SAVEPOINT))
+    assert not {"script", "link", "img", "iframe", "object", "form", "input"} & {*page.tags}
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    assert not [a for a in page.attributes if a[0] in ("src", "action", "style") or a[0].startswith("on")]
+    assert all((value or "").startswith("#") for name, value in page.attributes if name == "href")
+
+
+def test_names_and_keys_of_a_snapshot_stay_text(tmp_path: Path) -> None:
+    table = pa.table({"key": [HOSTILE, "b"], "v": ["x", "y"]})
+    states = st.bootstrap_keyed_state(table.rename_columns(["key", HOSTILE]), key="key", states={HOSTILE: st.value()})
+    folder = tmp_path / "<img src=x onerror=alert(1)>"
+    sp = st.SavepointWriter.new().with_operator(HOSTILE, states).write(str(folder), flink_version="2.3")
+    _, page = report(tmp_path, sp, sp)
+    shown = html(HOSTILE).replace("&lt;", "<").replace("&gt;", ">").replace("&#x27;", "'").replace("&quot;", '"')
+    shown = shown.replace("&amp;", "&")
+    assert shown.endswith("\\u202e\\x1b[31m")
+    assert not {"script", "img"} & {*page.tags}
+    assert {(row[0], row[1]) for row in page.rows["states"][1:]} == {(shown, shown)}
+    assert {row[2] for row in page.rows["largest"][1:] if row[0] == "key"} == {
+        repr(HOSTILE).replace("\\\\", "\\"),
+        "'b'",
+    }
+    assert not [a for a in page.attributes if a[0].startswith("on")]
+
+
+def test_a_half_of_a_surrogate_is_written_as_its_escape() -> None:
+    assert html("\ud800") == "\\ud800"
+    assert element("p", None, 1, "<", class_='"') == '<p class="&quot;">1&lt;</p>'
+
+
+def test_against_another_snapshot(corpus: Path, tmp_path: Path) -> None:
+    sp, other = (st.load(str(corpus / c / "snapshot")) for c in ("v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-native"))
+    ok, page = report(tmp_path, sp, other)
+    check = st.check(sp, other)
+    assert page.texts["restore"][2] == check.verdict.replace("_", " ")
+    assert ok is check.ok
+    verdicts = {row[0]: row[2] for row in page.rows["restore"][1:] if not row[1]}
+    assert verdicts == {o.uid: o.verdict.replace("_", " ") for o in check.operators}
+    summary = [c for c in sp.diff(other).summary() if c.added + c.removed + c.changed]
+    assert page.rows["differences"][1 : 1 + len(summary)] == [
+        exact(c.operator, c.state, c.entries_before, c.entries_after, c.added, c.removed, c.changed) for c in summary
+    ]
+
+
+def test_what_is_damaged_is_said_and_hides_nothing_else(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(corpus / "v2_3_0-rocksdb-canonical" / "snapshot", folder)
+    largest = max((f for f in folder.iterdir() if f.name != "_metadata"), key=lambda f: f.stat().st_size)
+    raw = largest.read_bytes()
+    largest.write_bytes(raw[:3] + b"\0" + raw[4:])
+    sp = st.load(str(folder))
+    ok, page = report(tmp_path, sp)
+    assert not ok
+    assert [row[2] for row in page.rows["findings"][1:]] == [p.problem for p in st.verify(sp).problems]
+    unread = [s for s in sp.metadata_rows("states") if s.kind == "unread"]
+    assert {row[2] for row in page.rows["unread"]} >= {s.reason for s in unread} != set()
+    assert len(page.rows["operators"]) == len(sp.operators) + 1
+    assert any(t.startswith("No answer: ") for texts in page.texts.values() for t in texts)
+
+
+def test_states_that_cannot_be_read_are_named_with_their_reason(tmp_path: Path) -> None:
+    sp = st.load(SAVEPOINT)
+    _, page = report(tmp_path, sp)
+    unread = [s for s in sp.metadata_rows("states") if not s.readable]
+    assert unread
+    assert [row[:3] for row in page.rows["unread"][1:]] == [[s.operator, s.name, s.reason] for s in unread]
+
+
+@pytest.mark.parametrize(
+    ("case", "whole"),
+    [("v2_3_0-kafka-source", True), ("v2_3_0-kafka-source-inconsistent", False), ("v2_3_0-kafka-sink", True)],
+)
+def test_sources_and_sinks(connector_cases: Path, tmp_path: Path, case: str, whole: bool) -> None:
+    sp = st.load(str(connector_cases / case / "snapshot"))
+    ok, page = report(tmp_path, sp)
+    assert ok is whole
+    rows = iter(page.rows["connections"])
+    for table, names in (
+        ("sources", ("operator", "connector", "subtasks", "held")),
+        ("source_checks", ("operator", "split_id", "subtasks")),
+        ("sinks", ("operator", "connector", "role", "pending")),
+    ):
+        if found := sp.connector_rows(table):
+            next(rows)  # the names
+            assert [next(rows)[: len(names)] for _ in found] == [exact(*(getattr(r, n) for n in names)) for r in found]
+    assert not list(rows)
+
+
+def test_the_command_reports_the_newest_of_a_directory_and_what_grew(corpus: Path, tmp_path: Path) -> None:
+    root, target = str(corpus / "v2_3_0-rocksdb-incremental"), tmp_path / "grown.html"
+    done = CliRunner().invoke(cli, ["report", root, "-o", str(target)])
+    assert done.exit_code == 0, done.output
+    page = Page(target.read_text())
+    rows = st.growth(root)
+    total = Counter[str]()
+    for r in rows:
+        total[r.path] += r.size_bytes or 0
+    shown = {row[1]: int(row[2]) for row in page.rows["growth"][1 : 1 + len(total)]}
+    assert shown == dict(total)
+    assert next(r.path for r in st.list_snapshots(root) if r.newest) in page.texts[""]
+
+
+def test_the_command_against_another_snapshot(tmp_path: Path) -> None:
+    target = tmp_path / "both.html"
+    done = CliRunner().invoke(cli, ["report", SAVEPOINT, SAVEPOINT, "-o", str(target), "--flink", "1.20"])
+    assert done.exit_code == 1
+    assert "something is wrong" in done.stderr
+    assert "not" in Page(target.read_text()).texts["restore"]
+    again = CliRunner().invoke(cli, ["report", SAVEPOINT, "-o", str(target)])
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
+
+
+def test_a_wrong_option_writes_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    with pytest.raises(OptionError):
+        st.load(SAVEPOINT).report(str(target), largest=-1)
+    assert not target.exists()
+    target.write_text("mine")
+    with pytest.raises(TargetExistsError):
+        st.load(SAVEPOINT).report(str(target))
+    assert target.read_text() == "mine"
+
+
+def test_charts_of_many_values_share_cells() -> None:
+    values = [i % 7 for i in range(32768)]
+    page = Page(charts.heat_map(values, lambda a, b, n: f"{a}-{b}={n}"))
+    assert page.tags["rect"] == charts.MOST_CELLS
+    assert sum(int(t.split("=")[1]) for t in page.titles[""]) == sum(values)
+    columns = Page(charts.columns(values, lambda a, b, n: f"{a}-{b}={n}"))
+    assert columns.tags["rect"] == charts.MOST_COLUMNS
+    assert {t.split("=")[1] for t in columns.titles[""]} == {"6"}
+
+
+def test_charts_of_nothing_are_empty() -> None:
+    def label(first: int, last: int, value: int) -> str:
+        raise AssertionError((first, last, value))
+
+    for chart in (charts.columns([], label), charts.heat_map([], label), charts.line([]), charts.bar(0, 0)):
+        assert Page(chart).titles == {}
+
+
+def test_times_that_no_calendar_has_are_numbers() -> None:
+    assert moment(0) == "1970-01-01 00:00:00 UTC"
+    assert moment(2**63 - 1) == "9,223,372,036,854,775,807 ms"

@@ -1,0 +1,151 @@
+"""Key groups that are larger than memory, and entries that no two subtasks may both hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from statetool.errors import FormatError, StatetoolError
+from statetool.formats.compression import read_chunks
+from statetool.formats.keyed.entries import EntryBatch
+from statetool.saving.streams.gather import Gatherer
+from statetool.saving.streams.output import KeyedStreamWriter
+from statetool.saving.streams.runs import PRESENCE, Spill, cuts, entry_batch, order_of_groups, packed
+from tests.support.canonical import key_group_bytes
+
+Record = tuple[int, int, bytes, bytes]
+
+
+def batch_of(records: list[Record]) -> EntryBatch:
+    """Return an entry batch of ``(key group, state, key, value)``."""
+    data, rows = bytearray(), []
+    for group, state, key, value in records:
+        at = len(data)
+        data += key + value
+        rows.append((state, group, at, at + len(key), at + len(key), len(data)))
+    state, group, key, key_end, value, value_end = np.array(rows, dtype=np.int64).T
+    return entry_batch(
+        np.frombuffer(bytes(data), dtype=np.uint8), state, group, key, key_end, value, value_end
+    )  # fmt: skip
+
+
+def gathered(
+    runs: list[list[Record]],
+    groups: range,
+    *,
+    prefix: int = 1,
+    memory: int = 1 << 20,
+    compressed: bool = False,
+    lists: tuple[int, ...] = (),
+    limit: int = 1 << 30,
+) -> tuple[bytes, list[int]]:
+    """Return the bytes of a stream that runs become, behind a header, and the offsets of its key groups."""
+
+    def duplicate(group: int, state: int, key: bytes) -> StatetoolError:
+        return FormatError(f"{key!r} is twice in state {state} of key group {group}")
+
+    out = bytearray()
+    writer = KeyedStreamWriter(out.extend, b"header", groups, compressed=compressed)
+    with Spill() as spill:
+        for place, run in enumerate(runs):
+            batch = batch_of(run)
+            for piece in cuts(batch, order_of_groups(batch.group, batch.state), None, limit):
+                spill.add(packed(batch, piece, prefix), place)
+        gatherer = Gatherer(prefix, lists=lists, duplicate=duplicate, memory_bytes=memory)
+        gatherer.write(writer, spill.segments())
+    return bytes(out), writer.offsets.tolist()
+
+
+def random_runs(seed: int, groups: range, n: int, runs: int) -> list[list[Record]]:
+    rng = np.random.default_rng(seed)
+    found: dict[tuple[int, int, bytes], bytes] = {}
+    for _ in range(n):
+        key = bytes(rng.integers(0, 4, rng.integers(1, 14), dtype=np.uint8))
+        place = (int(rng.choice(groups)), int(rng.integers(0, 3)), key)
+        found[place] = bytes(rng.integers(0, 256, rng.integers(0, 50), dtype=np.uint8))
+    records = [(*place, value) for place, value in found.items()]
+    return [some for i in range(runs) if (some := records[i::runs])]
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(("max_parallelism", "memory"), [(128, 1 << 20), (128, 2000), (1000, 2000), (1000, 300)])
+def parts_of(out: bytes, offsets: list[int], *, compressed: bool) -> list[bytes]:
+    """Return the bytes of each key group; none where it is empty."""
+    ends = [*sorted(o for o in offsets if o), len(out)]
+    found = [out[o : ends[ends.index(o) + 1]] if o else b"" for o in offsets]
+    return [b"".join(c.data for c in read_chunks(memoryview(f), base=0)) if f and compressed else f for f in found]
+
+
+def key_group(number: int, prefix: int, records: list[Record]) -> bytes:
+    """Return the sorted canonical key group of records, nothing where there are none of it."""
+    here = sorted(r[1:] for r in records if r[0] == number)
+    states = [(s, [(k, v) for t, k, v in here if t == s]) for s in range(3)]
+    return key_group_bytes(number, prefix, states) if here else b""
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 150])
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(("max_parallelism", "memory"), [(128, 1 << 20), (128, 2000), (1000, 2000), (1000, 300)])
+def test_runs_are_merged_in_order_within_little_memory(
+    compressed: bool, max_parallelism: int, memory: int, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
+    groups = range(5, 9)
+    runs = random_runs(7, range(5, 8), 900, 6)
+    prefix = 1 if max_parallelism <= 128 else 2
+    out, offsets = gathered(runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit)
+    assert out.startswith(b"header")
+    found = parts_of(out, offsets, compressed=compressed)
+    assert found == [key_group(g, prefix, [r for run in runs for r in run]) for g in groups]
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
+def test_what_only_shows_a_key_is_not_written(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
+    runs = random_runs(3, range(5, 7), 600, 4)
+    shown = [(g, PRESENCE | s, k + b"\xff", b"") for run in runs for g, s, k, _ in run[::3]]
+    alone = [(7, PRESENCE | 5, i.to_bytes(4, "big"), b"") for i in range(200)]
+    out, offsets = gathered([*runs, shown, alone], range(5, 8), memory=memory)
+    found = parts_of(out, offsets, compressed=False)
+    assert found == [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 8)]
+    twice = [(5, PRESENCE | s, k, b"") for g, s, k, _ in runs[0] if g == 5][:1]
+    with pytest.raises(FormatError, match="is twice"):
+        gathered([*runs, twice], range(5, 8), memory=memory)
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_elements_of_lists_are_put_together_by_their_index(
+    memory: int, compressed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statetool.saving.streams.gather._LEAST_WINDOW", 200)
+    rng = np.random.default_rng(5)
+    lists = {(5 + i % 2, i.to_bytes(2, "big")): [b"%d-%d" % (i, j) for j in range(i % 40)] for i in range(90)}
+    others = [(g, s, k, v) for run in random_runs(5, range(5, 7), 200, 1) for g, s, k, v in run if s != 1]
+    elements = [(g, 1, k + j.to_bytes(8, "big"), v) for (g, k), values in lists.items() for j, v in enumerate(values)]
+    records = [*others, *elements]
+    mixed = [records[i] for i in rng.permutation(len(records))]
+    runs = [mixed[i::7] for i in range(7)]
+    out, offsets = gathered(runs, range(5, 7), memory=memory, compressed=compressed, lists=(1,))
+    expected = [*others, *((g, 1, k, b",".join(values)) for (g, k), values in lists.items() if values)]
+    assert parts_of(out, offsets, compressed=compressed) == [key_group(g, 1, expected) for g in range(5, 7)]
+    with pytest.raises(FormatError, match="is twice in state 1"):
+        gathered([*runs, elements[:1]], range(5, 7), memory=memory, lists=(1,))
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 10])
+def test_one_key_in_two_runs_is_refused(memory: int) -> None:
+    runs = [[(5, 1, b"key", b"1")], [(5, 0, b"key", b"2"), (5, 1, b"key", b"3")]]
+    with pytest.raises(FormatError, match="b'key' is twice in state 1 of key group 5"):
+        gathered(runs, range(5, 6), memory=memory)
+
+
+def test_key_groups_that_are_sorted_already_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("packed again")
+
+    runs = [sorted(run) for run in random_runs(5, range(5, 8), 300, 1)]
+    expected = [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 9)]
+    monkeypatch.setattr(Gatherer, "settled", refuse)
+    out, offsets = gathered(runs, range(5, 9))
+    assert parts_of(out, offsets, compressed=False) == expected

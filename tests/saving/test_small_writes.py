@@ -1,0 +1,126 @@
+"""What is small is written by the driver: a session is not asked to run anything. What is not, tasks write with the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.saving.compose import write_composition
+from statetool.saving.composition import Composition, StreamJob
+from statetool.saving.local import LocalRunner
+from statetool.saving.streams.keyed import KeptEntries
+from statetool.saving.versions import parse_release
+from statetool.snapshot.inventory import Inventory
+from tests.saving.test_drop_and_convert import stream_bytes
+
+runner = pytest.importorskip("statetool.spark.runner")
+LOCAL_BYTES = "spark.statetool.localBytes"
+
+
+class Idle:
+    """A session that has settings, and runs nothing."""
+
+    conf: dict[str, str] = {}  # noqa: RUF012 - nobody adds to it
+
+
+class Frame:
+    """A DataFrame whose tasks run here."""
+
+    def __init__(self, batches: list[pa.RecordBatch]) -> None:
+        self.batches = batches
+        self.columns = batches[0].schema.names
+
+    @property
+    def schema(self) -> Any:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(self.batches[0].schema)
+
+    def toDF(self, *names: str) -> Frame:
+        return Frame([b.rename_columns(list(names)) for b in self.batches])
+
+    def mapInArrow(self, run: Any, _: Any) -> Frame:
+        return Frame([found for batch in self.batches for found in run(iter([batch]))])
+
+    def unionAll(self, other: Frame) -> Frame:
+        return Frame([*self.batches, *other.batches])
+
+    def repartition(self, *_: object) -> Frame:
+        return Frame([pa.Table.from_batches(self.batches).combine_chunks().to_batches()[0]])
+
+    def collect(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(**row) for batch in self.batches for row in batch.to_pylist()]
+
+
+class Tasks:
+    """A session whose driver writes nothing, and whose tasks run here."""
+
+    conf = {LOCAL_BYTES: "0"}  # noqa: RUF012 - nobody adds to it
+
+    def range(self, start: int, stop: int, _: int, __: int) -> Frame:
+        return Frame([pa.record_batch({"id": pa.array([i])}) for i in range(start, stop)])
+
+
+class Sized:
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+
+
+def test_a_small_rescale_runs_nothing_on_spark(tmp_path: Path) -> None:
+    wanted = {"orders": 300, "by-tuple": 64}
+    statetool.rescale(SAVEPOINT, str(tmp_path / "here"), wanted)
+    statetool.rescale(SAVEPOINT, str(tmp_path / "session"), wanted, spark=cast(Any, Idle()))
+    here, session = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "session"))
+    for name, operator in here.operators.items():
+        assert stream_bytes(operator) == stream_bytes(session.operators[name])
+
+
+def test_tasks_rescale_to_the_same_bytes(tmp_path: Path) -> None:
+    wanted = {"orders": 300, "collections-by-string": 64, "op-lists": 128}
+    for name, session in (("here", None), ("tasks", Tasks())):
+        statetool.rescale(SAVEPOINT, str(tmp_path / name), wanted, parallelism=3, spark=cast(Any, session))
+    here, tasks = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "tasks"))
+    for name, operator in here.operators.items():
+        assert stream_bytes(operator) == stream_bytes(tasks.operators[name])
+
+
+@pytest.mark.parametrize("groups", [2, 300])
+def test_tasks_write_a_table_to_the_same_bytes(groups: int, tmp_path: Path) -> None:
+    n = 3000
+    table = pa.table(
+        {"id": [f"key {i * 7919 % n}" for i in range(n)], "a": list(range(n)), "b": ["x" * (i % 90) for i in range(n)]}
+    )
+    states = {"a": statetool.value("BIGINT"), "b": statetool.value("STRING")}
+    for name, data in (("here", table), ("tasks", Frame(table.to_batches(max_chunksize=700)))):
+        state = statetool.bootstrap_keyed_state(data, key="id", states=states)
+        writer = statetool.SavepointWriter.new(max_parallelism=groups).with_operator("o", state, parallelism=2)
+        wanted = Composition(changes=writer.changes, max_parallelism=groups)
+        run = LocalRunner() if data is table else runner.SparkRunner(Tasks())
+        write_composition(wanted, str(tmp_path / name), parse_release("2.3", default=3), run)
+    here, tasks = Inventory(str(tmp_path / "here")), Inventory(str(tmp_path / "tasks"))
+    assert stream_bytes(here.operators["o"]) == stream_bytes(tasks.operators["o"])
+
+
+def test_the_size_of_a_data_frame_is_not_known() -> None:
+    data = pa.table({"id": [1, 2], "n": [3, 4]})
+    assert runner.size_here(_job(data)) == data.nbytes
+    assert runner.size_here(_job(data, object())) is None
+
+
+def _job(*tables: Any) -> Any:
+    return StreamJob(streams=cast(Any, None), tables=tuple((t, cast(Any, None)) for t in tables))
+
+
+def test_tasks_read_alike_many_bytes_not_files() -> None:
+    sizes = [1 << 20] * 508 + [100 << 20, 1, 1]
+    kept = [(0, cast(KeptEntries, Sized(size))) for size in sizes]
+    tasks = runner.tasks_by_size(kept)
+    assert [place for task in tasks for place, _, _ in task] == list(range(len(sizes)))
+    assert len(tasks) == 508 // 32 + 2
+    assert runner.tasks_by_size([]) == []

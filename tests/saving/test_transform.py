@@ -1,0 +1,163 @@
+"""Values of states are changed in one call; everything else is carried by bytes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.entries.form import ALL_ENTRIES
+from statetool.errors import OptionError, UnknownNameError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def added(name: str, number: int) -> Any:
+    def change(table: pa.Table) -> pa.Table:
+        column = pc.add(table[name], pa.scalar(number, table[name].type))
+        return table.select(["key", "key_group"]).append_column(name, column)
+
+    return change
+
+
+def entries(operator: statetool.Operator, *without: str) -> set[tuple[str, int, bytes, bytes]]:
+    """Return all keyed entries but those of some states, as their bytes."""
+    found = set()
+    for source in operator.inventory.keyed.sources():
+        names = [m.name for m in source.header().states]
+        for batch in source.batches(ALL_ENTRIES):
+            raw = bytes(batch.data)
+            for i in range(len(batch)):
+                name = names[batch.state[i]]
+                if name not in without:
+                    key, value = raw[batch.key[i] : batch.key_end[i]], raw[batch.value[i] : batch.value_end[i]]
+                    found.add((name, int(batch.group[i]), key, value))
+    return found
+
+
+def test_a_function_changes_one_state_and_all_other_bytes_stay(tmp_path: Path) -> None:
+    sp = statetool.load(SAVEPOINT)
+    edits = sp["by-tuple"].transform(added("count", 1000), states=["count"])
+    new = edits.transform("timers", added("registered", 1), states=["registered"]).write(str(tmp_path / "sp"))
+    changed = {"by-tuple": "count", "timers": "registered"}
+    for name, operator in sp.operators.items():
+        without = [changed[name]] if name in changed else []
+        assert entries(new[name], *without) == entries(operator, *without), name
+        for state in operator.inventory.operator_states:
+            assert new[name].to_arrow(state).equals(operator.to_arrow(state)), name
+    before, after = (
+        {str(r["key"]): r["count"] for r in s["by-tuple"].to_arrow(states=["count"]).to_pylist()} for s in (sp, new)
+    )
+    assert after == {key: value + 1000 for key, value in before.items()}
+    assert set(new["by-tuple"].states.values()) == set(sp["by-tuple"].states.values())
+
+
+def test_a_preview_is_the_difference_and_leaves_nothing(tmp_path: Path) -> None:
+    sp = statetool.load(SAVEPOINT)
+    edits = sp["by-tuple"].transform(added("count", 1), states=["count"])
+    found = edits.preview(str(tmp_path))
+    (row,) = [s for s in found.summary() if s.added + s.removed + s.changed]
+    keys = sp["by-tuple"].to_arrow(states=["count"]).num_rows
+    assert (row.operator, row.state, row.changed, row.added, row.removed) == ("by-tuple", "count", keys, 0, 0)
+    del found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_types_follow_columns(tmp_path: Path) -> None:
+    sp = statetool.load(SAVEPOINT)
+
+    def widened(table: pa.Table) -> pa.Table:
+        counts = table["count"].cast(pa.int64())
+        seen = table["seen"].cast(pa.list_(pa.string()))
+        return table.select(["key"]).append_column("count", counts).append_column("seen", seen)
+
+    new = sp["by-tuple"].transform(widened).write(str(tmp_path / "sp"))["by-tuple"]
+    types = {n: (s.kind, s.value_type) for n, s in new.states.items()}
+    assert types["count"] == ("value", "Long")
+    assert types["seen"] == ("list", "List<String>")
+    assert entries(new, "count", "seen") == entries(sp["by-tuple"], "count", "seen")
+
+
+def test_what_cannot_be_is_refused() -> None:
+    sp = statetool.load(SAVEPOINT)
+    with pytest.raises(UnknownNameError, match=r"no state 'cuont'.*count"):
+        sp["by-tuple"].transform(added("count", 1), states=["cuont"])
+    with pytest.raises(OptionError, match="no column 'key'"):
+        sp["by-tuple"].transform(lambda t: t.select(["count"]))
+    with pytest.raises(OptionError, match="returns int"):
+        sp["by-tuple"].transform(lambda t: 1)
+
+
+def test_a_state_that_the_function_was_not_given_is_refused(tmp_path: Path) -> None:
+    """Its serializer would be guessed from the column."""
+    table = pa.table({"key": ["k"], "a": [1], "b": pa.array([2], pa.int32())})
+    made = statetool.bootstrap_keyed_state(table)
+    sp = statetool.SavepointWriter.new().with_operator("op", made).write(str(tmp_path / "old"))
+    with pytest.raises(OptionError, match="state 'b', which the function was not given"):
+        sp["op"].transform(lambda t: t.append_column("b", pa.array([3])), states=["a"]).write(str(tmp_path / "new"))
+
+
+def test_nanoseconds_and_columns_called_like_them(tmp_path: Path) -> None:
+    stamps = pa.array([1_000_000_001, None], pa.timestamp("ns", tz="UTC"))
+    state = statetool.bootstrap_keyed_state(pa.table({"key": [1, 2], "t": stamps, "a": [1, 2]}))
+    op = statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "base"))["op"]
+    with pytest.raises(OptionError, match=r"no column 't_nanos'.*'t' would lose"):
+        op.transform(lambda table: table.select(["key", "t"]))
+    changed = op.transform(lambda table: table.select(["key", "t", "t_nanos"])).write(str(tmp_path / "same"))["op"]
+    assert entries(changed) == entries(op)
+    new = op.transform(lambda table: table.select(["key", "a"]).append_column("a_nanos", table["a"]))
+    rows = new.write(str(tmp_path / "new"))["op"].to_arrow(states=["a", "a_nanos"]).sort_by("key").to_pylist()
+    assert rows == [{"key": 1, "a": 1, "a_nanos": 1}, {"key": 2, "a": 2, "a_nanos": 2}]
+
+
+def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    sp = statetool.load(SAVEPOINT, spark)
+    edits = sp["with-ttl"].transform(
+        {"plain": "CAST(plain AS DECIMAL(20, 4))", "ttl-sum": "`ttl-sum` + plain"}, where="plain IS NOT NULL"
+    )
+    new = edits.write(str(tmp_path / "sp"))["with-ttl"]
+    old = {r["key"]: r for r in sp["with-ttl"].to_arrow(states=["plain", "ttl-sum"], ttl="raw").to_pylist()}
+    assert new.states["plain"].value_type == "BigDec"
+    assert new.states["ttl-sum"].value_type == "Ttl<Long>"
+    assert entries(new, "plain", "ttl-sum") == entries(sp["with-ttl"], "plain", "ttl-sum")
+    rows = {r["key"]: r for r in new.to_arrow(states=["plain", "ttl-sum"], ttl="raw").to_pylist()}
+    assert rows.keys() == old.keys()
+    for key, row in old.items():
+        plain, timed = row["plain"], row["ttl-sum"]
+        assert rows[key]["plain"] == (None if plain is None else Decimal(plain))
+        changed = timed is not None and plain is not None
+        assert rows[key]["ttl-sum"] == ({**timed, "value": timed["value"] + plain} if changed else timed)
+
+
+def test_values_of_other_keys_stay_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "key": [1, 2],
+            "n": [1, 2**53 + 1],
+            "d": pa.array([Decimal(1), Decimal(2)], pa.decimal128(38, 18)),
+            "l": [[1], [2**53 + 1]],
+        }
+    )
+    states = {
+        "n": statetool.value("BIGINT"),
+        "d": statetool.value(statetool.flink.BIG_DECIMAL),
+        "l": statetool.list_of("BIGINT"),
+    }
+    state = statetool.bootstrap_keyed_state(table, states=states)
+    statetool.SavepointWriter.new().with_operator("op", state).write(str(tmp_path / "base"), flink_version="2.3")
+    op = statetool.load(str(tmp_path / "base"), spark)["op"]
+    for name, sql, kind in (
+        ("n", "n * 0.5D", "double"),
+        ("d", "CAST(d AS DOUBLE)", "double"),
+        ("l", "array(0.5D)", "array<double>"),
+    ):
+        with pytest.raises(OptionError, match=f"{name!r} would become {kind} for all keys"):
+            op.transform({name: sql}, where="key = 1")
+    assert op.transform({"n": "CAST(n AS DECIMAL(20, 4))", "d": "d"}, where="key = 1") is not None

@@ -1,0 +1,222 @@
+"""State of Beam's Flink runner. Layouts are put together by hand; its real checkpoints were read to the last byte with the same code."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import statetool
+from statetool.errors import EncodeError, FormatError, StatetoolError
+from statetool.formats.keyed.header import read_keyed_header, write_keyed_header
+from statetool.io.cursor import Cursor
+from statetool.serializers.base import Serializer
+from statetool.types.declared import NOTHING_DECLARED
+from tests.formats.test_headers import header_with
+from tests.support import beam, build, canonical
+from tests.support.beam import coder
+
+TEXT: Final = coder("StringUtf8")
+VAR_LONG: Final = coder("VarLong")
+NOW: Final = 1_645_714_187_300
+INSTANT: Final = (NOW + (1 << 63)).to_bytes(8, "big")
+AVRO: Final = json.dumps(
+    {
+        "type": "record",
+        "name": "Mark",
+        "fields": [
+            {
+                "name": "partitions",
+                "type": {
+                    "type": "array",
+                    "items": {
+                        "type": "record",
+                        "name": "Part",
+                        "fields": [
+                            {"name": "topic", "type": "string"},
+                            {"name": "partition", "type": "int"},
+                            {"name": "nextOffset", "type": "long"},
+                            {"name": "ratio", "type": ["null", "double"]},
+                        ],
+                    },
+                },
+            }
+        ],
+    }
+)
+TIMER_RAW: Final = b"\1t" + b"\0" + b"\2//" + INSTANT + INSTANT + b"\x0aEVENT_TIME"
+MARK_RAW: Final = b"\3\x3c" + b"\x0ainput\0\x8e\xda\x96\1\0" + b"\x0aother\6\x09\2" + b"\0\0\0\0\0\0\xd0\x3f" + b"\0"
+ROW: Final = coder(
+    "Row",
+    schema=beam.schema(
+        id=beam.field_type("INT64"),
+        tags=beam.field_type("ARRAY", collectionElementType=beam.field_type("STRING", nullable=True)),
+        at=beam.field_type("DATETIME", nullable=True),
+    ),
+)
+PLAIN: Final = [
+    (coder("VarInt"), 300, b"\xac\x02"),
+    (coder("VarInt"), -1, b"\xff\xff\xff\xff\x0f"),
+    (VAR_LONG, -1, b"\xff" * 9 + b"\x01"),
+    (coder("BigEndianInteger"), 7, b"\0\0\0\x07"),
+    (coder("BigEndianLong"), -2, b"\xff" * 7 + b"\xfe"),
+    (coder("Boolean"), True, b"\1"),
+    (coder("Double"), 0.5, b"\x3f\xe0" + bytes(6)),
+    (TEXT, "déjà", b"\x06d\xc3\xa9j\xc3\xa0"),
+    (coder("ByteArray"), b"\0\1", b"\2\0\1"),
+    (coder("Instant"), NOW, INSTANT),
+    (coder("Duration"), 1000, b"\xe8\x07"),
+    (coder("Void"), None, b""),
+    (coder("Kv", keyCoder=TEXT, valueCoder=VAR_LONG), ("a", 5), b"\1a\5"),
+    (coder("Nullable", valueCoder=TEXT), None, b"\0"),
+    (coder("Nullable", valueCoder=TEXT), "b", b"\1\1b"),
+    (coder("List", elementCoder=VAR_LONG), [1, 2], b"\0\0\0\2\1\2"),
+    (coder("Map", keyCoder=TEXT, valueCoder=VAR_LONG), [("a", 1)], b"\0\0\0\1\1a\1"),
+    (coder("LengthPrefix", valueCoder=TEXT), "ab", b"\2ab"),
+    (beam.KEY, b"\1k", b"\2\1k"),
+]
+#: What is read, not written.
+READ: Final = [
+    (coder("BigDecimal"), Decimal("1.50"), b"\2\2\0\x96"),
+    (coder("Iterable", elementCoder=VAR_LONG), [1, 2, 3], b"\xff\xff\xff\xff\2\1\2\1\3\0"),
+    (coder("LengthPrefix", valueCoder=VAR_LONG), 300, b"\2\xac\x02"),
+    (
+        beam.windowed(TEXT, beam.GLOBAL),
+        (NOW, ["GlobalWindow"], (True, False, "ON_TIME", 0, 0), "v"),
+        INSTANT + b"\0\0\0\1" + b"\x05" + b"\1v",
+    ),
+    (
+        beam.windowed(VAR_LONG, beam.INTERVAL),
+        (NOW, [(NOW - 1000, NOW)], (False, True, "LATE", 300, 299), 4),
+        INSTANT + b"\0\0\0\1" + INSTANT + b"\xe8\x07" + b"\x2a\xac\2\xab\2" + b"\4",
+    ),
+    (
+        beam.windowed(VAR_LONG, beam.INTERVAL),
+        (NOW, [], (False, False, "EARLY", 3, -1), 4),
+        INSTANT + bytes(4) + b"\x10\3" + b"\4",
+    ),
+    (beam.tagged(TEXT, VAR_LONG), (2, None, 9), b"\2\x09"),
+    (
+        beam.TIMER,
+        ("t", "", "//", NOW, NOW, "EVENT_TIME"),
+        TIMER_RAW,
+    ),
+    (
+        beam.avro(AVRO),
+        ([("input", 0, 1234567, None), ("other", 3, -5, 0.25)],),
+        MARK_RAW,
+    ),
+    (ROW, (5, ["x", None], None), b"\3" + b"\1\4" + b"\5" + b"\0\0\0\2\1\1x\0"),
+    (ROW, (5, None, None), b"\1\0\5"),
+]
+
+
+def serializer(snapshot: bytes) -> Serializer:
+    return canonical.serializer(snapshot)
+
+
+@pytest.mark.parametrize(("of", "value", "raw"), [*PLAIN, *READ], ids=lambda v: v.hex() if isinstance(v, bytes) else "")
+@pytest.mark.parametrize("wrap", [beam.legacy, beam.unversioned])
+def test_values_of_coders(wrap: Any, of: Any, value: Any, raw: bytes) -> None:
+    s = serializer(wrap(of))
+    c = Cursor(raw + b"next", base=100)
+    assert s.decode(c) == value
+    assert c.pos == len(raw)
+    assert not s.framed_only
+    assert s.type_name.startswith("Beam ")
+    for cut in range(len(raw)):
+        with pytest.raises(FormatError):
+            s.decode(Cursor(raw[:cut]))
+
+
+@pytest.mark.parametrize(("of", "value", "raw"), PLAIN)
+def test_what_is_written_is_what_was_read(of: Any, value: Any, raw: bytes) -> None:
+    s = serializer(beam.legacy(of))
+    assert canonical.encoded(s, value) == raw
+    with pytest.raises(EncodeError):
+        canonical.encoded(s, object())
+
+
+def test_values_with_windows_are_not_written() -> None:
+    with pytest.raises(EncodeError, match="read, not written"):
+        canonical.encoded(serializer(beam.legacy(beam.windowed(TEXT, beam.GLOBAL))), (NOW, [], None, "v"))
+
+
+def test_a_coder_of_the_job_is_bytes_with_its_name() -> None:
+    mine = beam.obj("com.acme.OrderCoder", secret=7)
+    s = serializer(beam.legacy(coder("Kv", keyCoder=TEXT, valueCoder=mine)))
+    assert s.framed_only
+    assert s.type_name == "Beam KV<StringUtf8, com.acme.OrderCoder>"
+    assert s.decode(Cursor(b"\1a\xff\xfe")) == ("a", b"\xff\xfe")
+    # Where something follows it, all is bytes.
+    for of in (coder("Kv", keyCoder=mine, valueCoder=TEXT), coder("List", elementCoder=mine)):
+        s = serializer(beam.legacy(of))
+        assert "com.acme.OrderCoder" in s.type_name
+        assert s.decode(Cursor(b"\1a\xff\xfe")) == b"\1a\xff\xfe"
+
+
+@pytest.mark.parametrize("wrap", [beam.legacy, beam.unversioned])
+@pytest.mark.parametrize("as_key", [True, False])
+def test_snapshots_are_written_back_as_they_were(wrap: Any, as_key: bool) -> None:
+    raw = header_with(b"\0\0\0\2" + wrap(beam.KEY), as_key=as_key)
+    # It hides nothing, whether the end of the header is known or not.
+    for end in (len(raw), None):
+        header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=end)
+        assert (header.key if as_key else header.states[0].value).type_name == "Beam ByteBuffer"
+        assert write_keyed_header(header) == raw
+
+
+def test_a_stream_with_a_cycle_is_damage() -> None:
+    loop = coder("Nullable", valueCoder=None)
+    loop.fields["valueCoder"] = loop
+    with pytest.raises(FormatError, match="coder of a serializer of Beam"):
+        serializer(beam.legacy(loop))
+
+
+def test_damage_of_snapshots_is_our_error() -> None:
+    for raw in (beam.legacy(beam.avro(AVRO)), beam.unversioned(beam.tagged(TEXT))):
+        for at in range(0, len(raw), 3):
+            for changed in (raw[:at], raw[:at] + bytes([raw[at] ^ 0x41]) + raw[at + 1 :]):
+                try:
+                    canonical.serializer(changed)
+                except StatetoolError:
+                    continue
+
+
+def test_a_whole_job(tmp_path: Path) -> None:
+    """Keyed state, timers and what a source keeps, as the runner registers them."""
+    key = beam.legacy(beam.KEY)
+    kv = coder("Kv", keyCoder=coder("Serializable"), valueCoder=beam.avro(AVRO))
+    states = [
+        canonical.keyed("state", "VALUE", beam.legacy(TEXT), build.STRING),
+        canonical.keyed("watermark-holds", "MAP", build.map_of(build.STRING, beam.legacy(coder("Instant")))),
+        canonical.timers("_timer_state/event_beam-timer", key, beam.legacy(beam.TIMER)),
+    ]
+    key_serializer = serializer(key)
+    entries = []
+    for n in range(20):
+        raw = b"\2\1" + bytes([n])
+        group = canonical.group_of(key_serializer, raw[1:], 128)
+        namespace = canonical.encoded(canonical.serializer(build.STRING), "//")
+        entries.append(("state", group, canonical.composite_key(raw, namespace, ambiguous=True), b"\1" + b"v"))
+        entries.append(("watermark-holds", group, canonical.composite_key(raw, b"\0", b"\2h"), b"\0" + INSTANT))
+        fire = (NOW + (1 << 63)).to_bytes(8, "big")
+        entries.append(("_timer_state/event_beam-timer", group, fire + raw + TIMER_RAW, b""))
+    mark = b"\xac\xed\0\5t\0\6source" + MARK_RAW
+    op = canonical.savepoint(
+        tmp_path,
+        [canonical.Subtask(key=key, states=states, entries=entries)],
+        operator_states={"_default_": canonical.ListState(value=beam.legacy(kv), elements=[[mark]])},
+    )
+    assert op.to_arrow("state").num_rows == 20
+    assert op.to_arrow("timers").num_rows == 20
+    hold = op.to_arrow("watermark-holds").to_pylist()[0]
+    assert hold["map_key"] == "h"
+    (source,) = op.to_arrow("_default_").to_pylist()
+    assert [p["nextOffset"] for p in source["value"]["value"]["partitions"]] == [1234567, -5]
+    found = statetool.verify(str(tmp_path), deep=True)
+    assert [p for p in found.problems if p.severity != "note"] == []
+    assert (found.entries, found.elements, found.keys) == (60, 1, 20)

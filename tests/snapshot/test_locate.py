@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import fsspec
+import pytest
+
+from statetool.errors import SnapshotNotFoundError
+from statetool.formats.metadata.handles import FileHandle
+from statetool.io import files
+from statetool.snapshot.locate import Locator
+
+
+def test_many_files_in_a_far_directory_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Incremental checkpoints name thousands of files in one directory: not a request for each."""
+    fs = fsspec.filesystem("memory")
+    fs.pipe({f"/many/job/shared/f{i}": b"x" for i in range(200)})
+    asked: list[str] = []
+    listed: list[str] = []
+    exists, list_dir = files.exists, files.list_dir
+
+    def counted_exists(uri: str) -> bool:
+        asked.append(uri)
+        return exists(uri)
+
+    def counted_list(uri: str) -> list[tuple[str, bool]]:
+        listed.append(uri)
+        return list_dir(uri)
+
+    monkeypatch.setattr(files, "exists", counted_exists)
+    monkeypatch.setattr(files, "list_dir", counted_list)
+    locator = Locator("memory://many/job/chk-1/_metadata")
+    for i in range(200):
+        handle = FileHandle(size_bytes=1, path=f"memory://many/job/shared/f{i}")
+        stream = locator.resolve(handle)
+        assert stream is not None
+        assert stream.file == handle.path
+    assert len(asked) < 20
+    assert listed == ["memory://many/job/shared"]
+    with pytest.raises(SnapshotNotFoundError, match="gone"):
+        locator.resolve(FileHandle(size_bytes=1, path="memory://many/job/shared/gone"))

@@ -1,0 +1,123 @@
+"""Small tables are read on the driver, larger ones by tasks: both ways give the rows that Arrow has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError, StatetoolError
+from statetool.spark import frames
+from tests.support.data_sources import data_sources, rows_of
+
+WAYS = {"here": 1 << 30, "tasks": 0}
+#: A zone with daylight saving time, far from UTC.
+ZONE = "America/St_Johns"
+
+
+@pytest.fixture
+def far(spark: Any) -> Iterator[Any]:
+    """The session in a time zone that is not UTC."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def is_local(frame: Any) -> bool:
+    plan = str(frame._jdf.queryExecution().toString())
+    assert ("LocalTableScan" in plan) != ("MapInArrow" in plan)
+    return "LocalTableScan" in plan
+
+
+def assert_same(path: str, spark: Any, ways: list[str], **options: Any) -> int:
+    """Compare all tables of a snapshot, and return how many there are."""
+    compared = 0
+    by_arrow = statetool.load(path)
+    for way in ways:
+        for name, operator in statetool.load(path, spark=spark, local_bytes=WAYS[way]).operators.items():
+            for table in operator.tables:
+                try:
+                    expected = by_arrow[name].to_arrow(table, **options)
+                except StatetoolError as error:
+                    with pytest.raises(type(error)) as caught:
+                        operator.table(table, **options).collect()
+                    # Of several splits that fail, another one may be the first.
+                    assert str(caught.value).partition(" [file")[0] == str(error).partition(" [file")[0]
+                    continue
+                frame = operator.table(table, **options)
+                assert Counter(map(repr, rows_of(frame))) == Counter(map(repr, expected.to_pylist())), (name, table)
+                compared += 1
+    return compared
+
+
+@data_sources
+def test_all_tables_of_the_savepoint_that_comes_with_it(far: Any) -> None:
+    assert assert_same(SAVEPOINT, far, ["here"]) == 56
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("options", [{}, {"ttl": "raw", "decimals": "string"}, {"on_error": "keep_raw"}], ids=repr)
+def test_both_ways_of_all_tables(far: Any, options: dict[str, Any]) -> None:
+    assert assert_same(SAVEPOINT, far, [*WAYS], **options) == 112
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "case",
+    ["v2_3_0-rocksdb-canonical", "v2_3_0-hashmap-canonical-compressed", "v1_13_6-hashmap-canonical", "v2_3_0-forst"],
+)
+def test_tables_of_jobs(corpus: Path, far: Any, case: str) -> None:
+    newest = max((corpus / case / "snapshot").rglob("_metadata"))
+    assert assert_same(str(newest.parent), far, [*WAYS]) > 90
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["sql_join_types", "sql_dedup_topn", "sql_over", "sql_window_tumble"])
+def test_tables_of_sql_jobs(sql_corpus: Path, far: Any, case: str) -> None:
+    (path,) = {str(p.parent) for p in (sql_corpus / case).rglob("_metadata")}
+    assert assert_same(path, far, [*WAYS]) > 1
+
+
+@data_sources
+def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    size = sum(split.size_bytes for split in operator.scan().splits)
+    assert is_local(operator.keyed_state())
+    for given, local in ((size, True), (size - 1, False)):
+        assert is_local(statetool.load(SAVEPOINT, spark=spark, local_bytes=given)["timers"].keyed_state()) == local
+        spark.conf.set(frames.LOCAL_BYTES, str(given))
+        assert is_local(operator.keyed_state()) == local
+    spark.conf.set(frames.LOCAL_BYTES, "8m")
+    with pytest.raises(OptionError, match=r"spark.statetool.localBytes='8m' is not a number of bytes"):
+        operator.keyed_state()
+    spark.conf.unset(frames.LOCAL_BYTES)
+    # What was stored compressed may be large.
+    monkeypatch.setattr(frames, "_MOST_BYTES", 100)
+    assert not is_local(operator.keyed_state())
+
+
+@data_sources
+def test_filters_and_columns_of_small_tables_need_no_worker(spark: Any) -> None:
+    frame = statetool.load(SAVEPOINT, spark=spark)["timers"].keyed_state()
+    found = frame.filter("key = 'timer-3' OR key = 'timer-5'").select("key")
+    assert is_local(found)
+    assert sorted(r.key for r in found.collect()) == ["timer-3", "timer-5"]
+
+
+def test_registering_reads_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: Any) -> None:
+        raise AssertionError("a table was read")
+
+    monkeypatch.setattr(frames, "_read_here", read)
+    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    names = savepoint.register("lazy")
+    assert len(names) == len(set(names)) == 56
+    monkeypatch.undo()
+    assert spark.sql("SELECT * FROM lazy_timers_keyed_state LIMIT 2").count() == 2
+    assert spark.table("lazy_timers_timers").count() == savepoint["timers"].to_arrow("timers").num_rows

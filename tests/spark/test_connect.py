@@ -1,0 +1,99 @@
+"""Everything with a session of Spark Connect, whose client has no JVM (``pip install -e '.[connect]'``)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from tests.support.cluster import ROOT, connect_server, environment
+from tests.support.data_sources import data_sources
+
+pytestmark = [pytest.mark.full, data_sources]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    assert importlib.util.find_spec("grpc"), "a client of Spark Connect needs: pip install -e '.[test,connect]'"
+    with connect_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment(PYTHONPATH=path, **more), capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a client found."""
+    damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
+    target = str(tmp_path_factory.mktemp("written") / "corrected")
+    done = run("-m", "tests.support.connected", server, SAVEPOINT, damaged, target)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-5000:]
+    answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answers
+
+
+@pytest.fixture(scope="module")
+def expected() -> pa.Table:
+    return statetool.load(SAVEPOINT)["timers"].to_arrow()
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+@pytest.mark.parametrize("way", ["keyed_state", "by_tasks", "view", "source"])
+def test_rows(found: dict[str, Any], expected: pa.Table, way: str) -> None:
+    assert "connect" in found["session"]
+    assert found[way] == rows(expected)
+
+
+def test_all_tables_are_views(found: dict[str, Any]) -> None:
+    assert len(found["views"]) == 56
+
+
+def test_answers(found: dict[str, Any]) -> None:
+    savepoint = statetool.load(SAVEPOINT)
+    assert found["verified"] is True
+    assert found["metadata"] == savepoint.to_arrow("states").num_rows
+    assert found["entries"] == sum(row.entries or 0 for row in savepoint.stats().rows("states"))
+
+
+def test_what_is_written(found: dict[str, Any], expected: pa.Table) -> None:
+    added = pc.add(expected["registered"], 100).cast("int32")
+    assert found["written"] == rows(expected.set_column(1, "registered", added))
+    assert found["differences"] == [["timers", "registered", 0, 0, expected.num_rows]]
+    assert found["rescaled"] == 64
+
+
+def test_errors_are_our_own(found: dict[str, Any]) -> None:
+    name, text = found["error"]
+    assert name == "UndescribedClassError"
+    assert re.search(r"Cat.*\[file .*/_metadata, offset \d+, operator orders, state pet, key group \d+\]", text)
+
+
+def test_the_export_job(server: str, expected: pa.Table, tmp_path: Path) -> None:
+    target = tmp_path / "rows"
+    arguments = (SAVEPOINT, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
+    done = run("-m", "statetool.jobs.export", *arguments, SPARK_REMOTE=server)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-5000:]
+    assert done.stdout.splitlines()[-1] == f"{expected.num_rows} rows in {target}"
+    assert rows(pq.read_table(target)) == rows(expected)

@@ -1,0 +1,132 @@
+"""Exports: partitioned by key group, several checkpoints side by side, tables of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError
+from statetool.spark import export
+from statetool.spark.export import export_table
+from statetool.tables.request import ScanRequest
+from tests.support.data_sources import rows_of
+
+TABLE = ScanRequest()
+
+
+@pytest.fixture(scope="module")
+def timers(spark: Any) -> statetool.Operator:
+    return statetool.load(SAVEPOINT, spark=spark)["timers"]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    """What an export with key groups must hold."""
+    found: list[dict[str, Any]] = statetool.load(SAVEPOINT)["timers"].to_arrow(key_group=True).to_pylist()
+    return found
+
+
+def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
+    def ordered(rows: list[dict[str, Any]]) -> list[str]:
+        return sorted(repr(sorted(row.items())) for row in rows)
+
+    return ordered(found) == ordered(expected)
+
+
+@pytest.mark.parametrize(
+    ("style", "reader"), [("parquet", "parquet"), pytest.param("jsonl", "json", marks=pytest.mark.full)]
+)
+def test_key_groups_are_folders(
+    spark: Any, timers: statetool.Operator, rows: list[dict[str, Any]], tmp_path: Path, style: str, reader: str
+) -> None:
+    target = tmp_path / "out"
+    assert export_table(timers, TABLE, str(target), style=style, by_key_group=True) == len(rows)
+    folders = {int(p.name.removeprefix("key_group=")) for p in target.glob("key_group=*")}
+    assert folders == {row["key_group"] for row in rows}
+    assert same(rows_of(spark.read.format(reader).load(str(target))), rows)
+
+
+def test_key_groups_are_folders_of_avro_files_too(
+    timers: statetool.Operator, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    assert export_table(timers, TABLE, str(target), style="avro", by_key_group=True) == len(rows)
+    found: list[dict[str, Any]] = []
+    for file in target.rglob("*.avro"):
+        group = int(file.parent.name.removeprefix("key_group="))
+        with file.open("rb") as stream:
+            found += [{**row, "key_group": group} for row in fastavro.reader(stream) if isinstance(row, dict)]
+    assert same(found, rows)
+    assert sorted(p.name for p in target.iterdir() if "=" not in p.name) == ["_SUCCESS"]
+
+
+@pytest.mark.parametrize("style", ["parquet", pytest.param("avro", marks=pytest.mark.full)])
+def test_checkpoints_lie_side_by_side(
+    spark: Any, timers: statetool.Operator, rows: list[dict[str, Any]], tmp_path: Path, style: str
+) -> None:
+    target = str(tmp_path / "out")
+    for checkpoint in (7, 8):
+        assert export_table(timers, TABLE, target, style=style, append_as=checkpoint) == len(rows)
+    with pytest.raises(TargetExistsError, match="checkpoint_id=8 exists already"):
+        export_table(timers, TABLE, target, style=style, append_as=8)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["checkpoint_id=7", "checkpoint_id=8"]
+    if style == "parquet":
+        found = rows_of(spark.read.parquet(target))
+        assert same(found, [
+            {"key": r["key"], "registered": r["registered"], "checkpoint_id": c} for c in (7, 8) for r in rows
+        ])  # fmt: skip
+
+
+def test_a_column_of_that_name_is_not_lost(spark: Any, tmp_path: Path) -> None:
+    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    renamed = operator.frame(TABLE).withColumnRenamed("registered", "checkpoint_id")
+
+    class Odd:
+        def frame(self, _: ScanRequest) -> Any:
+            return renamed
+
+    odd: Any = Odd()
+    with pytest.raises(OptionError, match="a column checkpoint_id of its own"):
+        export_table(odd, TABLE, str(tmp_path / "out"), append_as=1)
+
+
+def test_key_groups_are_of_keyed_state_alone(spark: Any, tmp_path: Path) -> None:
+    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    operator, table = next(
+        (o, t) for o in savepoint.operators.values() for t in o.tables if "key" not in o.scan(t).schema.names
+    )
+    with pytest.raises(StatetoolError, match="no key groups"):
+        export_table(operator, ScanRequest.of(table), str(tmp_path / "out"), by_key_group=True)
+
+
+@pytest.mark.parametrize("style", ["delta", "iceberg"])
+def test_what_a_session_has_not_is_named(timers: statetool.Operator, tmp_path: Path, style: str) -> None:
+    with pytest.raises(MissingDependencyError, match=f"no {style}.*--packages"):
+        export_table(timers, TABLE, str(tmp_path / "out") if style == "delta" else "rows", style=style)
+    with pytest.raises(MissingDependencyError, match=f"no {style}.*--packages"):
+        export_table(timers, TABLE, "rows", style=style, append_as=1)
+
+
+@pytest.fixture
+def lake(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Spark's own tables in the place of a lake's: the jars of lakes are not there."""
+    monkeypatch.setitem(export._TABLES, "iceberg", "parquet")
+    yield "exported"
+    spark.sql("DROP TABLE IF EXISTS exported")
+
+
+def test_tables_of_a_lake(spark: Any, timers: statetool.Operator, rows: list[dict[str, Any]], lake: str) -> None:
+    options: dict[str, Any] = {"style": "iceberg", "by_key_group": True}
+    for checkpoint in (7, 8):
+        assert export_table(timers, TABLE, lake, append_as=checkpoint, **options) == len(rows)
+    with pytest.raises(TargetExistsError, match="exported has rows of checkpoint 8"):
+        export_table(timers, TABLE, lake, append_as=8, **options)
+    assert same(rows_of(spark.table(lake)), [{**row, "checkpoint_id": c} for c in (7, 8) for row in rows])
+    with pytest.raises(TargetExistsError, match="exported exists already"):
+        export_table(timers, TABLE, lake, **options)

@@ -1,0 +1,104 @@
+"""Changes folded into a table: what is in it is the state, whatever is repeated."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
+from statetool.jobs.follow import main
+from statetool.spark import folding
+from statetool.spark.folding import merge_statement
+from tests.support.data_sources import data_sources
+from tests.support.incremental import Job
+
+pytestmark = pytest.mark.full
+OPTIONS = ("--option", "uids=op")
+
+
+def follow(root: Path, work: Path, *more: str) -> int:
+    places = ("--target", str(work / "lake"), "--offsets", str(work / "offsets"))
+    return main([str(root), "--operator", "op", *places, "--once", *OPTIONS, *more])
+
+
+def lake(spark: Any, work: Path) -> dict[int, bytes]:
+    rows = statetool.folded(spark, str(work / "lake")).collect()
+    assert len({r.key for r in rows}) == len(rows)
+    return {r.key: bytes(r.a) for r in rows}
+
+
+@data_sources
+class TestFolding:
+    def test_the_table_is_the_state_of_the_last_checkpoint(self, spark: Any, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        with pytest.raises(SnapshotNotFoundError, match="nothing was folded"):
+            statetool.folded(spark, str(tmp_path / "lake"))
+        with Job(root) as job:
+            for n in range(5):
+                for key in range(n, n + 3):
+                    job.put("a", key, b"%d" % n)
+                job.delete("a", n)
+                job.checkpoint()
+                if n in (1, 2, 4):
+                    assert follow(root, tmp_path) == 0
+                    assert lake(spark, tmp_path) == job.truth["a"]
+            # The offsets of the last batch are forgotten, as if it had been killed before it was done: it is repeated.
+            newest = max((tmp_path / "offsets" / "commits").glob("[0-9]*"), key=lambda p: int(p.name))
+            newest.unlink()
+            (tmp_path / "offsets" / "commits" / f".{newest.name}.crc").unlink(missing_ok=True)
+            before = sorted(p.name for p in (tmp_path / "lake").iterdir())
+            assert follow(root, tmp_path) == 0
+            assert sorted(p.name for p in (tmp_path / "lake").iterdir()) == before
+            # What is left of a batch that was killed while it wrote is removed by the next one.
+            (tmp_path / "lake" / "checkpoint-6-left").mkdir()
+            job.put("a", 77, b"x")
+            job.checkpoint()
+            assert follow(root, tmp_path) == 0
+            assert lake(spark, tmp_path) == job.truth["a"]
+            assert len(list((tmp_path / "lake").glob("checkpoint-*"))) == 2
+            # Checkpoints that nobody read are gone: the next comes whole, and replaces what was there.
+            job.delete("a", 77)
+            job.checkpoint()
+            for number in (6, 7):
+                shutil.rmtree(root / f"chk-{number}")
+            job.put("a", 78, b"y")
+            job.checkpoint()
+            assert follow(root, tmp_path, "--option", "failOnDataLoss=false") == 0
+            assert lake(spark, tmp_path) == job.truth["a"]
+
+    def test_what_does_not_belong_together_is_refused(self, spark: Any, tmp_path: Path) -> None:
+        fold = statetool.fold_into(str(tmp_path / "lake"), key=["key"])
+        kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"
+        with pytest.raises(FormatError, match="against checkpoint 3, and the table has nothing yet"):
+            fold(spark.createDataFrame([(4, None, 3, "update", 1, 1)], kind), 0)
+        with pytest.raises(Exception, match="does not tell the rows of the table apart"):
+            fold(spark.createDataFrame([(4, None, None, "insert", 1, a) for a in (1, 2)], kind), 0)
+        fold(spark.createDataFrame([(4, None, None, "insert", 1, 1)], kind), 0)
+        with pytest.raises(FormatError, match="against checkpoint 3, and the table has checkpoint 4"):
+            fold(spark.createDataFrame([(5, None, 3, "update", 1, 2)], kind), 1)
+        with pytest.raises(OptionError, match="no column 'checkpoint_id'"):
+            fold(spark.range(1), 0)
+        with pytest.raises(OptionError, match="is not a list of columns"):
+            statetool.fold_into("x", key="key")
+
+    def test_a_table_that_refused_changes_is_not_there_to_take_them_the_next_time(self, spark: Any) -> None:
+        kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"
+        changes = spark.createDataFrame([(4, None, 3, "update", 1, 1)], kind)
+        folding._merge(changes.limit(0), "refused_changes", ["key"], "iceberg")
+        for _ in range(2):
+            with pytest.raises(FormatError, match="the table has nothing yet"):
+                folding._merge(changes, "refused_changes", ["key"], "iceberg")
+        assert not spark.catalog.tableExists("refused_changes")
+
+    def test_the_merge_is_one_that_spark_understands(self, spark: Any) -> None:
+        parser = spark._jsparkSession.sessionState().sqlParser()
+        for whole in (False, True):
+            text = merge_statement(
+                "lake.orders", "changed", ["key", "map_key"], ["key", "map_key", "value"], whole=whole
+            )
+            assert ("NOT MATCHED BY SOURCE" in text) == whole
+            assert "MergeIntoTable" in parser.parsePlan(text).toString()

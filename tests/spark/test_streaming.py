@@ -1,0 +1,182 @@
+"""A directory of checkpoints as a stream: every checkpoint once, whatever is stopped and started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no Python data sources")
+import statetool
+from statetool.spark.streaming import CheckpointStream, CheckpointTable
+from tests.support.data_sources import data_sources
+from tests.support.incremental import Job
+from tests.support.trees import JOB, checkpoint_root, link, replace_file
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture
+def job(corpus: Path, tmp_path: Path) -> Path:
+    return checkpoint_root(corpus, tmp_path) / JOB
+
+
+def checkpoint(job: Path, number: int) -> None:
+    """Take a checkpoint: a copy of the fourth."""
+    folder = job / f"chk-{number}"
+    link(job / "chk-4", folder)
+    data = bytearray((folder / "_metadata").read_bytes())
+    data[8:16] = number.to_bytes(8, "big")
+    replace_file(folder / "_metadata", bytes(data))
+
+
+def followed(spark: Any, job: Path, work: Path, *, operator: str = "timers", **options: str) -> Any:
+    """Read what is there now into a Parquet table, as a stream that goes on where it stopped; return its query."""
+    statetool.register(spark)
+    frame = spark.readStream.format("flink-state").options(operatorUid=operator, **options).load(str(job))
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(work / "offsets"))
+        .trigger(availableNow=True)
+        .start(str(work / "table"))
+    )
+    query.awaitTermination()
+    return query
+
+
+def rows(spark: Any, work: Path) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for row in spark.read.parquet(str(work / "table")).collect():
+        found.setdefault(row.checkpoint_id, []).append((row.key, row.registered))
+    return {n: sorted(r) for n, r in found.items()}
+
+
+def state(job: Path, number: int) -> list[Any]:
+    table = statetool.load(str(job / f"chk-{number}"))["timers"].to_arrow().to_pylist()
+    return sorted((r["key"], r["registered"]) for r in table)
+
+
+@data_sources
+class TestStream:
+    def test_restarts_read_each_checkpoint_once(self, spark: Any, job: Path, tmp_path: Path) -> None:
+        followed(spark, job, tmp_path)
+        assert rows(spark, tmp_path) == {n: state(job, n) for n in (3, 4)}
+        followed(spark, job, tmp_path)
+        for number in (7, 8, 11):
+            checkpoint(job, number)
+        shutil.rmtree(job / "chk-3")
+        query = followed(spark, job, tmp_path, maxSnapshotsPerTrigger="2")
+        offsets = [json.loads(p.json)["sources"][0]["endOffset"] for p in query.recentProgress]
+        assert [o["read"] for o in offsets if o["read"]][-2:] == ["7,8", "11"]
+        expected = {n: state(job, 4) for n in (3, 4, 7, 8, 11)}
+        assert rows(spark, tmp_path) == {**expected, 3: rows(spark, tmp_path)[3]}
+        assert sum(map(len, rows(spark, tmp_path).values())) == 5 * len(state(job, 4))
+
+    def test_a_checkpoint_that_is_gone(self, spark: Any, job: Path, tmp_path: Path) -> None:
+        needed = statetool.load(str(job / "chk-4")).metadata_rows("files")
+        own = [r.path for r in needed if r.operator == "timers" and r.slot == "managed keyed" and "/chk-4/" in r.path]
+        Path(own[0]).unlink()
+        with pytest.raises(Exception, match="checkpoint 4 was deleted before it was read"):
+            followed(spark, job, tmp_path)
+        followed(spark, job, tmp_path, failOnDataLoss="false")
+        assert rows(spark, tmp_path) == {3: state(job, 3)}
+
+    def test_at_once(self, spark: Any, job: Path) -> None:
+        statetool.register(spark)
+        read = spark.read.format("flink-state").option("operatorUid", "timers")
+        frame = read.load(str(job))
+        assert frame.columns == ["checkpoint_id", "checkpoint_time", "key", "registered"]
+        assert {r.checkpoint_id for r in frame.collect()} == {3, 4}
+        latest = read.option("startingCheckpoint", "latest").load(str(job))
+        assert sorted((r.key, r.registered) for r in latest.collect()) == state(job, 4)
+        with pytest.raises(Exception, match="only a directory of checkpoints is a stream"):
+            spark.readStream.format("flink-state").option("operatorUid", "timers").load(
+                str(job / "chk-4")
+            ).writeStream.format("noop").trigger(availableNow=True).start().awaitTermination()
+
+
+@data_sources
+@pytest.mark.parametrize(
+    ("options", "read", "behind"),
+    [
+        ({"backlogThreshold": "4"}, "11", 0),
+        ({"backlogThreshold": "4", "intervalDuringBacklog": "100000", "maxSnapshotsPerTrigger": "2"}, "3,7", 2),
+        ({"backlogThreshold": "4", "skipBacklog": "true"}, "11", 0),
+        ({"maxSnapshotsPerTrigger": "2"}, "3,4", 3),
+    ],
+)
+def test_offsets_tell_of_backlog(job: Path, options: dict[str, str], read: str, behind: int) -> None:
+    for number in (7, 8, 11):
+        checkpoint(job, number)
+    for number in (3, 4, 7, 8, 11):
+        os.utime(job / f"chk-{number}" / "_metadata", (1_700_000_000 + 60 * number,) * 2)
+    stream = CheckpointStream(CheckpointTable.of({"path": str(job), "operatorUid": "timers", **options}))
+    offset = stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit())
+    is_backlog = "backlogThreshold" in options and "skipBacklog" not in options
+    last = int(read.rpartition(",")[2])
+    assert offset == {"checkpoint": last, "read": read, "behind": behind, "isProcessingBacklog": is_backlog}
+    following = stream.latestOffset(offset, stream.getDefaultReadLimit())
+    assert following["isProcessingBacklog"] is (
+        is_backlog and not behind
+    )  # where nothing is new, the offset stays as it is
+
+
+def take(job: Job, n: int, keys: range) -> None:
+    """Write ``n`` into some keys, delete the first of them, and take a checkpoint."""
+    for key in keys:
+        job.put("a", key, b"%d" % n)
+    job.delete("a", keys[0])
+    job.checkpoint()
+
+
+def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[int, int | None], list[Any]]:
+    """Follow the changes for what is there now, and return all that came so far, by checkpoint and what it was compared with."""
+    followed(spark, root, work, operator="op", mode="changes", uids="op", **options)
+    found: dict[tuple[int, int | None], list[Any]] = {}
+    for row in spark.read.parquet(str(work / "table")).collect():
+        found.setdefault((row.checkpoint_id, row.compared_with), []).append((row.change, row.key, row.a))
+    return {place: sorted(rows) for place, rows in found.items()}
+
+
+@data_sources
+class TestChanges:
+    def test_each_checkpoint_against_the_one_that_was_read_before(self, spark: Any, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        with Job(root) as job:
+            take(job, 1, range(4))
+            take(job, 2, range(2, 5))
+            first = {
+                (1, None): [("insert", 1, b"1"), ("insert", 2, b"1"), ("insert", 3, b"1")],
+                (2, 1): [("delete", 2, b"1"), ("insert", 4, b"2"), ("update", 3, b"2")],
+            }
+            assert changed(spark, root, tmp_path) == first
+            take(job, 3, range(3, 5))
+            shutil.rmtree(root / "chk-1")
+            first |= {(3, 2): [("delete", 3, b"2"), ("update", 4, b"3")]}
+            assert changed(spark, root, tmp_path) == first
+            at_once = self.batch(spark, root, changes="true", startingCheckpoint="2", initialRows="false")
+            assert at_once == [(3, "delete", 3), (3, "update", 4)]
+            take(job, 4, range(9, 11))
+            shutil.rmtree(root / "chk-3")
+            with pytest.raises(Exception, match="checkpoint 3, with which the next one is to be compared, was deleted"):
+                changed(spark, root, tmp_path)
+            first |= {(4, None): [("insert", 1, b"1"), ("insert", 4, b"3"), ("insert", 10, b"4")]}
+            assert changed(spark, root, tmp_path, failOnDataLoss="false") == first
+
+    def batch(self, spark: Any, root: Path, **options: str) -> list[tuple[int, str, int]]:
+        frame = spark.read.format("flink-state").options(operatorUid="op", uids="op", **options).load(str(root))
+        return sorted((r.checkpoint_id, r.change, r.key) for r in frame.collect())
+
+    def test_operator_state_has_no_changes(self, spark: Any, job: Path) -> None:
+        statetool.register(spark)
+        read = spark.read.format("flink-state").options(operatorUid="op-lists", changes="true", table="buffered")
+        with pytest.raises(Exception, match="'buffered' is operator state: its elements have no keys"):
+            read.load(str(job)).collect()
+        with pytest.raises(Exception, match="hides values without a change to the state"):
+            read.options(operatorUid="with-ttl", table="keyed_state", ttl="hide_expired", ttl_ms="5").load(
+                str(job)
+            ).collect()

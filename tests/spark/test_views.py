@@ -1,0 +1,75 @@
+"""Views of tables: put into the session's catalog as they are, or made as Spark makes them; both are the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import StatetoolError
+from statetool.spark import views
+from tests.support.data_sources import data_sources, rows_of
+
+#: Numbers that Spark gives to columns, plans and expressions.
+_NUMBERS = re.compile(r"#\d+L?|plan_id=\d+")
+
+
+def plan_of(spark: Any, name: str) -> str:
+    return _NUMBERS.sub("#", spark.table(name)._jdf.queryExecution().toString())
+
+
+@pytest.fixture
+def made_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a session whose catalog is another one's."""
+
+    def refuse(*_: Any) -> None:
+        raise TypeError("'JavaPackage' object is not callable")
+
+    monkeypatch.setattr(views, "_catalog_of", refuse)
+
+
+@data_sources
+@pytest.mark.full
+@pytest.mark.parametrize("local_bytes", [None, 0], ids=["small", "large"])
+def test_both_ways_make_the_same_views(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, local_bytes: int | None, request: pytest.FixtureRequest
+) -> None:
+    savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)
+    with monkeypatch.context() as here:
+        here.delattr(views, "_create")  # nothing falls back to it
+        names = savepoint.register("same")
+    tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
+    found = {name: (plan_of(spark, name), spark.table(name).schema, tables[name]) for name in names}
+    request.getfixturevalue("made_by_spark")
+    assert savepoint.register("same") == names
+    tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
+    for name in names:
+        assert (plan_of(spark, name), spark.table(name).schema, tables[name]) == found[name]
+
+
+@data_sources
+def test_views_join_themselves_and_forget_what_was_cached(spark: Any) -> None:
+    savepoint = statetool.load(SAVEPOINT, spark=spark)
+    savepoint.register("again")
+    joined = "SELECT count(*) AS n FROM again_timers_timers a JOIN again_timers_timers b USING (key) JOIN again_timers_keyed_state"
+    expected = spark.sql(joined).collect()
+    spark.sql("CACHE TABLE again_timers_timers")
+    savepoint.register("again")
+    assert not spark.catalog.isCached("again_timers_timers")
+    assert spark.sql(joined).collect() == expected
+    rows = rows_of(spark.table("again_timers_keyed_state"))
+    assert sorted(map(repr, rows)) == sorted(map(repr, savepoint["timers"].to_arrow().to_pylist()))
+
+
+@data_sources
+@pytest.mark.parametrize("way", [[], pytest.param(["made_by_spark"], marks=pytest.mark.full)], ids=["put", "made"])
+def test_errors_of_views_are_our_own(spark: Any, corpus: Any, request: pytest.FixtureRequest, way: list[str]) -> None:
+    for fixture in way:
+        request.getfixturevalue(fixture)
+    path = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
+    statetool.load(path, spark=spark).register("wrong")
+    with pytest.raises(StatetoolError, match=r"\[file .*/_metadata, offset \d+, operator orders, state pet, key group"):
+        spark.sql("SELECT pet FROM wrong_orders_keyed_state").collect()

@@ -1,0 +1,150 @@
+"""A standalone cluster of Spark on this machine, jobs submitted to it, ways to ship the package, and a server of Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+import statetool
+
+SPARK: Final = Path(pyspark.__file__).parent
+ROOT: Final = Path(statetool.__file__).parents[1]
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.executor.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+
+
+def wheel(folder: Path) -> Path:
+    """Build the wheel and copy it as ``--py-files`` takes it: Spark puts no ``.whl`` on the path."""
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    (built,) = folder.glob("statetool-*.whl")
+    return built.rename(built.with_suffix(".zip"))
+
+
+def packed_environment(folder: Path) -> Path:
+    """Pack a virtual environment with statetool and what it needs but PySpark, with a copy of this Python: Spark refuses links that lead out."""
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(venv)], check=True)
+    place = sysconfig.get_path("purelib", "venv", {"base": str(venv)})
+    packed = folder / "environment.tar"
+    with tarfile.open(packed, "w") as archive:
+        for name in sorted(_needed("statetool") - {"pyspark", "py4j"}):
+            for file in metadata.files(name) or []:
+                if ".." not in file.parts and not {"tests", "include", "__pycache__"} & set(file.parts):
+                    archive.add(file.locate(), Path(place).relative_to(venv) / file)
+        for module in (ROOT / "statetool").rglob("*"):
+            if module.is_file() and "__pycache__" not in module.parts:
+                archive.add(module, Path(place).relative_to(venv) / module.relative_to(ROOT))
+        for part in venv.iterdir():  # Spark refuses an archive with the entry "."
+            archive.add(part, part.name)
+    return packed
+
+
+def _needed(name: str) -> set[str]:
+    """Return the names of what an installed distribution needs, and of what that does; of statetool itself by its own list."""
+    if name == "statetool":
+        text = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
+        wanted = re.findall(r'^ +"([\w-]+)', text, re.MULTILINE)
+        return {other for one in wanted for other in _needed(one)}
+    try:
+        wanted = [r for r in metadata.requires(name) or [] if "extra ==" not in r]
+    except metadata.PackageNotFoundError:
+        return set()  # of another Python or system
+    return {name}.union(*(_needed(re.split(r"[^\w.-]", r)[0]) for r in wanted))
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return variables with which statetool is on nobody's path."""
+    mine = ("PYTHONPATH", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "STATETOOL_JIT")
+    kept = {k: v for k, v in os.environ.items() if k not in mine}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return kept | python | {"SPARK_LOCAL_IP": "127.0.0.1"} | more
+
+
+def submit(
+    master: str,
+    package: Path | None,
+    folder: Path,
+    *arguments: str,
+    job: str = "export.py",
+    settings: Mapping[str, str] = SETTINGS,
+    archives: str | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a job from a folder that has no package in it, beside a copy of the job file."""
+    shutil.copy(ROOT / "statetool" / "jobs" / job, folder / job)
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
+    command += [] if package is None else ["--py-files", str(package)]
+    command += [] if archives is None else ["--archives", archives]
+    for name, value in settings.items():
+        command += ["--conf", f"{name}={value}"]
+    return subprocess.run(
+        [*command, str(folder / job), *arguments],
+        env=environment(**(variables or {})), cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def daemon(folder: Path, name: str, said: str, *command: str, **more: str) -> Iterator[str]:
+    """Run a daemon of Spark; gives what the pattern ``said`` finds in its log."""
+    log = folder / f"{name}.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [str(SPARK / "bin" / "spark-class"), *command],
+            env=environment(**more), cwd=folder, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 240  # a JVM on a busy machine
+        while (found := re.search(said, log.read_text())) is None:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield found[0]
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(120)
+
+
+@contextmanager
+def cluster(folder: Path, *, workers: int, cores: int, **more: str) -> Iterator[str]:
+    """Run a master and workers with these variables besides; gives the master's URL."""
+    deploy = "org.apache.spark.deploy"
+    host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
+    with ExitStack() as running:
+        found = r"spark://127\.0\.0\.1:\d+"
+        master = running.enter_context(daemon(folder, "master", found, f"{deploy}.master.Master", *host, **more))
+        command = (f"{deploy}.worker.Worker", *host, *work, master)
+        for number in range(workers):
+            running.enter_context(daemon(folder, f"worker-{number}", "Successfully registered", *command, **more))
+        yield master
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """Run a server of Spark Connect, as PySpark brings it, whose workers have statetool; gives its URL."""
+    main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
+    command = ["org.apache.spark.deploy.SparkSubmit", *main]
+    for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": "0"}.items():
+        command += ["--conf", f"{name}={value}"]
+    said = r"Connect server started at: \S*:\d+"
+    with daemon(folder, "connect", said, *command, "spark-internal", PYTHONPATH=str(ROOT)) as found:
+        yield f"sc://127.0.0.1:{found.rpartition(':')[2]}"

@@ -1,0 +1,40 @@
+"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``), and those of Avro, which the
+flink-avro of 1.14 wrote on 1.17.2 and 2.3.0 (``avro/cases.tar.xz``).
+
+Each release wrote every case; cases whose bytes and expectations are equal in several releases are there once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import tarfile
+from typing import Final
+
+from tests.serializer_check import Case, described_case
+from tests.support.corpora import HERE
+
+ARCHIVES: Final = (
+    HERE / "serializers" / "generated.tar.xz",
+    HERE / "serializers" / "avro" / "cases.tar.xz",
+)
+
+
+@functools.cache
+def generated() -> dict[str, tuple[Case, ...]]:
+    """Return the different cases by name."""
+    files: dict[tuple[str, str], dict[str, bytes]] = {}
+    for archive in ARCHIVES:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                content = tar.extractfile(member)
+                if content is not None and member.name.count("/") == 3:
+                    release, _, case, file = member.name.split("/")
+                    files.setdefault((case, release.removeprefix("generated-")), {})[file] = content.read()
+    found: dict[str, dict[tuple[bytes, bytes, str], Case]] = {}
+    for (name, release), parts in sorted(files.items()):
+        said = json.loads(parts["expected.json"])
+        snapshot, data = parts["serializer-snapshot"], parts["test-data"]
+        same = (snapshot, data, json.dumps(said["values"]))
+        found.setdefault(name, {}).setdefault(same, described_case(f"{name}-{release}", snapshot, data, said))
+    return {name: tuple(cases.values()) for name, cases in found.items()}

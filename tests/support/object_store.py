@@ -1,0 +1,78 @@
+"""A server of S3's API on this machine, which counts the requests it gets and can refuse some, as a busy store does."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+_SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+
+
+@dataclass(slots=True)
+class Store:
+    """A running server.
+
+    Attributes
+    ----------
+    requests
+        Method, path, range and query of each request since they were last cleared.
+    refuse_each
+        Every n-th request is refused with 503 and ``SlowDown``; 0 for none.
+    """
+
+    fs: Any = None
+    requests: list[tuple[str, str, str, str]] = field(default_factory=list)
+    refuse_each: int = 0
+
+    def answer(self, app: Callable[..., Iterable[bytes]], environ: dict[str, Any], start: Any) -> Iterable[bytes]:
+        query = environ.get("QUERY_STRING", "")
+        self.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("HTTP_RANGE", ""), query))
+        if self.refuse_each and len(self.requests) % self.refuse_each == 0:
+            start("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(_SLOW_DOWN)))])
+            return [_SLOW_DOWN]
+        return app(environ, start)
+
+    def objects_read(self) -> Counter[tuple[str, str]]:
+        """Return how often each range of each object was fetched."""
+        return Counter((path, span) for method, path, span, query in self.requests if method == "GET" and not query)
+
+
+@contextlib.contextmanager
+def object_store(bucket: str) -> Iterator[Store]:
+    """Run a server with an empty bucket; it is found through the environment, as in a user's job."""
+    import s3fs
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import WSGIRequestHandler, make_server
+
+    class Quiet(WSGIRequestHandler):
+        def log_request(self, *arguments: object) -> None:
+            pass
+
+    store = Store()
+    app = DomainDispatcherApplication(create_backend_app)
+    server = make_server(
+        "127.0.0.1", 0, lambda environ, start: store.answer(app, environ, start), threaded=True, request_handler=Quiet
+    )
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            patch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        store.fs = s3fs.S3FileSystem()
+        store.fs.mkdir(bucket)
+        yield store
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.shutdown()
+    thread.join()

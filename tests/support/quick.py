@@ -1,0 +1,23 @@
+"""Choose what of many like cases the quick run has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
+    """Return parameters of a test: those chosen as they are, all others marked with ``full``.
+
+    Raises
+    ------
+    ValueError
+        One that is chosen is not among the cases.
+    """
+    cases = list(cases)
+    if unknown := [c for c in chosen if c not in cases]:
+        raise ValueError(f"{unknown} are none of the cases")
+    rest = pytest.mark.full
+    return [c if c in chosen else pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=rest) for c in cases]

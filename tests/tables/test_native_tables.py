@@ -1,0 +1,88 @@
+"""The same entries in a canonical stream and in databases: the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import statetool
+from tests.support.build import INT, LONG, STRING, composite
+from tests.support.canonical import (
+    VOID,
+    Subtask,
+    composite_key,
+    encoded,
+    group_of,
+    keyed,
+    savepoint,
+    serializer,
+    timers,
+)
+from tests.support.native import Entry, native_savepoint
+
+KEY = serializer(STRING)
+LIST = composite("org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot", 1, b"", INT)
+MAP = composite("org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot", 1, b"", STRING, LONG)
+TIMERS = "_timer_state/event_user-timers"
+
+
+def entries_of(number: int, group: int) -> list[Entry]:
+    """Return entries of one key: all kinds of state, one with a namespace that makes keys ambiguous, timers."""
+    key = encoded(KEY, f"key {number}" * (1 + number % 40))
+    number_bytes = encoded(serializer(INT), number)
+    void = composite_key(key)
+    found = [("value", group, void, number_bytes)]
+    if number % 2:
+        found.append(("list", group, void, b",".join([number_bytes] * (number % 5 + 1))))
+    for i in range(number % 4):
+        user_key = encoded(KEY, f"m{i}")
+        found.append(("map", group, composite_key(key, user_key=user_key), b"\0" + bytes(8) if i else b"\1"))
+    for i in range(number % 3):
+        namespace = encoded(KEY, f"namespace {i}" * 20 * i)
+        found.append(("spaces", group, composite_key(key, namespace, ambiguous=True), number_bytes))
+    if number % 7 == 0:
+        timestamp = (number ^ -(1 << 63)).to_bytes(8, "big", signed=True)
+        found.append((TIMERS, group, timestamp + key + b"\0", b""))
+    return found
+
+
+@pytest.fixture(params=[7, 128, 300])
+def both(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[statetool.Operator, statetool.Operator]:
+    max_parallelism: int = request.param
+    states = [
+        keyed("value", "value", INT),
+        keyed("list", "list", LIST),
+        keyed("map", "map", MAP),
+        keyed("spaces", "value", INT, namespace=STRING),
+        timers(TIMERS, STRING, VOID),
+    ]
+    found: list[list[Entry]] = [[], []]
+    for number in range(150):
+        group = group_of(KEY, f"key {number}" * (1 + number % 40), max_parallelism)
+        found[group > (max_parallelism - 1) // 2].extend(entries_of(number, group))
+    subtasks = [Subtask(key=STRING, states=states, entries=e) for e in found]
+    (tmp_path / "canonical").mkdir()
+    (tmp_path / "native").mkdir()
+    # What was left from before the job was rescaled: older values of keys that belong to the other subtask.
+    outside = [e for some in found for e in some if e[0] != "map"]
+    outside = [(s, g, k, encoded(serializer(INT), -1) if v else b"") for s, g, k, v in outside]
+    canonical = savepoint(tmp_path / "canonical", subtasks, max_parallelism=max_parallelism)
+    return canonical, native_savepoint(tmp_path / "native", subtasks, max_parallelism=max_parallelism, outside=outside)
+
+
+def rows(op: statetool.Operator, table: str, **arguments: Any) -> list[str]:
+    return sorted(map(repr, op.to_arrow(table, **arguments).to_pylist()))
+
+
+@pytest.mark.parametrize("table", ["keyed_state", "value", "list", "map", "spaces", "timers"])
+def test_rows_are_the_same(both: tuple[statetool.Operator, statetool.Operator], table: str) -> None:
+    canonical, native = both
+    assert canonical.tables == native.tables
+    wanted = rows(canonical, table, key_group=True)
+    assert wanted
+    assert rows(native, table, key_group=True) == wanted
+    assert rows(native, table, key_group=True, split_bytes=1000) == wanted
+    keys = ["key 3" * 4, "key 14" * 15, "none"]
+    assert rows(native, table, keys=keys) == rows(canonical, table, keys=keys)

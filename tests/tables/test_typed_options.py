@@ -1,0 +1,81 @@
+# mypy: warn-unused-ignores
+"""What mypy says to people who misspell an option, and Python when they run it all the same.
+
+Every ``type: ignore`` here is one that mypy must need: where it does not, it fails (``warn-unused-ignores`` above).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from statetool.errors import OptionError
+from statetool.operator import Operator
+from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
+from statetool.types.options import ShowingOptions
+
+CALLS: list[tuple[Callable[[Operator], object], str]] = [
+    (lambda op: op.keyed_state(nanoz="error"), "nanos"),  # type: ignore[call-arg]
+    (lambda op: op.keyed_state(subtusk=True), "subtask"),  # type: ignore[call-arg]
+    (lambda op: op.state("registered", key=["a"]), "keys"),  # type: ignore[call-arg]
+    (lambda op: op.table("registered", decimal="string"), "decimals"),  # type: ignore[call-arg]
+    (lambda op: op.timers(state=["a"]), "states"),  # type: ignore[call-arg]
+    (lambda op: op.in_flight(nano="truncate"), "nanos"),  # type: ignore[call-arg]
+    (lambda op: op.scan(splitbytes=5), "split_bytes"),  # type: ignore[call-arg]
+    (lambda op: op.batches(onerror="keep_raw"), "on_error"),  # type: ignore[call-arg]
+    (lambda op: op.keyed_state_batches(memory=5), "memory_bytes"),  # type: ignore[call-arg]
+    (lambda op: op.to_arrow(column={"key": ["a"]}), "columns"),  # type: ignore[call-arg]
+    (lambda op: ScanRequest.of("registered", ttlms=5), "ttl_ms"),  # type: ignore[call-arg]
+]
+VALUES: list[Callable[[Operator], object]] = [
+    lambda op: op.to_arrow(nanos="round"),  # type: ignore[arg-type]
+    lambda op: op.to_arrow(split_bytes="5"),  # type: ignore[arg-type]
+    lambda op: op.to_arrow(keys=[{"f0": 1}]),  # type: ignore[list-item]
+    lambda op: op.to_arrow(columns={"key": 5}),  # type: ignore[dict-item]
+    lambda op: op.in_flight(like="String", on_error="keep_raw"),  # type: ignore[call-arg]
+]
+
+
+@pytest.fixture(scope="module")
+def operator() -> Operator:
+    return statetool.load(SAVEPOINT)["timers"]
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_an_option_that_does_not_exist_names_the_near_ones(operator: Operator, number: int) -> None:
+    call, near = CALLS[number]
+    with pytest.raises(OptionError, match=rf"^no option '\w+'\. did you mean .*\b{near}\b"):
+        call(operator)
+
+
+@pytest.mark.parametrize("number", range(len(VALUES)))
+def test_a_value_that_an_option_does_not_have(operator: Operator, number: int) -> None:
+    with pytest.raises(OptionError):
+        VALUES[number](operator)
+
+
+METHODS: list[tuple[Callable[..., object], Any, set[str]]] = [
+    (Operator.keyed_state, KeyedOptions, {"states", "keys"}),
+    (Operator.state, StateOptions, {"keys"}),
+    (Operator.table, ScanOptions, set()),
+    (Operator.windows, KeyedOptions, {"keys"}),
+    (Operator.timers, KeyedOptions, {"states", "keys"}),
+    (Operator.in_flight, ShowingOptions, set()),
+    (Operator.to_arrow, ScanOptions, set()),
+]
+
+
+@pytest.mark.parametrize(("method", "options", "others"), METHODS)
+def test_docstrings_name_every_option(method: Callable[..., object], options: Any, others: set[str]) -> None:
+    assert inspect.signature(method).parameters["options"].annotation == f"Unpack[{options.__name__}]"
+    names = {*options.__annotations__, *others}
+    parameters = (method.__doc__ or "").partition("Parameters\n")[2]
+    said = set(re.findall(r"\w+", " ".join(re.findall(r"^        (\w.*)$", parameters, re.MULTILINE))))
+    assert names <= said
+    assert not (set(ScanOptions.__annotations__) - names) & said

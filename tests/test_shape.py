@@ -1,0 +1,149 @@
+"""The shape of the package: imports go one way, and modules and functions are such as one can hold in mind."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import statetool
+
+ROOT: Final = Path(statetool.__file__).parent
+#: Rooms from the lowest up; those of one line do not import each other's modules but downwards. ``.`` are the modules beside the rooms.
+ROOMS: Final = (
+    ("errors",),
+    ("io", "types"),
+    ("kernels",),
+    ("serializers",),
+    ("formats",),
+    ("declaring",),
+    ("entries",),
+    ("snapshot",),
+    ("columns", "hashing", "sql_plans"),
+    ("tables", "connectors"),
+    ("verification", "directories"),
+    ("statistics", "comparison", "advice"),
+    ("saving",),
+    ("compatibility",),
+    ("migration",),
+    ("report",),
+    ("spark",),
+    (".",),
+    ("demo", "assistants"),
+    ("cli",),
+    ("jobs",),
+)
+MOST_LINES: Final = 450
+MOST_FUNCTION_LINES: Final = 60
+#: What names a stored form of keyed state.
+FORM_NAMES: Final = re.compile(
+    r"\b(Stored(Stream|Database|Log|Timers)|(Stream|Database|Log|Timer)Source|(Stream|Database|ChangeLog|RawTimer)Form)\b"
+)
+FORM_MODULES: Final = {"entries.streams", "entries.database", "entries.change_log", "entries.raw_timers"}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the modules of the package by their names in it."""
+    found = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+        found[name] = file
+    return found
+
+
+def imported(name: str) -> set[str]:
+    """Return the modules that a module imports, inside of functions too; not those that only annotations need."""
+    file = modules()[name]
+    tree = ast.parse(file.read_text())
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        names = []
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert node.level == 0, f"{name} imports relatively"
+            names = [f"{node.module}.{a.name}" for a in node.names]
+        for full in names:
+            if not full.startswith("statetool"):
+                continue
+            target = full.removeprefix("statetool").lstrip(".")
+            while target not in modules():
+                target = target.rpartition(".")[0]
+            if target != name:
+                found.add(target)
+    return found
+
+
+def room(name: str) -> str:
+    head = "cli" if name == "__main__" else name.partition(".")[0]
+    known = {r for line in ROOMS for r in line}
+    return head if head in known else "."
+
+
+def level(name: str) -> int:
+    return next(i for i, line in enumerate(ROOMS) if room(name) in line)
+
+
+def test_every_folder_is_a_known_room() -> None:
+    folders = {f.parent.name for f in ROOT.glob("*/*.py")}
+    assert folders <= {r for line in ROOMS for r in line}
+
+
+def test_no_import_goes_up_or_sideways() -> None:
+    wrong = [
+        f"{name} -> {target}"
+        for name in modules()
+        for target in imported(name)
+        if room(name) != room(target) and level(target) >= level(name)
+    ]
+    assert not wrong
+
+
+def test_no_circle() -> None:
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join((*path[path.index(name) :], name))
+        if name not in done:
+            for target in imported(name):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in modules():
+        visit(name, ())
+
+
+def test_stored_forms_are_named_in_their_own_modules() -> None:
+    """A new form is one module and a line in ``entries/forms.py``: nothing else knows forms."""
+    naming = [n for n, f in modules().items() if n not in FORM_MODULES and FORM_NAMES.search(f.read_text())]
+    assert len(naming) <= 5, naming
+
+
+def test_modules_can_be_held_in_mind() -> None:
+    long = {n: lines for n, f in modules().items() if (lines := f.read_text().count("\n")) > MOST_LINES}
+    assert not long
+
+
+def test_functions_can_be_held_in_mind() -> None:
+    """Those of kernels have a list of their own (``tests/kernels/test_shape.py``)."""
+    long = {}
+    for name, file in modules().items():
+        if room(name) == "kernels":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                lines = node.end_lineno - node.lineno + 1
+                if lines > MOST_FUNCTION_LINES:
+                    long[f"{name}.{node.name}"] = lines
+    assert not long
