@@ -174,18 +174,24 @@ def many_subtasks(folder: Path) -> Path:
 
 
 def test_info_of_5000_subtask_states_takes_less_than_a_second(tmp_path: Path) -> None:
-    """Of the processor's time: what else a machine does is not ours; modules are compiled by the first run, as an installation's are."""
+    """Of the processor's time: what else a machine does is not ours; modules are compiled by the first run, as an installation's are.
+
+    A second is that of a machine that imports pyarrow in 0.2 s.
+    """
     path = many_subtasks(tmp_path)
     compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     command = [sys.executable, "-m", "statetool", "info", str(path)]
-    seconds = []
-    for _ in range(3):
+
+    def seconds(command: list[str], said: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(command, env=os.environ | compiled, capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        assert "operator-9" in done.stdout
-    assert min(seconds) < 1
+        assert said in done.stdout
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    beside = [sys.executable, "-c", "import pyarrow; print(pyarrow.__name__)"]
+    runs = [(seconds(command, "operator-9"), seconds(beside, "pyarrow")) for _ in range(3)]
+    assert min(own for own, _ in runs) < 5 * max(0.2, min(other for _, other in runs))
 
 
 def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
