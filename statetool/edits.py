@@ -120,7 +120,8 @@ class Edits:
             ``{state: expression}`` over the columns of ``op.keyed_state()``; the last access of values with a time to live stays (in lists
             and maps those are structs, as ``ttl="raw"`` shows them). Or a function of the table ``op.keyed_state(ttl="raw", key_group=True)``
             to one whose columns replace the states of their names (new names are new states; keys that it leaves out lose them): a Spark
-            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark.
+            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. Who sets a
+            timestamp ``t`` that has nanoseconds of its own says what becomes of them: ``{"t": ..., "t_nanos": "0"}``.
         states
             States that a function is given, by default all; what it does not return stays.
         where
@@ -134,7 +135,7 @@ class Edits:
         UnknownNameError
             The operator has no such state without a namespace.
         OptionError
-            The result has no key, or a type that no state can have.
+            The result has no key, or a type that no state can have; nothing says what becomes of nanoseconds.
         MissingDependencyError
             Expressions without a session.
         """

@@ -174,6 +174,15 @@ def test_values_with_a_time_to_live(tmp_path: Path) -> None:
     )
     assert rows(third) == rows(op)
     assert rows(third, ttl="hide_expired", ttl_ms=1, now_ms=9)[0]["v"] == "a"
+    one = st.bootstrap_state("v", op.to_arrow("v"), like=op, last_access_ms=9)
+    written(tmp_path / "one", one)
+
+
+@pytest.mark.parametrize("states", [None, {"v": st.value("BIGINT")}])
+def test_a_last_access_that_no_value_would_get_is_refused(tmp_path: Path, states: Any) -> None:
+    made = st.bootstrap_keyed_state(pa.table({"key": [1], "v": [1]}), states=states, last_access_ms=9)
+    with pytest.raises(OptionError, match="last_access_ms="):
+        written(tmp_path, made)
 
 
 def test_flink_types_by_name(tmp_path: Path) -> None:

@@ -28,27 +28,43 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
     Raises
     ------
     OptionError
-        A column would get a type that does not hold the values that it keeps.
+        A column would get a type that does not hold the values that it keeps, or nothing says what becomes of the nanoseconds
+        beside a timestamp.
     """
     visible = frame
+    inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
     for name in timed:
         column = _quoted(name)
         visible = visible.withColumn(_ACCESS + name, f.col(column)).withColumn(name, f.col(f"{column}.value"))
+        if name in inside:
+            visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quoted(_ACCESS + name)}.value{COMPANION}"))
+    stamps = (t.TimestampType, t.TimestampNTZType)
+    outside = {n for n in frame.columns if isinstance(frame.schema[n].dataType, stamps)}
+    companions = {f"{n}{COMPANION}": n for n in outside | inside if f"{n}{COMPANION}" in visible.columns}
+    for name in change:
+        if name not in visible.columns:
+            raise OptionError(f"there are no nanoseconds {name!r} beside a timestamp", hint="expressions name states")
+    for companion, name in companions.items():
+        if name in change and companion not in change:
+            raise OptionError(
+                f"{name!r} has nanoseconds of its own in {companion!r}, and nothing says what becomes of them",
+                hint=f"give {companion} too: {companion!r} keeps them, '0' drops them",
+            )
+    change = {companions[n]: _quoted(companions[n]) for n in change if n in companions} | dict(change)
     made: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
     for name in (n for n in timed if n in change):
         whole = _quoted(_ACCESS + name)
-        kind = frame.schema[name].dataType
-        others = [f.col(f"{whole}.{_quoted(n)}").alias(n) for n in kind.names if n not in ("last_access", "value")]
         value = f.expr(made[name])
-        parts = (f.col(f"{whole}.last_access").alias("last_access"), value.alias("value"), *others)
+        parts = [f.col(f"{whole}.last_access").alias("last_access"), value.alias("value")]
+        if name in inside:
+            parts.append(f.expr(made.pop(f"{name}{COMPANION}")).cast("int").alias(f"value{COMPANION}"))
         made[name] = f.when(value.isNotNull() | f.col(whole).isNotNull(), f.struct(*parts))
     keys = [n for n in ("key", f"key{COMPANION}", "key_group") if n in frame.columns]
-    companions = [f"{n}{COMPANION}" for n in change if f"{n}{COMPANION}" in frame.columns]
-    kept = [f.col(_quoted(n)) for n in (*keys, *(c for c in companions if c not in change))]
+    kept = [f.col(_quoted(n)) for n in keys]
     columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in made.items()]
     found = visible.select(*kept, *columns)
     if where is not None:
-        for name in change:
+        for name in made:
             old, new = frame.schema[name].dataType, found.schema[name].dataType
             if not _holds(new, old):
                 raise OptionError(

@@ -136,6 +136,32 @@ def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         assert rows[key]["ttl-sum"] == ({**timed, "value": timed["value"] + plain} if changed else timed)
 
 
+@pytest.mark.parametrize("ttl", [False, True])
+def test_what_becomes_of_nanoseconds_is_said(spark: SparkSession, tmp_path: Path, ttl: bool) -> None:
+    """A timestamp that is set anew would keep those of the old one."""
+    stamps = pa.array([1_000_000_001, None, 1_002], pa.timestamp("ns", tz="UTC"))
+    table = pa.table({"key": [1, 2, 3], "t": stamps, "a": [1, 2, 3]})
+    types = {"t": statetool.value("TIMESTAMP", ttl=ttl, last_access_ms=5 if ttl else None)}
+    made = statetool.bootstrap_keyed_state(table, states={**types, "a": statetool.value("BIGINT")})
+    statetool.SavepointWriter.new().with_operator("op", made).write(str(tmp_path / "base"))
+    op = statetool.load(str(tmp_path / "base"), spark)["op"]
+    with pytest.raises(OptionError, match=r"'t' has nanoseconds of its own in 't_nanos'.*give t_nanos too"):
+        op.transform({"t": "t + INTERVAL 1 SECOND"})
+    with pytest.raises(OptionError, match="no nanoseconds 'a_nanos'"):
+        op.transform({"a_nanos": "0"})
+
+    def after(change: dict[str, str], where: str | None = None) -> list[Any]:
+        new = op.transform(change, where=where).write(str(tmp_path / f"new{len(list(tmp_path.iterdir()))}"))["op"]
+        rows = new.to_arrow(states=["a", "t"]).sort_by("key").to_pylist()
+        return [(r["t"] and r["t"].timestamp(), r["t_nanos"]) for r in rows]
+
+    kept = after({"t": "t + INTERVAL 1 SECOND", "t_nanos": "t_nanos"})
+    assert kept == [(2.0, 1), (None, None), (1.000001, 2)]
+    anew = after({"t": "timestamp_seconds(7)", "t_nanos": "0"}, where="key = 1")
+    assert anew == [(7.0, 0), (None, None), (0.000001, 2)]
+    assert after({"t_nanos": "t_nanos + 5"}) == [(1.0, 6), (None, None), (0.000001, 7)]
+
+
 def test_values_of_other_keys_stay_what_they_are(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from statetool.columns.infer import infer_type
+from statetool.columns.values import StateShape
 from statetool.declaring import flink_types as flink
 from statetool.declaring.states import element_meta, registered_name
 from statetool.errors import OptionError, UnknownNameError, suggest
@@ -23,6 +24,7 @@ from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
+from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 
 #: Tells how keys of a type hash whose hash code lies in user code, ``None`` where their serializer knows.
@@ -55,6 +57,8 @@ def keyed_job(
     """
     key = one_key([key_type(b, t) for b, t in tables], carried)
     planned = [planned_table(b, t, key) for b, t in tables]
+    for one in planned:
+        _check_last_access(one)
     metas: dict[str, StateMeta] = {m.name: m for m in carried.states} if carried is not None else {}
     for meta in (m for p in planned for m in p.all_metas):
         if meta.name in metas:
@@ -138,6 +142,19 @@ def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, 
         namespace="namespace" if "namespace" in schema.names else None,
         timers=TimerColumns(states=tuple((d, s, ids[m.name]) for d, s, m in planned.timers)),
     )
+
+
+def _check_last_access(planned: PlannedTable) -> None:
+    """Refuse a last access of all values that no value would get."""
+    bootstrap = planned.bootstrap
+    if bootstrap.last_access_ms is None:
+        return
+    if isinstance(bootstrap.states, Mapping) and any(bootstrap.states.values()):
+        raise OptionError(
+            "last_access_ms= goes with like=", hint="say it of the state that is declared, as in statetool.value(...)"
+        )
+    if not any(isinstance(StateShape(m).element.logical, TtlType) for m, _ in planned.metas):
+        raise OptionError("last_access_ms= where no state has a time to live", hint="leave it out")
 
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
