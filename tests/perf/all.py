@@ -16,27 +16,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-import statetool
 from statetool.kernels.ahead import compile_all
 from tests.perf.flink.bench import read_seconds, run_java
+from tests.perf.works import SNAPSHOTS, Run, path_of, works
 
 PAGE: Final = Path(__file__).parent / "README.md"
 MARKS: Final = ("<!-- figures: written by python -m tests.perf.all --write -->", "<!-- end of figures -->")
 BUFFER: Final = 64 << 10
-#: Snapshots that Flink writes, by their names here: the backend of the job, and the folder.
-SNAPSHOTS: Final = {
-    "canonical": ("rocksdb", "accounts-rocksdb-canonical/sp"),
-    "RocksDB native": ("rocksdb", "accounts-rocksdb-native/sp"),
-    "heap native": ("hashmap", "accounts-hashmap-native/sp"),
-}
 #: What Flink reads the same with: its iterator over entries, or a backend that is restored.
 FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
 _FILE_BYTES: Final = 256 << 20
@@ -102,89 +96,7 @@ def watched() -> Iterator[dict[str, float]]:
         watcher.join()
 
 
-def kernels(folder: Path, snapshot: str) -> Callable[[Path], object]:
-    """Read all splits into Arrow on two threads."""
-    from tests.perf.read_bench import kernels as read_all
-
-    return lambda _: read_all(statetool.load(_path(folder, snapshot))["accounts"])()
-
-
-def spark_noop(folder: Path, snapshot: str) -> Callable[[Path], object]:
-    """Read through Spark, to a sink that keeps nothing."""
-    from tests.perf.read_bench import spark_noop as read_all
-
-    run = read_all(_path(folder, snapshot), "accounts")
-    return lambda _: run()
-
-
-def bootstrap(keys: int, spark: Any = None) -> Callable[[Path], object]:
-    """Write accounts as a savepoint, of an Arrow table or of a Parquet file."""
-    from tests.perf.write_bench import accounts
-
-    data: Any = accounts(keys)
-    if spark is not None:
-        import pyarrow.parquet as pq
-
-        file = Path(tempfile.mkdtemp(prefix="statetool-bench-")) / "accounts.parquet"
-        pq.write_table(data, file, row_group_size=max(1, keys // 8))
-        data = spark.read.parquet(str(file))
-    states = {
-        "count": statetool.value("BIGINT"), "name": statetool.value("STRING"), "score": statetool.value("DOUBLE"),
-        "balances": statetool.map_of("STRING", "DOUBLE"),
-    }  # fmt: skip
-    writer = statetool.SavepointWriter.new().with_operator(
-        "accounts", statetool.bootstrap_keyed_state(data, key="id", states=states), parallelism=4
-    )
-    return lambda target: writer.write(str(target))
-
-
-def command(folder: Path) -> Callable[[Path], object]:
-    """Rescale in a terminal."""
-    words = [sys.executable, "-m", "statetool", "rescale", _path(folder, "canonical")]
-    return lambda target: subprocess.run(
-        [*words, str(target), "--uid", "accounts=300"], check=True, capture_output=True
-    )  # fmt: skip
-
-
-def verify(folder: Path, snapshot: str) -> Callable[[Path], object]:
-    """Check every value."""
-    path = _path(folder, snapshot)
-    return lambda _: statetool.verify(path, deep=True)
-
-
-def works(folder: Path, keys: int) -> dict[str, Callable[[], Callable[[Path], object]]]:
-    """Return what is measured: each prepares itself and returns what runs, given a target that is not there."""
-
-    def session() -> Any:
-        from statetool.spark.session import local_session
-
-        spark = local_session(cores="2", name="bench")
-        spark.sparkContext.setLogLevel("ERROR")
-        spark.range(1).count()
-        return spark
-
-    def edit() -> Callable[[Path], object]:
-        savepoint = statetool.load(_path(folder, "canonical"), spark=session())
-        operator = savepoint["accounts"]
-        rows = operator.keyed_state(states=["count"]).selectExpr("key", "count + 1 AS count")
-        state = statetool.bootstrap_keyed_state(rows, key="key", like=operator)
-        writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("accounts", state)
-        return lambda target: writer.write(str(target))
-
-    canonical = _path(folder, "canonical")
-    return {
-        **{f"kernels into Arrow, {s}": lambda s=s: kernels(folder, s) for s in SNAPSHOTS},  # type: ignore[misc]
-        **{f"Spark noop, {s}": lambda s=s: spark_noop(folder, s) for s in ("canonical", "RocksDB native")},  # type: ignore[misc]
-        "bootstrap, in this process": lambda: bootstrap(keys),
-        "bootstrap, Spark": lambda: bootstrap(keys, session()),
-        "rescale, in this process": lambda: lambda target: statetool.rescale(canonical, str(target), {"accounts": 300}),
-        "rescale, the command": lambda: command(folder),
-        "edit of one column, Spark": edit,
-        "verify --deep, RocksDB native": lambda: verify(folder, "RocksDB native"),
-    }
-
-
-def measured(work: str, run: Callable[[Path], object], times: int) -> Figure:
+def measured(work: str, run: Run, times: int) -> Figure:
     """Run a work some times in this process."""
     seconds, cpu, mb = [], [], 0.0
     for i in range(times):
@@ -253,17 +165,13 @@ def written(page: str, figures: str) -> str:
     return f"{before}{MARKS[0]}\n\n{figures}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
 
 
-def _path(folder: Path, snapshot: str) -> str:
-    return str(folder / SNAPSHOTS[snapshot][1])
-
-
 def _beside(folder: Path, work: str, times: int) -> Figure | None:
     """Let Flink do what a work of ours does; ``None`` where it has nothing alike."""
     kind, _, snapshot = work.partition(", ")
     if kind != "kernels into Arrow":
         return None
     mode = FLINK_MODES[snapshot]
-    seconds, _ = read_seconds(mode, "accounts", _path(folder, snapshot), repeat=times, buffer=BUFFER)
+    seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
     return Figure(work=mode, first=seconds[0], later=min(seconds))
 
 
