@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from statetool.entries.form import (
     ALL_ENTRIES,
@@ -34,6 +34,9 @@ from statetool.types.declared import TypeContext
 
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
+
+#: A batch is put together of several files that are each opened and searched, which costs more than the bytes of a usual one do.
+_LARGER: Final = 4
 
 
 class DatabaseForm:
@@ -154,7 +157,7 @@ class DatabaseSource:
                 prefix=self.context.prefix,
                 whole_keys=request.whole_keys,
                 keys=request.keys,
-                batch_bytes=request.batch_bytes,
+                batch_bytes=_LARGER * request.batch_bytes,
             )
 
     def checksum_errors(self) -> Iterator[StatetoolError]:

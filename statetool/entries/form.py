@@ -68,7 +68,7 @@ class EntryRequest:
     whole_keys
         Whether all entries of a key, of all ``states``, are in one batch.
     batch_bytes
-        Bytes of a batch, about; more only for what has to stay together.
+        Bytes of a batch, about (of databases four times that); more only for what has to stay together.
     memory_bytes
         What is put together in memory; larger key groups go through local disk.
     """
