@@ -324,6 +324,7 @@ def test_merged_values_of_reducing_state_take_the_function_of_the_job(tmp_path: 
     ("changes", "message"),
     [
         ([change(1, 1, 5, b"")], "state id 5, which the change log does not describe"),
+        ([description(-12798, STATES[0])], "id -12798 of state 'values'"),
         ([change(group("a"), 6, IDS[0], text("a") + b"\0")], "operation 6 on value state"),
         ([change(group("a"), 1, IDS[3], b"")], "operation 1 on timers state"),
         ([change(group("a"), 1, IDS[1], text("a") + number(1) + count(7))], "expected 4 more bytes"),

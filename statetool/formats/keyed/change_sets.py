@@ -175,6 +175,8 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
         # The time to live and the default of the state come first: Java and user bytes that reading does not need.
         c.skip(c.left - _TAIL_BYTES)
         state_id, code = c.i2(), c.u1()
+        if state_id < 0:
+            raise c.fail(f"id {state_id} of state {meta.name!r}", pos=c.pos - 3)
         if _TYPE_CODES.get(code) != meta.backend_type:
             raise c.fail(f"type {code} behind the description of {meta.name!r}", pos=c.pos - 1)
     except StatetoolError as error:
