@@ -124,9 +124,11 @@ class SnapshotReader:
         offsets = [(c.i4(), c.i4()) for _ in range(n)]
         body = c.slice(c.i4(), "serializers")
         size = body.end - body.pos
-        ends = [at_serializer for at_serializer, _ in offsets[1:]] + [size]
+        if not n and size:
+            raise body.fail(f"{size} bytes of no serializers")
+        ends = [*(at_serializer for at_serializer, _ in offsets[1:]), size]
         found = []
-        for (at_serializer, at_snapshot), end in zip(offsets, ends, strict=True):
+        for (at_serializer, at_snapshot), end in zip(offsets, ends[:n], strict=True):
             if not 0 <= at_serializer <= at_snapshot <= end <= size:
                 raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
             listed = self._listed(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base))
