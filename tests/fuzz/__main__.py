@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-#: What guides: the parsers. Kernels have no branches that these targets reach alone, and take minutes to prepare.
+#: What guides: the parsers. Kernels have no branches that these targets reach alone; they are compiled once, as anywhere.
 _GUIDING: Final = (
     "statetool.io",
     "statetool.formats",
@@ -21,7 +21,7 @@ _GUIDING: Final = (
     "statetool.entries",
     "statetool.snapshot",
 )
-os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+os.environ.setdefault("STATETOOL_JIT", "1")
 
 
 def main() -> None:
