@@ -12,6 +12,7 @@ import pytest
 import statetool as st
 from statetool import flink
 from statetool.errors import EncodeError, StatetoolError, UnknownNameError
+from statetool.formats.operator_id import operator_id_for_uid
 
 ROWS = pa.array([1, 2])
 STAMPS = pa.array([1_500_000_000_123_000, 2_000], pa.timestamp("us", "UTC"))
@@ -138,3 +139,13 @@ def test_floats_of_two_bytes_become_larger_ones(tmp_path: Path) -> None:
     column = pa.array([1.5, float("-inf")], pa.float16())
     found = keyed(tmp_path, {"k": ROWS, "v": column}, states={"v": st.value("FLOAT")})
     assert [row["v"] for row in found] == [1.5, float("-inf")]
+
+
+def test_names_may_hold_surrogates_that_stand_alone(tmp_path: Path) -> None:
+    """Java has such texts, and hashes a question mark for each."""
+    state = st.bootstrap_keyed_state(pa.table({"k": ROWS, "v": ROWS}), key="k", states={"\ud800": st.value(column="v")})
+    writer = st.SavepointWriter.new(max_parallelism=8).with_operator("a\ud800", state, parallelism=2)
+    found = writer.write(str(tmp_path / "sp"), flink_version="2.3")
+    assert [o.uid for o in found.operators.values()] == ["a\ud800"]
+    assert found["a\ud800"].operator_id == operator_id_for_uid("a?")
+    assert list(found["a\ud800"].states) == ["\ud800"]
