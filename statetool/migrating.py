@@ -80,7 +80,7 @@ def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
         raw = bytes(f.read_at(0, f.size))
     try:
         found = json.loads(raw)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise FormatError(f"{path} is no JSON: {e}") from e
     return parsed(found, (load(src) if isinstance(src, str) else src).inventory)
 

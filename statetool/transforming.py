@@ -182,9 +182,21 @@ def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
     return name in before.names and _shape(before.field(name).type) == _shape(after.field(name).type)
 
 
-def _shape(kind: pa.DataType) -> str:
-    """Return a type without what it says of nulls."""
-    return str(kind).replace(" not null", "")
+def _shape(kind: pa.DataType) -> Any:
+    """Return what a type says of the values of a state: not how Arrow keeps them, in what order their fields stand, or whether one may be null."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _shape(kind.value_type)
+    if pa.types.is_map(kind):
+        return "map", _shape(kind.key_type), _shape(kind.item_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return "list", _shape(kind.value_type)
+    if pa.types.is_struct(kind):
+        return "struct", sorted(((field.name, _shape(field.type)) for field in kind), key=lambda part: part[0])
+    if pa.types.is_timestamp(kind):
+        return "timestamp", kind.tz is not None
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
 def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:

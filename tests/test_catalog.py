@@ -72,6 +72,9 @@ def test_time_travel(root: Path) -> None:
     assert cat.at(time="2030-01-01T00:00:00Z").name == "chk_4"
     with pytest.raises(UnknownNameError, match="the oldest is of 2023-11-14T22:13:20Z"):
         cat.at(time="2020-01-01")
+    for far in (-(10**18), -(10**30)):
+        with pytest.raises(UnknownNameError, match=f"as old as {far} epoch milliseconds"):
+            cat.at(time=far)
     with pytest.raises(UnknownNameError, match=r"no snapshots .* id 7"):
         cat.at(checkpoint_id=7)
     for wrong in ({}, {"checkpoint_id": 1, "time": 1}, {"time": "yesterday"}):

@@ -121,7 +121,9 @@ def stats(
 @click.option("--states", shell_complete=complete_state, help="States to compare, separated by commas.")
 @click.option("--keys", metavar="KEYS", help='Keys to compare, as JSON: [1, "a", {"tuple": ["b", 2]}].')
 @click.option("--ignore-access-times", is_flag=True, help="Of values with a time to live compare the values alone.")
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Differences that are shown.")
+@click.option(
+    "--limit", type=click.IntRange(0, sys.maxsize), default=20, show_default=True, help="Differences that are shown."
+)
 @click.option("--parquet", metavar="FILE", help="Write all differences to a new Parquet file.")
 @spark_option("Compare on Spark.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
@@ -145,7 +147,7 @@ def diff(
 
     Backend, form, release and parallelism may differ. Exit code 1 if there are differences.
     """
-    given = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v})
+    given = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v is not None})
     spark = session(on_spark)
     first, second = opened_together([before, after], rebase, spark=spark)
     found = first.diff(

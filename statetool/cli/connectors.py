@@ -15,7 +15,7 @@ from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.options import finding_options, given_options, opened, output_option, pairs, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewriting import rewriting, say_done
-from statetool.errors import OptionError
+from statetool.errors import FormatError, OptionError
 
 if TYPE_CHECKING:
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
@@ -351,5 +351,8 @@ def forget(
 def _from_csv(path: str) -> dict[str, str]:
     from statetool.connectors.positions import positions_of
 
-    with open(path, newline="", encoding="utf-8") as f:
-        return positions_of(csv.DictReader(f))
+    try:
+        with open(path, newline="", encoding="utf-8") as f:
+            return positions_of(csv.DictReader(f))
+    except (UnicodeDecodeError, csv.Error) as e:
+        raise FormatError(f"{path} is no CSV in UTF-8: {e}") from e

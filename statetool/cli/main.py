@@ -33,7 +33,7 @@ from statetool.cli.options import (
     reading_options,
     type_options,
 )
-from statetool.cli.output import Output
+from statetool.cli.output import Output, use_escapes
 from statetool.cli.places import is_snapshot
 from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
@@ -104,6 +104,7 @@ class _Commands(click.Group):
 @click.version_option(statetool.__version__)
 def cli(debug: bool) -> None:
     """Open Apache Flink savepoints and checkpoints, with no Flink."""
+    use_escapes()
 
 
 def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
@@ -237,7 +238,7 @@ def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: 
 @reading_options
 @click.argument("operator", shell_complete=complete_operator)
 @click.argument("table", default="keyed_state", shell_complete=complete_table)
-@click.option("-n", "--rows", "limit", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("-n", "--rows", "limit", type=click.IntRange(1, sys.maxsize), default=10, show_default=True)
 def head(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, limit: int) -> None:
     """Show the first rows of a table; needs no Java."""
     found = opened(path, rebase)[operator]

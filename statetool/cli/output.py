@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import shutil
 import sys
@@ -19,6 +21,12 @@ WIDE: Final = "statetool.wide"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
 _CUT: Final = "…"
+
+
+def use_escapes() -> None:
+    """Write what the encoding of stdout does not have as its escapes, as Python does on stderr, and not end with an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Output:
@@ -72,11 +80,13 @@ class Output:
 
 def _json(value: Any) -> str:
     """Return JSON, which has no numbers for NaN and infinities: they are text, as Spark writes them."""
+    # Of the escapes that use_escapes() makes, JSON knows those of surrogates alone.
+    ascii_only = codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
     try:
-        return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+        return json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
         plain = json.loads(json.dumps(value, default=_plain), parse_constant=str)
-        return json.dumps(plain, ensure_ascii=False)
+        return json.dumps(plain, ensure_ascii=ascii_only)
 
 
 def _plain(value: Any) -> Any:

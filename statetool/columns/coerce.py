@@ -111,7 +111,7 @@ def _floats(array: pa.Array, kind: pa.DataType, logical: LogicalType) -> pa.Arra
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise mismatch(array, logical)
     found = _cast(array, kind)
-    if pa.types.is_floating(array.type) and kind == pa.float32():
+    if pa.types.is_float64(array.type) and kind == pa.float32():
         back = pc.fill_null(pc.or_(pc.equal(found.cast(array.type), array), pc.is_nan(array)), True)
         if not pc.all(back, min_count=0).as_py():
             bad = array.filter(pc.invert(back))[0].as_py()
@@ -174,12 +174,22 @@ def _floor_divide(raw: pa.Array, factor: int) -> pa.Array:
 def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid: npt.NDArray[np.bool_]) -> pa.Array:
     """Join timestamps of microseconds with the nanoseconds below."""
     there = is_valid(stamps) & valid
-    below = np.asarray(nanos.cast(pa.int64()).fill_null(0), dtype=np.int64)
+    try:
+        below = np.asarray(coerce(nanos, Scalar("int64")).fill_null(0), dtype=np.int64)
+    except EncodeError as error:
+        raise error.inside("nanos") from error.__cause__
     if ((below < 0) | (below > 999)).any():
         raise EncodeError("nanoseconds below the microsecond are 0 to 999").inside("nanos")
     if (there & ~is_valid(nanos)).any():
         raise EncodeError("a timestamp without its nanoseconds").inside("nanos")
-    whole = _timestamps(stamps.cast(pa.timestamp("us", tz=stamps.type.tz)), TimestampType("ns", zoned=logical.zoned))
+    if not pa.types.is_timestamp(stamps.type):
+        raise mismatch(stamps, logical)
+    micros = _cast(stamps, pa.timestamp("us", tz=stamps.type.tz))
+    if logical.unit != "ns":
+        if (there & (below != 0)).any():
+            raise EncodeError(f"nanoseconds, digits below the {logical.unit} that the type keeps").inside("nanos")
+        return _timestamps(micros, logical)
+    whole = _timestamps(micros, logical)
     base = np.asarray(whole.fill_null(0), dtype=np.int64)
     if (base > np.iinfo(np.int64).max - below).any():
         raise TooWideError("a timestamp beyond what ns in 64 bits can hold")

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from statetool.columns.arrays import is_valid
 from statetool.comparison.records import DIFFERENCES
 from statetool.comparison.texts import texts_of
 from statetool.entries.form import MEMORY_BYTES
@@ -24,6 +26,9 @@ from statetool.tables.element_splits import plan_elements
 from statetool.tables.elements import element_rows
 from statetool.tables.splits import ElementSplit, TableSpec
 from statetool.types.options import ReadOptions
+
+#: Of text, and of null.
+_SEEDS: Final = np.array([1, 2], dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +103,7 @@ def _table(keys: Hashes) -> Positions:
 def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]]:
     for split in splits:
         for _, columns in element_rows(split):
-            yield texts_of(columns, split.spec.options)
+            yield texts_of(columns, split.spec.options, *split.spec.states)
 
 
 def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
@@ -114,12 +119,12 @@ def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
 
 def _hashed(column: pa.StringArray) -> Hashes:
     n = len(column)
-    filled = column.fill_null("\0null")
+    filled = column.fill_null("")
     out = np.empty(n, dtype=np.uint64)
     _, offsets, data = filled.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[filled.offset : filled.offset + n + 1].astype(np.int64)
     raw = np.frombuffer(data if data is not None and data.size else b"\0", dtype=np.uint8)
-    hash_spans(raw, ends[:-1], ends[1:], np.zeros(n, dtype=np.int64), np.array([1], dtype=np.uint64), out)
+    hash_spans(raw, ends[:-1], ends[1:], (~is_valid(column)).astype(np.int64), _SEEDS, out)
     return out
 
 

@@ -114,13 +114,13 @@ def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positio
             part = items.of(some)
             _, groups, columns = table.long_run(shape, meta, entries, keys, part)
             indexes = {n: a for n, _, a in columns if n == "list_index"}
-            texts = texts_of([c for c in columns if c[0] != "list_index"], table.options)
+            texts = texts_of([c for c in columns if c[0] != "list_index"], table.options, name)
             yield _row_table(places[part.source], groups, texts, indexes.get("list_index"))
 
 
 def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
     _, groups, columns = table.timer_rows(batch, name)
-    texts = texts_of(columns, table.options)
+    texts = texts_of(columns, table.options, name)
     texts["value"] = texts.pop("timestamp")
     yield _row_table(places, groups, texts, None)
 
@@ -210,11 +210,11 @@ def _codes(rows: pa.Table, longest: int) -> Positions:
 
 
 def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-    parts = [pc.fill_null(pa.concat_tables([before, after])[name], "\0") for name in _PLACE]
-    whole = pc.binary_join_element_wise(*parts, "\x01")
-    numbers = whole.combine_chunks().dictionary_encode()
-    numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
-    places = pc.cast(numbers.indices, pa.int64())
+    both, n = pa.concat_tables([before, after]), before.num_rows
+    places = np.zeros(len(both), dtype=np.int64)
+    for name in _PLACE:
+        numbers = both[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+        _, places = np.unique(places * (1 + len(numbers.dictionary)) + numbers.indices.to_numpy(), return_inverse=True)
     at = before.schema.get_field_index("place")
-    n = before.num_rows
-    return before.set_column(at, "place", places[:n]), after.set_column(at, "place", places[n:])
+    return before.set_column(at, "place", pa.array(places[:n])), after.set_column(at, "place", pa.array(places[n:]))

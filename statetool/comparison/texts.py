@@ -22,8 +22,8 @@ EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw", on_e
 EXACT_VALUES: Final = replace(EXACT, ttl="show")
 
 
-def texts_of(columns: Columns, options: ReadOptions) -> dict[str, pa.StringArray]:
-    """Return columns by name as text; what could not be decoded is ``0x`` and its bytes.
+def texts_of(columns: Columns, options: ReadOptions, state: str) -> dict[str, pa.StringArray]:
+    """Return columns of a state by name as text; what could not be decoded is ``0x`` and its bytes.
 
     Numbers, text, dates and times are as Arrow writes them, bytes as hex, what is nested as JSON (maps as pairs in the order of their
     keys, as Java's maps have none).
@@ -31,9 +31,9 @@ def texts_of(columns: Columns, options: ReadOptions) -> dict[str, pa.StringArray
     found = {name: as_text(name, logical, array, options) for name, logical, array in columns if name != UNDECODED}
     raw = next((array for name, _, array in columns if name == UNDECODED), None)
     if raw is not None and raw.null_count < len(raw):
-        for part in ("value", "map_key"):
+        for part, given in (("value", state), ("map_key", f"{state}.map_key")):
             if part in found:
-                found[part] = _with_bytes(found[part], raw, part)
+                found[part] = _with_bytes(found[part], raw, given)
     return found
 
 
@@ -46,11 +46,11 @@ def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptio
     return pa.array([None if row[0] is None else _json(list(row)) for row in rows], type=pa.string())
 
 
-def _with_bytes(column: pa.StringArray, raw: pa.Array, part: str) -> pa.StringArray:
+def _with_bytes(column: pa.StringArray, raw: pa.Array, given: str) -> pa.StringArray:
     rows: list[str | None] = column.to_pylist()
     for i, found in enumerate(raw.to_pylist()):
         for name, value in found or ():
-            if name.endswith(".map_key") == (part == "map_key"):
+            if name == given:
                 rows[i] = f"0x{value.hex()}"
     return pa.array(rows, type=pa.string())
 

@@ -10,8 +10,8 @@ _C2: Final = 0x4CF5AD432745937F
 
 
 def operator_id_for_uid(uid: str) -> str:
-    """Return the 32 hex digits of the operator id that Flink derives from ``uid``."""
-    return _murmur3_128(uid.encode("utf-8")).hex()
+    """Return the 32 hex digits of the operator id that Flink derives from ``uid``; as in Java, surrogates that stand alone are ``?``."""
+    return _murmur3_128(uid.encode("utf-8", "replace")).hex()
 
 
 def _rotl(x: int, r: int) -> int:

@@ -40,8 +40,10 @@ class Side:
 
     @classmethod
     def of(cls, serializer: Serializer) -> Side:
-        """Return the side of a whole serializer."""
+        """Return the side of a whole serializer; where it only adds null to another one, what is inside of that one counts."""
         serializer = unwrap(serializer)
+        while len(parts := serializer.children()) == 1 and parts[0][1].logical == serializer.logical:
+            serializer = unwrap(parts[0][1])
         if isinstance(serializer, AvroSerializer):
             schema = json.loads(serializer.schema_json)
             named = named_schemas(schema)

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from statetool.errors import FormatError, SnapshotNotFoundError, TargetExistsError
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, TargetExistsError
 from statetool.formats.stream import Stream
 from statetool.io import files, targets
 
@@ -243,6 +243,8 @@ class Publication:
 
 def _leftovers(target: str) -> list[str]:
     """Return the names of files that killed writes left in a target; refuse one that holds anything else."""
+    if "\0" in target:
+        raise OptionError(f"{target!r} is no name of a directory")
     if files.exists(target) and not files.is_dir(target):
         raise TargetExistsError(f"{target} is a file", hint=_ELSEWHERE)
     names = targets.list_sizes(target)

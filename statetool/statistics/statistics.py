@@ -28,6 +28,8 @@ BANDWIDTH_MIB: Final = 100.0
 LATENCY_MS: Final = 20.0
 #: Bytes of each source that are compressed to see what Snappy would give.
 SAMPLE_BYTES: Final = 1 << 20
+#: Differences of times within it fit 64 bits.
+_FARTHEST_MS: Final = 1 << 62
 _MANAGED: Final = ("managed keyed", "managed operator")
 
 
@@ -78,6 +80,8 @@ class StatisticsRequest:
         if parallelism is not None:
             check_max_parallelism(32768, parallelism)
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        if not -_FARTHEST_MS < now < _FARTHEST_MS:
+            raise OptionError(f"now_ms={now_ms}", hint="epoch milliseconds")
         link = Link.of(bandwidth_mib=bandwidth_mib, latency_ms=latency_ms)
         return cls(largest=largest, parallelism=parallelism, ttl_ms=ttl_ms, now_ms=now, link=link)
 

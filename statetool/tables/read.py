@@ -134,7 +134,7 @@ def _in_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
     undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []
     by_name = {name: (logical, array) for name, logical, array in states}
     nothing = (Scalar("null"), pa.nulls(n))
-    columns = [(c, *by_name.get(s, nothing)) for s, c in zip(spec.states, spec.columns, strict=True) if c]
+    columns = [(c, *by_name.get(s, nothing)) for s, c in zip(spec.states, spec.columns, strict=True) if c is not None]
     return [*columns, *undecoded]
 
 

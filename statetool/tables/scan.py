@@ -137,7 +137,7 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
         return _scan_keyed(operator, request, states, "state", {name: name}, columns)
     if request.table == TIMERS:
         queues, columns = _timer_columns(operator, states, request.states)
-        return _scan_keyed(operator, request, states, "timers", dict.fromkeys(queues, ""), columns)
+        return _scan_keyed(operator, request, states, "timers", dict.fromkeys(queues), columns)
     names = _void_states(operator, states.keyed, request.states)
     column_of = state_columns(_void_states(operator, states.keyed, None))
     columns = [("key", states.key_type), *((column_of[n], StateShape(states.keyed[n]).logical) for n in names)]
@@ -149,12 +149,13 @@ def _scan_view(operator: OperatorInventory, request: ScanRequest, states: TableS
     key, keyed = states.key_type, states.keyed
     if request.table == WINDOWS:
         names = window_states(keyed)
-        column_of = {**state_columns(names, WINDOW_COLUMNS), **dict.fromkeys((n for n in MERGED if n in keyed), "")}
+        column_of = state_columns(names, WINDOW_COLUMNS)
         namespace = keyed[names[0]].namespace
         assert namespace is not None
         columns = window_columns(key, namespace)
         columns += [(column_of[n], StateShape(keyed[n]).logical) for n in names]
-        return _scan_keyed(operator, request, states, "windows", column_of, columns)
+        merged = dict.fromkeys(n for n in MERGED if n in keyed)
+        return _scan_keyed(operator, request, states, "windows", {**column_of, **merged}, columns)
     if request.table == MATCHES:
         names = [NFA, EVENTS, next(name for name in NODES if name in keyed)]
         columns = match_columns(key, event_type(StateShape(keyed[EVENTS])))
@@ -171,7 +172,7 @@ def _scan_keyed(
     request: ScanRequest,
     states: TableStates,
     table: TableKind,
-    column_of: Mapping[str, str],
+    column_of: Mapping[str, str | None],
     columns: NamedColumns,
 ) -> TableScan:
     """Plan a keyed table: ``column_of`` are the states that it is made of, with the column of each in ``keyed_state``."""

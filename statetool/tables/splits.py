@@ -23,7 +23,7 @@ class TableSpec:
     states
         Names of the states involved; of timers those of their queues.
     columns
-        Of ``keyed_state`` and ``windows``, the column of each state, empty where it has none.
+        Of ``keyed_state`` and ``windows``, the column of each state, ``None`` where it has none.
     keys
         Encoded keys to keep, ``None`` for all.
     schema
@@ -40,7 +40,7 @@ class TableSpec:
     options: ReadOptions
     schema: bytes
     memory_bytes: int
-    columns: tuple[str, ...] = ()
+    columns: tuple[str | None, ...] = ()
     keys: tuple[bytes, ...] | None = None
     key_group_column: bool = False
     subtask_column: bool = False

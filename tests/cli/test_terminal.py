@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 
 import click
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.examples import EXAMPLES
 from statetool.cli.main import cli
@@ -231,6 +233,52 @@ def test_the_shell_starts_spark_with_views_when_it_is_asked() -> None:
     )
     assert "14\n" in done.stdout.replace(">>> ", "")
     assert "4 SparkSession" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_what_stdout_cannot_show_is_escaped(tmp_path: Path, arguments: tuple[str, ...], encoding: str) -> None:
+    """It ended in a traceback."""
+    text = "\u00fc \u4e2d \U0001f600"
+    state = statetool.bootstrap_keyed_state(pa.table({"key": [text], "n": [1]}))
+    writer = statetool.SavepointWriter.new().with_operator(text, state)
+    path = writer.write(str(tmp_path / "sp"), flink_version="2.3").path
+    done = CliRunner(charset=encoding).invoke(cli, ["head", path, "\u00fc \u4e2d \U0001f600", *arguments])
+    assert done.exit_code == 0, done.exception
+    if arguments:
+        assert json.loads(done.stdout) == [{"key": text, "n": 1}]
+    else:
+        shown = text.encode(encoding, "backslashreplace").decode(encoding)
+        assert done.stdout.split()[2:-1] == shown.split()
+
+
+def test_a_word_of_other_bytes_than_utf_8_is_an_unknown_name() -> None:
+    done = CliRunner().invoke(cli, ["head", SAVEPOINT, os.fsdecode(b"timers\xff")])
+    assert done.exit_code == 2
+    assert "no operator" in done.stderr
+
+
+def test_numbers_beyond_64_bits_are_usage(tmp_path: Path) -> None:
+    for command in (
+        ("head", SAVEPOINT, "timers", "-n", "9" * 25),
+        ("diff", SAVEPOINT, SAVEPOINT, "--limit", "9" * 25),
+        ("stats", SAVEPOINT, "--ttl-ms", "1", "--now-ms", "9" * 25),
+    ):
+        assert CliRunner().invoke(cli, command).exit_code == 2
+
+
+def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.write_text("[" * 100_000)
+    done = CliRunner().invoke(cli, ["migrate", SAVEPOINT, str(tmp_path / "to"), "--plan", str(given)])
+    assert (done.exit_code, "is no JSON" in done.stderr) == (3, True)
+    given.write_bytes(b"topic,partition,offset\n\xff,0,1\n")
+    done = CliRunner().invoke(cli, ["sources", "lag", f"{SAVEPOINT}/../kafka-source", "--ends", str(given)])
+    assert (done.exit_code, "is no CSV in UTF-8" in done.stderr) == (3, True)
+    done = CliRunner().invoke(cli, ["copy", SAVEPOINT, str(tmp_path / "a\0b")])
+    assert (done.exit_code, "is no name of a directory" in done.stderr) == (2, True)
+    done = CliRunner().invoke(cli, ["diff", SAVEPOINT, SAVEPOINT, "--operator", "timers", "--keys", ""])
+    assert (done.exit_code, "keys is not JSON" in done.stderr) == (2, True)
 
 
 def test_what_json_has_no_number_for_is_text(capsys: pytest.CaptureFixture[str]) -> None:

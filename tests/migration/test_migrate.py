@@ -167,6 +167,31 @@ def test_elements_of_a_set_stay_as_many_as_they_are() -> None:
     assert steps(bits, flink.list_of("INT")) == []
 
 
+def test_what_may_be_null_is_migrated_like_what_may_not(tmp_path: Path) -> None:
+    """A list that became a set was not told, constants that are gone neither, and new numbers of a POJO were null."""
+    some = flink.nullable
+    lists, sets = flink.list_of("INT"), flink.set_of("INT")
+    assert steps(some(lists), some(sets)) == [("value", "narrow", True)]
+    assert steps(flink.list_of(some(flink.row(lists))), flink.list_of(some(flink.row(sets)))) == [
+        ("value.element.f0", "narrow", True)
+    ]
+    colors = flink.enum("com.acme.Color", ["RED", "PINK"]), flink.enum("com.acme.Color", ["RED"])
+    assert steps(some(colors[0]), some(colors[1])) == [("value", "constants", True)]
+    old, new = (flink.pojo("com.acme.Order", dict.fromkeys(names, flink.INT)) for names in ("n", ("m", "n")))
+    rows, empty = pa.array([{"n": 1}, {"n": 2}, None]), pa.array([{"m": 1, "n": 2}, None, None])
+    assert migrated(tmp_path, some(old), rows, some(new), empty) == [{"m": 0, "n": 1}, {"m": 0, "n": 2}]
+
+
+def test_timestamps_lose_nothing_with_a_coarser_unit(tmp_path: Path) -> None:
+    """Nanoseconds since the epoch were written as milliseconds."""
+    exact = pa.array([1_500_000_000_123_000, -1_000, None], pa.timestamp("us", "UTC"))
+    found = migrated(tmp_path / "a", flink.INSTANT, exact, flink.DATE, exact, accept=["op.s.value"])
+    assert found == exact.drop_null().to_pylist()
+    finer = pa.array([0, -1, None], pa.timestamp("ns", "UTC"))
+    with pytest.raises(EncodeError, match=r"digits below the ms that the type keeps.*of key 2"):
+        migrated(tmp_path / "b", flink.INSTANT, finer, flink.DATE, exact, accept=["op.s.value"])
+
+
 def test_keys_of_a_broadcast_state_stay_as_many_as_they_are(tmp_path: Path) -> None:
     def rules(path: Path, key: str, keys: Any) -> statetool.Savepoint:
         state = statetool.bootstrap_broadcast_state(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import statetool
+from statetool import flink
 from statetool.demo import SAVEPOINT
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import OptionError, UnknownNameError
@@ -187,3 +188,45 @@ def test_values_of_other_keys_stay_what_they_are(spark: SparkSession, tmp_path: 
         with pytest.raises(OptionError, match=f"{name!r} would become {kind} for all keys"):
             op.transform({name: sql}, where="key = 1")
     assert op.transform({"n": "CAST(n AS DECIMAL(20, 4))", "d": "d"}, where="key = 1") is not None
+
+
+def test_how_arrow_keeps_values_says_nothing_of_their_type(tmp_path: Path) -> None:
+    """Other orders of fields, units, offsets and names of elements made other states of them."""
+    color = flink.enum("com.acme.Color", ["RED", "BLUE"])
+    order = flink.pojo("com.acme.Order", {"color": color, "n": flink.LONG})
+    stamps = pa.array([0, 1_000_000], pa.timestamp("us", "UTC"))
+    states = {
+        "color": statetool.value(color),
+        "order": statetool.value(order),
+        "colors": statetool.value(flink.list_of(color)),
+        "time": statetool.value(flink.DATE),
+    }
+    table = pa.table(
+        {
+            "key": [1, 2],
+            "color": ["RED", "BLUE"],
+            "order": [{"color": "RED", "n": 1}, None],
+            "colors": [["RED"], []],
+            "time": stamps,
+        }
+    )
+    state = statetool.bootstrap_keyed_state(table, states=states)
+    writer = statetool.SavepointWriter.new().with_operator("op", state)
+    op = writer.write(str(tmp_path / "sp"), flink_version="2.3")["op"]
+
+    def change(found: pa.Table) -> pa.Table:
+        turned = pa.array([{"n": 1, "color": "BLUE"}, {"n": 2, "color": "RED"}])
+        made = {
+            "color": found["color"].cast(pa.large_string()).dictionary_encode(),
+            "order": turned,
+            "colors": pa.array([["BLUE", "RED"]] * 2, pa.large_list(pa.large_string())),
+            "time": found["time"].cast(pa.timestamp("ns", "Europe/Berlin")),
+        }
+        return pa.table({"key": found["key"], **made})
+
+    new = op.transform(change).write(str(tmp_path / "new"))["op"]
+    assert {n: s.value_type for n, s in new.states.items()} == {n: s.value_type for n, s in op.states.items()}
+    found = new.to_arrow().sort_by("key")
+    assert found["order"].to_pylist() == [{"color": "BLUE", "n": 1}, {"color": "RED", "n": 2}]
+    assert found["colors"].to_pylist() == [["BLUE", "RED"]] * 2
+    assert found["time"].to_pylist() == stamps.to_pylist()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_arrow, is_valid
-from statetool.columns.coerce import list_parts, map_parts, with_companion
+from statetool.columns.coerce import coerce, list_parts, map_parts, with_companion
 from statetool.columns.encode import encode_column, first_failing, measure
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
 from statetool.columns.to_plain import arrow_to_plain
@@ -36,7 +37,7 @@ from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import KIND_FIELD, RowSerializer
 from statetool.tables.elements import element_serializer
-from statetool.types import LogicalType, TimestampType, TtlType
+from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
@@ -70,8 +71,8 @@ class _Rows:
         self.header = recipe.keyed_header
         self.n = batch.num_rows
         key = self.header.key
-        array = _key_array(batch, recipe.key) if len(recipe.key) > 1 else column_of(batch, recipe.key[0], key.logical)
-        self.keys = self._objects("key", key, _row_of(key, array), np.arange(self.n))
+        self.key_array = _key_array(batch, recipe, key.logical)
+        self.keys = self._objects("key", key, _row_of(key, self.key_array), np.arange(self.n))
         start, end = self.keys.offsets[:-1], self.keys.offsets[1:]
         self.groups = self._groups(key, start, end)
         self.key = Ranges(self.keys.data, start, end - start)
@@ -117,8 +118,7 @@ class _Rows:
         return groups
 
     def _given_groups(self, column: str) -> Int64s:
-        given = self.batch.column(column)
-        groups = np.asarray(given.cast(pa.int64()).fill_null(-1), dtype=np.int64)
+        groups = _numbers(self.batch.column(column), column)
         if ((groups < 0) | (groups >= self.recipe.max_parallelism)).any():
             raise EncodeError(f"column {column!r} is not a key group below {self.recipe.max_parallelism}")
         return groups
@@ -171,7 +171,7 @@ class _Rows:
         shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
         if self.recipe.long:
             return self.long_form(state, shape, meta)
-        column = column_of(self.batch, state.column, shape.logical)
+        column = column_of(self.batch, state.column, shape.logical, self.recipe)
         rows = np.flatnonzero(is_valid(column))
         some = column if len(rows) == len(column) else column.filter(as_arrow(is_valid(column)))
         if shape.kind == "map":
@@ -228,7 +228,9 @@ class _Rows:
             here = np.ones(self.n, dtype=np.bool_)
             for name, wanted in ((columns.domain, domain), (columns.service, service)):
                 if wanted is not None:
-                    here &= np.asarray(pc.fill_null(pc.equal(self.batch.column(name), wanted), False))
+                    here &= np.asarray(
+                        pc.fill_null(pc.equal(coerce(self.batch.column(name), Scalar("string")), wanted), False)
+                    )
             rows = np.flatnonzero(here)
             meta = self.header.states[state_id]
             (_, _), (_, namespace) = meta.value.children()
@@ -255,7 +257,7 @@ class _Rows:
 
     def key_text(self, row: int) -> str:
         """Return the key of a row as people write it."""
-        array = _key_array(self.batch, self.recipe.key).slice(row, 1)
+        array = self.key_array.slice(row, 1)
         logical = self.header.key.logical
         try:
             return shown(arrow_to_plain(_row_of(self.header.key, array), logical)[0], logical)
@@ -271,12 +273,14 @@ def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
     return StateShape(parse_keyed_header(header, types).states[state_id])
 
 
-def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType) -> pa.Array:
-    """Return a column, with the companion that keeps the nanoseconds of a timestamp."""
+def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: KeyedRecipe | None = None) -> pa.Array:
+    """Return a column, with the companion that keeps the nanoseconds of a timestamp; no column of a state of ``recipe`` is one."""
     array = batch.column(name)
     below = name + COMPANION
     if isinstance(logical, TtlType):
         logical = logical.value
+    if recipe is not None and any(state.column == below for state in recipe.states):
+        return array
     if isinstance(logical, TimestampType) and below in batch.schema.names and pa.types.is_timestamp(array.type):
         return with_companion(array, batch.column(below))
     return array
@@ -286,10 +290,12 @@ def _no_bytes(n: int) -> Piece:
     return Constant(n, 0, 0)
 
 
-def _key_array(batch: pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:
-    if len(columns) == 1:
-        return batch.column(columns[0])
-    return pa.StructArray.from_arrays([batch.column(c) for c in columns], names=[f"f{i}" for i in range(len(columns))])
+def _key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType) -> pa.Array:
+    if len(recipe.key) == 1:
+        return column_of(batch, recipe.key[0], logical, recipe)
+    kinds = [field.type for field in logical.fields] if isinstance(logical, StructType) else []
+    parts = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
+    return pa.StructArray.from_arrays(parts, names=[f"f{i}" for i in range(len(parts))])
 
 
 def _cell(array: pa.Array, row: int) -> str:
@@ -321,7 +327,11 @@ def _millis(array: pa.Array) -> Int64s:
 def _numbers(array: pa.Array, column: str) -> Int64s:
     if array.null_count:
         raise EncodeError(f"a null in column {column!r}")
-    return np.asarray(array.cast(pa.int64()), dtype=np.int64)
+    try:
+        return np.asarray(coerce(array, Scalar("int64")), dtype=np.int64)
+    except EncodeError as error:
+        error.message = f"{error.message}, in column {column!r}"
+        raise
 
 
 def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
@@ -361,7 +371,7 @@ def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> 
     if recipe.subtask is None:
         crcs = (zlib.crc32(values.value(i)) for i in range(len(values)))
         return np.fromiter(crcs, dtype=np.int64, count=len(values)) % recipe.parallelism
-    given = np.asarray(batch.column(recipe.subtask).cast(pa.int64()).fill_null(-1), dtype=np.int64)
+    given = _numbers(batch.column(recipe.subtask), recipe.subtask)
     if ((given < 0) | (given >= recipe.parallelism)).any():
         raise EncodeError(f"column {recipe.subtask!r} is not a subtask below the parallelism {recipe.parallelism}")
     return given

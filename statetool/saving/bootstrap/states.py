@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,7 +30,7 @@ from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, Ta
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.snapshot import write_proxied
-from statetool.types import Scalar
+from statetool.types import Scalar, TimestampType, TtlType
 from statetool.types.python_types import PythonState
 from statetool.types.table_columns import state_columns
 
@@ -136,10 +136,11 @@ def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> P
     return PlannedTable(bootstrap, table, tuple(metas), timers)
 
 
-def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[str]:
-    """Return the columns that no other argument names; companions of timestamps belong to their column."""
+def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Container[str] = ()) -> list[str]:
+    """Return the columns that no other argument names; companions of timestamps, if not ``known`` as states, belong to their column."""
     others = {*bootstrap.key, bootstrap.key_group, bootstrap.namespace}
-    others |= {f"{n}{COMPANION}" for n in schema.names if pa.types.is_timestamp(schema.field(n).type)}
+    stamps = {field.name for field in schema if pa.types.is_timestamp(field.type)}
+    others |= {f"{n}{COMPANION}" for n in stamps if f"{n}{COMPANION}" not in known}
     return [n for n in schema.names if n not in others]
 
 
@@ -149,7 +150,9 @@ def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[Stat
     if bootstrap.long:
         return _declared_long(bootstrap, schema)
     if declared is None:
-        declared = {n: infer_state(schema.field(n).type) for n in _state_columns(bootstrap, schema)}
+        columns = _state_columns(bootstrap, schema)
+        need(schema, columns, "the table")
+        declared = {n: infer_state(schema.field(n).type) for n in columns}
     if not isinstance(declared, Mapping):
         raise OptionError("states= is a mapping of names to types", hint="only with like= may it be a list of names")
     if not declared and table.timers is None:
@@ -208,7 +211,8 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
         names = list(bootstrap.states)
     else:
         state_of = {column: state for state, column in column_of.items()}
-        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema)]
+        fine = {f"{column}{COMPANION}" for column, state in state_of.items() if _keeps_nanos(known[state])}
+        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema, state_of.keys() - fine)]
     for name in names:
         if name not in known:
             raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
@@ -223,6 +227,12 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
     if len(spaces) > 1:
         raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")
     return list(zip(found, columns, strict=True))
+
+
+def _keeps_nanos(meta: StateMeta) -> bool:
+    logical = StateShape(meta).element.logical
+    logical = logical.value if isinstance(logical, TtlType) else logical
+    return isinstance(logical, TimestampType) and logical.unit == "ns"
 
 
 def _check_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
@@ -250,8 +260,8 @@ def _timers(
     found = []
     for domain, service in table.services:
         meta = timer_meta(
-            domain or "event",
-            service or _DEFAULT_SERVICE[namespace is flink.VOID_NAMESPACE],
+            "event" if domain is None else domain,
+            _DEFAULT_SERVICE[namespace is flink.VOID_NAMESPACE] if service is None else service,
             key,
             namespace,
         )
