@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -161,7 +161,7 @@ def output_of(*forms: str) -> Callable[[Any], Any]:
     return add
 
 
-output_option: Any = output_of("text", "json")
+output_option: Final = output_of("text", "json")
 
 
 def given_options() -> dict[str, str]:
