@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 
 import statetool
 from statetool.migration.plan import MigrationPlan
-from statetool.types.declared import class_of_fields
-from tests.flink import judge
+from statetool.types.declared import class_of_fields, enum_of
+from tests.flink import judge, pairs
 from tests.flink.corpus_cases import case_folder, expected_of, metadata_of
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.flink.migrations import MIGRATIONS, Migration
-from tests.flink.pair_states import State
+from tests.flink.pair_states import Pair, State, Type
+from tests.flink.pair_suites import Suite
+from tests.support.expected_kryo import without_kryo
 from tests.support.kryo_classes import CLASSES
 
 pytestmark = pytest.mark.full
@@ -115,3 +118,57 @@ def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
     requests = [r for r in requests if r["name"] in kept]
     answer = judge.restore(flink, tmp_path / "migrated", requests, backend=backend)
     assert judge.differences(answer, kept) == []
+
+
+_OPENED = class_of_fields(
+    "evolved.Evolved$Opened",
+    {
+        "a": "int",
+        "b": "Long",
+        "c": "String",
+        "d": "String",
+        "e": "double[]",
+        "f": "evolved.Evolved$Front",
+        "g": "evolved.Evolved$Same",
+        "h": "boolean",
+    },
+    final=True,
+)
+_WITH_IT = [
+    _OPENED,
+    class_of_fields("evolved.Evolved$Same", {"a": "int", "b": "String"}),
+    enum_of("evolved.Evolved$Front", ("RED", "BLUE")),
+]
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
+    flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    """The old job leaves a class to Kryo, that of the new job is a POJO; of the job's own release and of the one before."""
+    value = State(element=Type("", "evolved.Evolved$Opened", ()), fill="evolved.Evolved$Opened")
+    text = Type("STRING", "STRING", ())
+    states = (value, replace(value, kind="list"), replace(value, kind="map", map_key=text), replace(value, ttl=True))
+    names = ("value", "list", "map", "ttl")
+    suite = Suite(name="opened", pairs=tuple(Pair(n, s, s) for n, s in zip(names, states, strict=True)))
+    pairs.take_new(flink, suite, tmp_path)
+    new_job = statetool.load(str(pairs.new_savepoint(suite, tmp_path, pairs.short(flink.version))), uids=names)
+    requests = [state.request(uid) for uid, state in suite.states(new=True).items()]
+    for version in pairs.versions_before(flink.version):
+        writer = pairs.machine(version, tmp_path, before=True)
+        pairs.take_old(writer, suite, tmp_path)
+        writer.close()
+        old = pairs.old_savepoint(suite, tmp_path, pairs.short(version), tmp_path)
+        with pytest.raises(FlinkRefusedError):
+            judge.restore(flink, old, requests, backend=backend, parallelism=1)
+        snapshot = statetool.load(str(old), uids=names, declarations=_WITH_IT)
+        plan = statetool.plan_migration(snapshot, new_job)
+        assert {s.uid for s in plan.states} == set(names)
+        paths = ("value.s.value", "map.s.map_value", "list.s.element", "ttl.s.value.value")
+        plan = plan.accepting([f"{path}.f" for path in paths])  # Kryo's enums are text
+        target = tmp_path / f"migrated-{version}"
+        statetool.migrate(snapshot, str(target), plan=plan, flink_version=flink.version)
+        assert statetool.check(str(target), new_job, flink=flink.version).verdict == "fully"
+        restored = pairs.rows_of(judge.restore(flink, target, requests, backend=backend, parallelism=1))
+        wanted = json.loads(old.with_suffix(old.suffix + ".json").read_text(), object_hook=without_kryo)
+        assert restored == wanted
