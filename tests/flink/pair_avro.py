@@ -10,44 +10,46 @@ from typing import Any, Final
 from statetool import flink as types
 from tests.flink.pair_states import LONG, Pair, State, Type
 
-_A: Final = {"name": "a", "type": "int"}
-_B: Final = {"name": "b", "type": "string"}
-_C: Final = {"name": "c", "type": "long", "default": 7}
+A: Final = {"name": "a", "type": "int"}
+B: Final = {"name": "b", "type": "string"}
+C: Final = {"name": "c", "type": "long", "default": 7}
 _ROWS: Final = ({"a": 1, "b": "x"}, {"a": -2, "b": ""}, {"a": 3, "b": "zz"})
 
 
-def _schema(*fields: dict[str, Any], name: str = "shop.R", **more: Any) -> dict[str, Any]:
+def record(*fields: dict[str, Any], name: str = "shop.R", **more: Any) -> dict[str, Any]:
+    """Return the schema of a record."""
     return {"type": "record", "name": name, **more, "fields": list(fields)}
 
 
-def _generic(schema: dict[str, Any], *rows: dict[str, Any]) -> Type:
+def generic(schema: dict[str, Any], *rows: dict[str, Any]) -> Type:
+    """Return generic records of a schema."""
     hashes = (("org.apache.avro.generic.GenericRecord", "avro[1, 10]()"),)
     return Type(types.avro(schema), f"AVRO:{json.dumps(schema)}", rows or _ROWS, hashes)
 
 
-_PAIR: Final = _generic(_schema(_A, _B))
+_PAIR: Final = generic(record(A, B))
 _NEW: Final = {
-    "documented": _schema(_A, _B, doc="a pair"),
-    "ordered": _schema({**_A, "order": "ignore"}, _B),
-    "defaulted": _schema({**_A, "default": 4}, _B),
-    "alias-only": _schema(_A, {**_B, "aliases": ["z"]}),
-    "added": _schema(_A, _B, _C),
-    "added-in-front": _schema(_C, _A, _B),
-    "added-without-default": _schema(_A, _B, {"name": "c", "type": "long"}),
-    "removed": _schema(_A),
-    "removed-in-front": _schema(_B),
-    "renamed": _schema(_A, {"name": "z", "type": "string", "aliases": ["b"]}),
-    "promoted": _schema({**_A, "type": "long"}, _B),
-    "retyped": _schema({**_A, "type": "string"}, _B),
-    "swapped": _schema(_B, _A),
-    "nullable": _schema(_A, {**_B, "type": ["null", "string"]}),
-    "bytes": _schema(_A, {**_B, "type": "bytes"}),
-    "other-name": _schema(_A, _B, name="shop.S"),
-    "other-name-with-alias": _schema(_A, _B, name="shop.S", aliases=["shop.R"]),
-    "other-namespace": _schema(_A, _B, name="store.R"),
+    "documented": record(A, B, doc="a pair"),
+    "ordered": record({**A, "order": "ignore"}, B),
+    "defaulted": record({**A, "default": 4}, B),
+    "alias-only": record(A, {**B, "aliases": ["z"]}),
+    "added": record(A, B, C),
+    "added-in-front": record(C, A, B),
+    "added-without-default": record(A, B, {"name": "c", "type": "long"}),
+    "removed": record(A),
+    "removed-in-front": record(B),
+    "renamed": record(A, {"name": "z", "type": "string", "aliases": ["b"]}),
+    "promoted": record({**A, "type": "long"}, B),
+    "retyped": record({**A, "type": "string"}, B),
+    "swapped": record(B, A),
+    "nullable": record(A, {**B, "type": ["null", "string"]}),
+    "bytes": record(A, {**B, "type": "bytes"}),
+    "other-name": record(A, B, name="shop.S"),
+    "other-name-with-alias": record(A, B, name="shop.S", aliases=["shop.R"]),
+    "other-namespace": record(A, B, name="store.R"),
 }
 #: What classes were written with, where it is not what is written for all.
-_OLD: Final = {"Narrowed": _schema({**_A, "type": "long"}, _B, name="avros.Narrowed")}
+_OLD: Final = {"Narrowed": record({**A, "type": "long"}, B, name="avros.Narrowed")}
 _CLASSES: Final = (
     "Same", "Documented", "Grown", "Front", "Undefaulted", "Shrunk", "Renamed", "Promoted", "Narrowed", "Retyped", "Swapped",
     "Nullable",
@@ -57,7 +59,7 @@ _CLASSES: Final = (
 def _class(name: str) -> tuple[Type, Type]:
     """Return a class as the old job had it, and as the new one has it."""
     java = f"avros.{name}"
-    schema = _OLD.get(name, _schema(_A, _B, name=java))
+    schema = _OLD.get(name, record(A, B, name=java))
     return Type(types.avro(schema, runtime_class=java), java, _ROWS), Type("", java, ())
 
 
@@ -66,10 +68,10 @@ def _records() -> Iterator[Pair]:
     yield Pair("avro-same", old, old)
     for name, schema in _NEW.items():
         found = "avro-with-z-same" if name == "renamed" else "avro-same"
-        yield Pair(f"avro-{name}", old, State(element=_generic(schema)), like=found)
+        yield Pair(f"avro-{name}", old, State(element=generic(schema)), like=found)
     for name, some in _HELD.items():
         yield Pair(f"avro-{name}-same", State(element=some), State(element=some))
-    numbers = _generic(_schema(_A, {"name": "m", "type": "int"}, {"name": "n", "type": "int"}))
+    numbers = generic(record(A, {"name": "m", "type": "int"}, {"name": "n", "type": "int"}))
     yield Pair(
         "avro-numbers-swapped", State(element=_HELD["numbers"]), State(element=numbers), like="avro-numbers-same"
     )
@@ -77,23 +79,23 @@ def _records() -> Iterator[Pair]:
         ("more", _enum("RED", "BLUE", "PINK")), ("other-order", _enum("BLUE", "RED")), ("fewer", _enum("RED")),
     ):  # fmt: skip
         yield Pair(f"avro-enum-{name}", State(element=_HELD["enum"]), State(element=new), like="avro-enum-same")
-    added = State(element=_nested(_A, _C))
+    added = State(element=_nested(A, C))
     yield Pair("avro-nested-added", State(element=_HELD["nested"]), added, like="avro-nested-same")
 
 
 def _enum(*symbols: str) -> Type:
     field = {"name": "color", "type": {"type": "enum", "name": "shop.Color", "symbols": symbols}}
-    return _generic(_schema(field), {"color": "RED"}, {"color": "BLUE"}, {"color": "RED"})
+    return generic(record(field), {"color": "RED"}, {"color": "BLUE"}, {"color": "RED"})
 
 
 def _nested(*fields: dict[str, Any]) -> Type:
-    field = {"name": "r", "type": _schema(*fields, name="shop.Inner")}
-    return _generic(_schema(_B, field), *({"b": "x", "r": {"a": i}} for i in range(3)))
+    field = {"name": "r", "type": record(*fields, name="shop.Inner")}
+    return generic(record(B, field), *({"b": "x", "r": {"a": i}} for i in range(3)))
 
 
 def _numbers() -> Type:
-    schema = _schema(_A, {"name": "n", "type": "int"}, {"name": "m", "type": "int"})
-    return _generic(schema, *({"a": i, "n": 1, "m": 2} for i in range(3)))
+    schema = record(A, {"name": "n", "type": "int"}, {"name": "m", "type": "int"})
+    return generic(schema, *({"a": i, "n": 1, "m": 2} for i in range(3)))
 
 
 _Z: Final = {"name": "z", "type": "string"}
@@ -101,9 +103,9 @@ _Z: Final = {"name": "z", "type": "string"}
 _HELD: Final = {
     "numbers": _numbers(),
     "enum": _enum("RED", "BLUE"),
-    "nested": _nested(_A),
-    "with-z": _generic(_schema(_A, _Z), *({"a": r["a"], "z": r["b"]} for r in _ROWS)),
-    "with-c": _generic(_schema(_A, _B, _C), *({**r, "c": 7} for r in _ROWS)),
+    "nested": _nested(A),
+    "with-z": generic(record(A, _Z), *({"a": r["a"], "z": r["b"]} for r in _ROWS)),
+    "with-c": generic(record(A, B, C), *({**r, "c": 7} for r in _ROWS)),
 }
 _FOUND: Final = {
     "Grown": "avro-with-c-same",
@@ -114,7 +116,7 @@ _FOUND: Final = {
 
 def _places() -> Iterator[Pair]:
     """The same changes elsewhere: in lists and maps, with time to live, in keys, in operator state."""
-    changed = [(n, _generic(_NEW[n])) for n in ("documented", "added", "removed")]
+    changed = [(n, generic(_NEW[n])) for n in ("documented", "added", "removed")]
     states = {
         "in-list": State(element=_PAIR, kind="list"),
         "in-map": State(element=_PAIR, kind="map", map_key=_TEXT),
@@ -128,7 +130,7 @@ def _places() -> Iterator[Pair]:
     keyed, mapped = State(element=LONG, key=_PAIR), State(element=LONG, kind="map", map_key=_PAIR)
     yield Pair("avro-key-same", keyed, keyed)
     yield Pair("avro-map-key-same", mapped, mapped)
-    for name, new in (("documented", changed[0][1]), ("renamed", _generic(_NEW["renamed"]))):
+    for name, new in (("documented", changed[0][1]), ("renamed", generic(_NEW["renamed"]))):
         yield Pair(f"avro-key-{name}", keyed, replace(keyed, key=new), like="avro-key-same")
         yield Pair(f"avro-map-key-{name}", mapped, replace(mapped, map_key=new), like="avro-map-key-same")
 
@@ -141,9 +143,9 @@ def _classes() -> Iterator[Pair]:
         old, new = _class(name)
         yield Pair(f"avro-class-{name}", State(element=old), State(element=new), like=_FOUND.get(name, "avro-same"))
     same, _ = _class("Same")
-    generic = _generic(_schema(_A, _B, name="avros.Same"))
-    yield Pair("avro-class-to-generic", State(element=same), State(element=generic), like="avro-same")
-    yield Pair("avro-generic-to-class", State(element=generic), State(element=same), like="avro-same")
+    records = generic(record(A, B, name="avros.Same"))
+    yield Pair("avro-class-to-generic", State(element=same), State(element=records), like="avro-same")
+    yield Pair("avro-generic-to-class", State(element=records), State(element=same), like="avro-same")
     for name in ("Grown", "Promoted"):
         old, new = _class(name)
         listed = State(element=old, kind="list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import statetool
 from statetool.migration.plan import MigrationPlan
 from statetool.types.declared import class_of_fields, enum_of
 from tests.flink import judge, pairs
+from tests.flink.avro_migrations import AVRO_MIGRATIONS
 from tests.flink.corpus_cases import case_folder, expected_of, metadata_of
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.flink.migrations import MIGRATIONS, Migration
@@ -24,10 +26,12 @@ from tests.support.kryo_classes import CLASSES
 pytestmark = pytest.mark.full
 
 
-def written(folder: Path, release: str | None, *, new: bool) -> statetool.Savepoint:
-    """Write the states of all migrations, an operator each, as old jobs have them or as new ones should."""
+def written(
+    folder: Path, release: str | None, *, new: bool, migrations: Sequence[Migration] = MIGRATIONS
+) -> statetool.Savepoint:
+    """Write the states of migrations, an operator each, as old jobs have them or as new ones should."""
     writer = statetool.SavepointWriter.new()
-    for one in MIGRATIONS:
+    for one in migrations:
         state = one.new if new else one.old
         writer = writer.with_operator(one.name, state.bootstrap(), parallelism=1)
     return writer.write(str(folder), flink_version=release)
@@ -64,22 +68,34 @@ def said(plan: MigrationPlan, one: Migration) -> MigrationPlan:
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_every_migration_restores_with_its_values(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
-    old = written(tmp_path / "old", None, new=False)
-    requests = [one.new.request(one.name) for one in MIGRATIONS]
-    new_job = statetool.load(snapshot_of_new_job(flink, tmp_path, requests), uids=[m.name for m in MIGRATIONS])
-    plan = statetool.plan_migration(old, new_job)
-    assert {s.uid for s in plan.states} == {m.name for m in MIGRATIONS}
-    for one in MIGRATIONS:
-        plan = said(plan, one)
-    statetool.migrate(old, str(tmp_path / "migrated"), plan=plan)
-    assert statetool.check(str(tmp_path / "migrated"), new_job, flink=flink.version).verdict == "fully"
+    migrate_and_restore(flink, tmp_path, backend, MIGRATIONS)
 
-    wanted = written(tmp_path / "wanted", flink.version, new=True)
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_every_migration_of_avro_restores_with_its_values(
+    avro_flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    migrate_and_restore(avro_flink, tmp_path, backend, AVRO_MIGRATIONS)
+
+
+def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
+    """Migrate the states of old jobs, and compare what a new job finds with what it finds where they were written as its own."""
+    old = written(work / "old", None, new=False, migrations=migrations)
+    requests = [one.new.request(one.name) for one in migrations]
+    new_job = statetool.load(snapshot_of_new_job(flink, work, requests), uids=[m.name for m in migrations])
+    plan = statetool.plan_migration(old, new_job)
+    assert {s.uid for s in plan.states} == {m.name for m in migrations}
+    for one in migrations:
+        plan = said(plan, one)
+    statetool.migrate(old, str(work / "migrated"), plan=plan)
+    assert statetool.check(str(work / "migrated"), new_job, flink=flink.version).verdict == "fully"
+
+    wanted = written(work / "wanted", flink.version, new=True, migrations=migrations)
     restored = [
         found(judge.restore(flink, Path(path), requests, backend=backend, parallelism=1))
-        for path in (tmp_path / "migrated", wanted.path)
+        for path in (work / "migrated", wanted.path)
     ]
-    for one in MIGRATIONS:
+    for one in migrations:
         assert restored[0][one.name] == restored[1][one.name], one.name
         assert restored[0][one.name], one.name
 
