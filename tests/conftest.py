@@ -23,6 +23,7 @@ GIVEN: Final = {
     "connector_migration": "--shared",
     "pyflink": "--pyflink",
     "browser": "--browser",
+    "avro_flink": "--flink-avro",
 }
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
@@ -37,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tests/flink/jars.py)"
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
+    parser.addoption(
+        "--flink-avro",
+        metavar="DIR",
+        type=Path,
+        help="folder with a folder a release (2.3.0) of jars: flink-avro and what it needs, avro and jackson",
+    )
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
 
 
@@ -78,6 +85,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--full": "of the full run were left out: pytest --full",
         "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
+        "--flink-avro": "run Flink with flink-avro and were left out: pytest --flink-avro=DIR",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
     left = config.stash.get(LEFT_OUT, Counter[str]())

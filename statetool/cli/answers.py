@@ -19,6 +19,7 @@ from statetool.cli.options import (
     latest_wanted,
     opened,
     opened_together,
+    output_of,
     output_option,
     rebase_pairs,
     session,
@@ -108,7 +109,7 @@ def stats(
 
 
 @click.command()
-@output_option
+@output_of("text", "json", "parquet")
 @finding_options
 @type_options
 @click.option(
@@ -124,7 +125,7 @@ def stats(
 @click.option(
     "--limit", type=click.IntRange(0, sys.maxsize), default=20, show_default=True, help="Differences that are shown."
 )
-@click.option("--parquet", metavar="FILE", help="Write all differences to a new Parquet file.")
+@click.option("--target", metavar="FILE", help="A new file for all differences, of --output parquet.")
 @spark_option("Compare on Spark.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
 @click.argument("before", metavar="A", shell_complete=complete_path)
@@ -139,7 +140,7 @@ def diff(
     keys: str | None,
     ignore_access_times: bool,
     limit: int,
-    parquet: str | None,
+    target: str | None,
     on_spark: bool,
     threads: int | None,
 ) -> None:
@@ -147,6 +148,7 @@ def diff(
 
     Backend, form, release and parallelism may differ. Exit code 1 if there are differences.
     """
+    _check_target(form, target)
     given = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v is not None})
     spark = session(on_spark)
     first, second = opened_together([before, after], rebase, spark=spark)
@@ -158,17 +160,17 @@ def diff(
         access_times=not ignore_access_times,
         threads=threads,
     )
-    show_differences(found, Output(form), limit)
-    if parquet is not None:
-        _write_parquet(found, parquet)
+    if target is not None:
+        _write_parquet(found, target)
+    show_differences(found, Output(form), limit, written=target)
     if not found.equal:
         sys.exit(1)
 
 
-def show_differences(found: Comparison, out: Output, limit: int) -> None:
-    """Show what a comparison finds: what is said of states, counts, the first differences."""
+def show_differences(found: Comparison, out: Output, limit: int, *, written: str | None = None) -> None:
+    """Show what a comparison finds: what is said of states, counts, the first differences unless they are ``written`` to a file."""
     summary = [s for s in found.summary() if s.added + s.removed + s.changed]
-    rows = found.first(limit).to_pylist()
+    rows = [] if written else found.first(limit).to_pylist()
     if out.form == "json":
         out.record(
             {
@@ -188,7 +190,8 @@ def show_differences(found: Comparison, out: Output, limit: int) -> None:
     for reason in found.unread:
         Output.say(f"not compared: {reason}")
     total = sum(s.added + s.removed + s.changed for s in summary)
-    Output.say(f"{total} differences" + (f", of which {len(rows)} are shown (--limit)" if total > len(rows) else ""))
+    shown = f", of which {len(rows)} are shown (--limit)" if total > len(rows) else ""
+    Output.say(f"{total} differences" + (f", written to {written}" if written else shown))
 
 
 @click.command()
@@ -241,13 +244,23 @@ def _said(operator: str, state: str | None, found: OperatorVerdict | StateVerdic
     return {"operator": operator, "state": state, **verdict}
 
 
+def _check_target(form: str, target: str | None) -> None:
+    if (form == "parquet") != (target is not None):
+        raise OptionError(
+            "--output parquet needs --target, which nothing else takes",
+            hint="statetool diff A B --output parquet --target differences.parquet",
+        )
+    if target is not None and "limit" in given_options():
+        raise OptionError("--limit does nothing for a file, which has all differences", hint="leave it out")
+    if target is not None and os.path.exists(target):
+        raise TargetExistsError(f"{target} is there already", hint="name a new file")
+
+
 def _write_parquet(found: Comparison, target: str) -> None:
     import pyarrow.parquet as pq
 
     from statetool.comparison.records import DIFFERENCES
 
-    if os.path.exists(target):
-        raise TargetExistsError(f"{target} is there already", hint="name a new file")
     partial = f"{target}.partial"
     try:
         with pq.ParquetWriter(partial, DIFFERENCES) as writer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -128,29 +128,40 @@ def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def output_option(command: Any) -> Any:
-    """Add how a command prints what it finds, which it gets as ``form``; in text it shows how far it is."""
-    command = showing_progress(command)
-    shown = click.Choice(["text", "json"])
-    for option in (
-        click.option(
-            "--wide", is_flag=True, expose_value=False, callback=_set(WIDE), help="Rows wider than the terminal."
-        ),
-        click.option(
-            "--json", is_flag=True, is_eager=True, expose_value=False, callback=_set(_JSON), help="As --output json."
-        ),
-        click.option(
-            "-o",
-            "--output",
-            "form",
-            type=shown,
-            default="text",
-            show_default=True,
-            callback=lambda context, _, given: "json" if context.meta[_JSON] else given,
-        ),
-    ):
-        command = option(command)
-    return command
+def output_of(*forms: str) -> Callable[[Any], Any]:
+    """Add how a command prints what it finds, one of ``forms``, which it gets as ``form``; in text it shows how far it is."""
+
+    def add(command: Any) -> Any:
+        command = showing_progress(command)
+        for option in (
+            click.option(
+                "--wide", is_flag=True, expose_value=False, callback=_set(WIDE), help="Rows wider than the terminal."
+            ),
+            click.option(
+                "--json",
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_set(_JSON),
+                help="As --output json.",
+            ),
+            click.option(
+                "-o",
+                "--output",
+                "form",
+                type=click.Choice(forms),
+                default="text",
+                show_default=True,
+                callback=lambda context, _, given: "json" if context.meta[_JSON] else given,
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+output_option: Final = output_of("text", "json")
 
 
 def given_options() -> dict[str, str]:

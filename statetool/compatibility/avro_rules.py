@@ -1,9 +1,9 @@
-"""Avro's own resolution: whether a reader's schema reads what a writer's schema wrote."""
+"""Avro's own rules: when schemas are equal, whether a reader's schema reads what a writer's wrote, how a generic record is written anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 Schema: TypeAlias = Any
 _PROMOTIONS: Final = {
@@ -14,9 +14,9 @@ _PROMOTIONS: Final = {
     "bytes": {"string"},
 }
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
-#: What of a schema, or of a field, is in the bytes or names them.
-_MEANING: Final = ("type", "name", "fields", "items", "values", "symbols", "size")
 _NAMED: Final = ("record", "error", "enum", "fixed")
+_NUMBERS: Final = {"int", "long", "float", "double"}
+Rewritten: TypeAlias = tuple[Literal["fails", "depends", "moves", "renames", "drops"], str]
 
 
 def unreadable(writer: Schema, reader: Schema) -> str:
@@ -32,37 +32,147 @@ def unreadable(writer: Schema, reader: Schema) -> str:
     return next(_Resolver(writer, reader).problems(writer, reader), "")
 
 
-def bare(schema: Schema) -> Schema:
-    """Return a schema without what does not change bytes: documentation, defaults, aliases, orders.
+def canonical(schema: Schema, space: str = "") -> Schema:
+    """Return a schema in one form: types by their full names, primitives as words, no documentation.
 
     Examples
     --------
-    >>> bare({"type": "record", "name": "R", "doc": "a row", "fields": [{"name": "a", "type": {"type": "int"}, "default": 1}]})
-    {'type': 'record', 'name': 'R', 'fields': [{'name': 'a', 'type': 'int'}]}
+    >>> canonical({"type": "fixed", "name": "F", "namespace": "shop", "size": 4, "doc": "four bytes"})
+    {'type': 'fixed', 'name': 'shop.F', 'size': 4}
     """
     if isinstance(schema, list):
-        return [bare(s) for s in schema]
+        return [canonical(branch, space) for branch in schema]
+    if isinstance(schema, str):
+        return schema if schema in _PRIMITIVES else _full_name(schema, space)
+    if isinstance(schema["type"], dict | list) or set(schema) == {"type"}:
+        return canonical(schema["type"], space)
+    kept = {n: v for n, v in schema.items() if n not in ("doc", "namespace")}
+    if schema["type"] in _NAMED:
+        kept["name"] = _full_name(schema["name"], schema.get("namespace", space))
+        space = kept["name"].rpartition(".")[0]
+    for part in ("items", "values"):
+        if part in kept:
+            kept[part] = canonical(kept[part], space)
+    if "fields" in kept:
+        kept["fields"] = [_canonical_field(f, space) for f in kept["fields"]]
+    return kept
+
+
+def _canonical_field(field: dict[str, Any], space: str) -> dict[str, Any]:
+    kept = {n: v for n, v in field.items() if n != "doc" and (n, v) != ("order", "ascending")}
+    return {**kept, "type": canonical(field["type"], space)}
+
+
+def _full_name(name: str, space: str) -> str:
+    return f"{space}.{name}" if space and "." not in name else name
+
+
+def equal(one: Schema, other: Schema) -> bool:
+    """Return whether canonical schemas are equal as Avro compares them: aliases do not count, defaults of fields and properties do.
+
+    Examples
+    --------
+    >>> equal("int", {"type": "int", "logicalType": "date"})
+    False
+    """
+    return bool(_compared(one) == _compared(other))
+
+
+def _compared(schema: Schema) -> Schema:
+    if isinstance(schema, list):
+        return [_compared(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    if schema.get("type") in _PRIMITIVES and "name" not in schema:
-        return schema["type"]
-    kept = {n: v for n, v in schema.items() if n in _MEANING}
-    return {n: bare(v) if n in ("type", "items", "values", "fields") else v for n, v in kept.items()}
+    left_out = ("aliases", "default") if schema["type"] == "enum" else ("aliases",)
+    nested = ("type", "items", "values", "fields")
+    return {n: _compared(v) if n in nested else v for n, v in schema.items() if n not in left_out}
 
 
-class _Resolver:
-    """Compares schemas; names are defined by the first use in each schema, pairs that were met are taken for readable."""
+def by_position(writer: Schema, reader: Schema) -> Iterator[Rewritten]:
+    """Yield what becomes of a generic record of one schema that is written with another, which takes its fields by position.
+
+    Schemas are canonical. ``depends`` is what only some releases of Avro do.
+
+    Examples
+    --------
+    >>> old, new = ({"type": "record", "name": "R", "fields": [{"name": n, "type": "int"} for n in names]} for names in ("ab", "b"))
+    >>> list(by_position(old, new))
+    [('moves', 'b takes the values of a'), ('drops', 'b')]
+    """
+    return _ByPosition(writer, reader).of(writer, reader)
+
+
+class _Pairs:
+    """Walks two schemas; names are defined by the first use in each, pairs that were met are not walked again."""
 
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self.names = (named_schemas(writer), named_schemas(reader))
         self.met: set[tuple[int, int]] = set()
 
-    def problems(self, writer: Schema, reader: Schema) -> Iterator[str]:
+    def defined(self, writer: Schema, reader: Schema) -> tuple[Schema, Schema] | None:
+        """Return what names stand for; ``None`` where the pair was met."""
         writer, reader = self.names[0].get(_key(writer), writer), self.names[1].get(_key(reader), reader)
         if (id(writer), id(reader)) in self.met:
-            return
+            return None
         if isinstance(writer, dict):
             self.met.add((id(writer), id(reader)))
+        return writer, reader
+
+
+class _ByPosition(_Pairs):
+    """What ``GenericDatumWriter`` does with values that another schema describes."""
+
+    def of(self, old: Schema, new: Schema) -> Iterator[Rewritten]:
+        pair = self.defined(old, new)
+        if pair is None:
+            return
+        old, new = pair
+        if isinstance(old, list):
+            for branch in old:
+                yield from self.of(branch, new)
+            return
+        if isinstance(new, list):
+            # The choice is made by the value: its class, and of what has a name that name.
+            chosen = [b for b in new if self._choice(1, b) == self._choice(0, old)]
+            if not chosen:
+                yield "fails", f"{_type(old)} is none of the choices"
+            for branch in chosen:
+                yield from self.of(old, branch)
+            return
+        before, after = _type(old), _type(new)
+        if before != after:
+            yield "depends" if {before, after} <= _NUMBERS else "fails", f"{before} is written as {after}"
+        elif before in ("record", "error"):
+            yield from self._fields(old["fields"], new["fields"])
+        elif before in ("array", "map"):
+            part = "items" if before == "array" else "values"
+            yield from self.of(old[part], new[part])
+
+    def _choice(self, side: int, schema: Schema) -> tuple[str, str]:
+        schema = self.names[side].get(_key(schema), schema)
+        named = isinstance(schema, dict) and schema["type"] in _NAMED
+        return _type(schema), schema["name"] if named else ""
+
+    def _fields(self, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[Rewritten]:
+        for field in new[len(old) :]:
+            yield "fails", f"nothing is at the position of {field['name']}"
+        for before, after in zip(old, new, strict=False):
+            yield from self.of(before["type"], after["type"])
+            if before["name"] != after["name"]:
+                renamed = before["name"] in after.get("aliases", ())
+                yield "renames" if renamed else "moves", f"{after['name']} takes the values of {before['name']}"
+        for field in old[len(new) :]:
+            yield "drops", field["name"]
+
+
+class _Resolver(_Pairs):
+    """Whether a reader's schema reads; pairs that were met are taken for readable."""
+
+    def problems(self, writer: Schema, reader: Schema) -> Iterator[str]:
+        pair = self.defined(writer, reader)
+        if pair is None:
+            return
+        writer, reader = pair
         if isinstance(writer, list):
             for branch in writer:
                 yield from self.problems(branch, reader)

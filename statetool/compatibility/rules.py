@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from statetool.comparison.meaning import all_parts, snapshot_bytes
-from statetool.compatibility.avro_rules import bare, unreadable
+from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
@@ -135,19 +135,38 @@ def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:
 
 
 def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
-    before, after = json.loads(old.schema_json), json.loads(new.schema_json)
-    if before == after:
-        return _AS_IS
+    before, after = (canonical(json.loads(s.schema_json)) for s in (old, new))
     problem = unreadable(before, after)
     if problem:
         return Resolution(Level.INCOMPATIBLE, f"the new Avro schema does not read the old one: {problem}", _EMPTY)
-    if new.runtime_class == _GENERIC_RECORD and bare(before) != bare(after):
-        text = (
-            "a GenericRecord keeps the schema it was written with, and the new serializer takes its fields by position"
-        )
-        remedy = "read the old state and write it anew with the new schema, or use a generated class, which Avro resolves by name"
-        return Resolution(Level.UNKNOWN, text, remedy, (CheckWarning(kind="may_change", text=text),))
+    if old.runtime_class != new.runtime_class:
+        words = f"Avro's {old.runtime_class} became {new.runtime_class}"
+        return Resolution(Level.UNKNOWN, words, "on heap, values are of the old class: try it with a copy of the job")
+    if equal(before, after):
+        return _AS_IS
+    if new.runtime_class == _GENERIC_RECORD:
+        return _generic_records(before, after)
     return combined([Resolution(Level.AFTER_MIGRATION, "another Avro schema", "", tuple(_avro_losses(before, after)))])
+
+
+def _generic_records(before: object, after: object) -> Resolution:
+    """A generic record keeps the schema it was read with, also where Flink migrates; on heap the next checkpoint writes it so."""
+    found: dict[str, list[str]] = {}
+    for what, words in by_position(before, after):
+        found.setdefault(what, []).append(words)
+    text = "a GenericRecord keeps its old schema, and the new serializer takes its fields by position"
+    remedy = "let statetool migrate the values, or use a generated class, which Avro resolves by name"
+    if fails := found.get("fails"):
+        return Resolution(Level.INCOMPATIBLE, f"{text}: {fails[0]}", remedy)
+    warnings = [CheckWarning(kind="may_change", text=f"{text}: {words}") for words in found.get("moves", ())]
+    old_names = "on heap, a GenericRecord has the names of its old schema until a savepoint is taken and restored"
+    warnings += [CheckWarning(kind="may_change", text=f"{old_names}: {words}") for words in found.get("renames", ())]
+    if gone := found.get("drops"):
+        warnings.append(CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped"))
+    if depends := found.get("depends"):
+        words = f"{text}: {depends[0]}, which Avro 1.12 does and older ones may not"
+        return Resolution(Level.UNKNOWN, words, remedy, (*warnings, CheckWarning(kind="may_change", text=words)))
+    return Resolution(Level.AFTER_MIGRATION, "another Avro schema", remedy if warnings else "", tuple(warnings))
 
 
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:

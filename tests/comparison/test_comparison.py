@@ -366,14 +366,31 @@ def test_the_command_tells_differences_and_exits_with_1(base: st.Savepoint, tmp_
     assert not shown["equal"]
     assert len(shown["differences"]) == 5
     assert shown["summary"][0]["changed"] == N
-    target = tmp_path / "all.parquet"
-    text = run(base.path, after.path, "--parquet", str(target), "--limit", "1", exit_code=1)
+    text = run(base.path, after.path, "--limit", "1", exit_code=1)
     assert f"{N} differences, of which 1 are shown" in text.stderr
-    assert pq.read_table(target).num_rows == N
-    run(base.path, after.path, "--parquet", str(target), exit_code=2)
     some = run(base.path, after.path, "--operator", "accounts", "--keys", "[4]", exit_code=1)
     assert "1 differences" in some.stderr
     run(base.path, after.path, "--states", "name", exit_code=0)
+
+
+def test_the_command_writes_all_differences_to_a_file(base: st.Savepoint, tmp_path: Path) -> None:
+    def change(table: pa.Table) -> pa.Table:
+        return table.set_column(1, "count", pc.add(table["count"], 1))
+
+    after = edited(base, tmp_path / "new", change, "count")
+    target = tmp_path / "all.parquet"
+    parquet = (base.path, after.path, "--output", "parquet")
+    done = run(*parquet, "--target", str(target), exit_code=1)
+    assert f"{N} differences, written to {target}" in done.stderr
+    assert "summary:" in done.stdout
+    assert "differences:" not in done.stdout
+    assert pq.read_table(target).num_rows == N
+    assert "is there already" in run(*parquet, "--target", str(target), exit_code=2).stderr
+    more = tmp_path / "more.parquet"
+    assert "--limit" in run(*parquet, "--target", str(more), "--limit", "1", exit_code=2).stderr
+    assert not more.exists()
+    for given in (parquet, (base.path, after.path, "--target", str(more))):
+        assert "--output parquet --target" in run(*given, exit_code=2).stderr
 
 
 def test_differences_are_a_frame_on_spark(spark: Any, base: st.Savepoint, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import statetool as st
 from statetool import flink as types
 from statetool.cli.main import cli
-from statetool.compatibility.avro_rules import unreadable
+from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.demo import SAVEPOINT
@@ -82,7 +82,7 @@ def test_the_table_of_pairs_has_todays_verdicts(
         for r in pairs.table()
         if (r.written_by, r.release) == (written_by, release)
     }
-    assert said == kept, "run python -m tests.flink.pairs"
+    assert said == kept, "run python -m tests.flink.pairs, and with --avro DIR"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
@@ -228,6 +228,42 @@ def test_avro_resolution(writer: Any, reader: Any, reads: bool) -> None:
     assert (unreadable(writer, reader) == "") == reads
 
 
+def field(name: str, kind: Any = "int", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "shop.R", "fields": [{"name": name, "type": kind, **more}]}
+
+
+#: Schemas, and whether they are equal.
+EQUAL: Final = (
+    ({**record(("a", "int"), name="shop.R"), "doc": "a pair"}, {**record(("a", "int")), "namespace": "shop"}, True),
+    (field("a", doc="a number", aliases=["b"]), field("a"), True),
+    ({**field("a"), "aliases": ["S"]}, field("a"), True),
+    (field("a", order="ascending"), field("a"), True),
+    (field("a", order="ignore"), field("a"), False),
+    (field("a", default=1), field("a"), False),
+    (field("a", default=1), field("a", default=2), False),
+    (field("a"), field("b"), False),
+    (field("a", {"type": "int"}), field("a"), True),
+    (field("a", {"type": "int", "logicalType": "date"}), field("a"), False),
+    (field("a", {"type": "string", "avro.java.string": "String"}), field("a", "string"), False),
+    (field("a", ["null", "int"]), field("a", ["int", "null"]), False),
+    (field("a", ["null", "R"]), field("a", ["null", "shop.R"]), True),
+    (field("a", record(("x", "int"), name="I")), field("a", record(("x", "int"), name="shop.I")), True),
+    (field("a", record(("x", "int"), name="I")), field("a", record(("x", "int"), name="other.I")), False),
+    (record(("a", "int"), name="shop.R"), record(("a", "int"), name="R"), False),
+    (
+        {"type": "enum", "name": "E", "symbols": ["A", "B"], "default": "A"},
+        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+        True,
+    ),
+    ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, {"type": "enum", "name": "E", "symbols": ["B", "A"]}, False),
+)
+
+
+@pytest.mark.parametrize(("one", "other", "same"), EQUAL)
+def test_equal_avro_schemas(one: Any, other: Any, same: bool) -> None:
+    assert equal(canonical(one), canonical(other)) == same
+
+
 @pytest.mark.full
 def test_avro_itself_says_the_same(spark: Any) -> None:
     avro = spark._jvm.org.apache.avro
@@ -235,6 +271,9 @@ def test_avro_itself_says_the_same(spark: Any) -> None:
         old, new = (avro.Schema.Parser().parse(json.dumps(s)) for s in (writer, reader))
         found = avro.SchemaCompatibility.checkReaderWriterCompatibility(new, old).getType().toString()
         assert (found == "COMPATIBLE") == reads, (writer, reader)
+    for one, other, same in EQUAL:
+        first, second = (avro.Schema.Parser().parse(json.dumps(s)) for s in (one, other))
+        assert first.equals(second) == same, (one, other)
 
 
 def test_avro_takes_the_fields_of_a_generic_record_by_position(spark: Any) -> None:
@@ -253,16 +292,27 @@ def test_avro_takes_the_fields_of_a_generic_record_by_position(spark: Any) -> No
     decoder = avro.io.DecoderFactory.get().binaryDecoder(out.toByteArray(), None)
     found = avro.generic.GenericDatumReader(after).read(None, decoder)
     assert (found.get("a"), found.get("b")) == (2, 1)
-    assert resolve(types.avro(schemas[0]), types.avro(schemas[1])).level == Level.UNKNOWN
+    assert [what for what, _ in by_position(*schemas)] == ["moves", "moves"]
+    said = resolve(types.avro(schemas[0]), types.avro(schemas[1]))
+    assert said.level == Level.AFTER_MIGRATION
+    assert [w.kind for w in said.warnings] == ["may_change", "may_change"]
 
 
 def test_avro_states() -> None:
     old = types.avro(record(("a", "int"), ("b", "int")))
     assert resolve(old, old).level == Level.AS_IS
-    documented = {**record(("a", "int"), ("b", "int")), "doc": "a pair"}
-    assert resolve(old, types.avro(documented)).level == Level.AFTER_MIGRATION
-    assert resolve(old, types.avro(record(("a", "long")))).level == Level.UNKNOWN
     mine = types.avro(record(("a", "int"), ("b", "int")), runtime_class="shop.R")
+    documented = {**record(("a", "int"), ("b", "int")), "doc": "a pair"}
+    assert resolve(old, types.avro(documented)).level == Level.AS_IS
+    assert resolve(old, types.avro(record(("a", "long")))).level == Level.UNKNOWN
+    longer = resolve(old, types.avro(record(("a", "int"), ("b", "int"), ("c", "int", 0))))
+    assert longer.level == Level.INCOMPATIBLE
+    assert "nothing is at the position of c" in longer.reason
+    assert resolve(mine, types.avro(record(("a", "int"), ("b", "int")))).level == Level.UNKNOWN
+    alias = {"type": "record", "name": "R", "fields": [{"name": "x", "type": "int", "aliases": ["a"]}]}
+    renamed = resolve(types.avro(record(("a", "int"))), types.avro(alias))
+    assert renamed.level == Level.AFTER_MIGRATION
+    assert ["on heap" in w.text for w in renamed.warnings] == [True]
     less = resolve(mine, types.avro(record(("a", "long")), runtime_class="shop.R"))
     assert less.level == Level.AFTER_MIGRATION
     assert [w.text for w in less.warnings] == ["the values of b are dropped"]

@@ -8,20 +8,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.flink import pairs
 from tests.flink.corpus_cases import case_folder, case_folders
 from tests.flink.jars import DEFAULT_VERSIONS, FlinkUnavailableError, flink_jars, java_tool
 from tests.flink.machine import FlinkMachine
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that has the fixture ``flink`` once for each release; the quick run has the newest only."""
-    if "flink" in metafunc.fixturenames:
+    """Run each test that has the fixture ``flink`` or ``avro_flink`` once for each release; the quick run has the newest only."""
+    for machine in {"flink", "avro_flink"}.intersection(metafunc.fixturenames):
         given = metafunc.config.getoption("--flink-versions")
         versions = [v.strip() for v in given.split(",")] if given else list(DEFAULT_VERSIONS)
         if since := metafunc.definition.get_closest_marker("since"):
             versions = [v for v in versions if tuple(map(int, v.split(".")[:2])) >= since.args]
         releases = [pytest.param(v, marks=pytest.mark.full if i else ()) for i, v in enumerate(versions)]
-        metafunc.parametrize("flink", releases, indirect=True, scope="session")
+        metafunc.parametrize(machine, releases, indirect=True, scope="session")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,5 +66,14 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Run Flink of one release; where it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
     with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
+    yield machine
+    machine.close()
+
+
+@pytest.fixture(scope="session")
+def avro_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
+    """Run Flink of one release with the jars of flink-avro (``--flink-avro``) and the classes of ``avro/avros``."""
+    work = tmp_path_factory.mktemp(f"avro-{request.param}")
+    machine = pairs.machine(request.param, work, avro=request.config.getoption("--flink-avro"))
     yield machine
     machine.close()

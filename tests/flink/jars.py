@@ -16,7 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -68,8 +68,23 @@ def flink_jars(version: str) -> list[Path]:
     return jars
 
 
-def compiled(version: str, *folders: Path) -> Path:
-    """Compile all ``.java`` files below ``folders`` against a release; kept by the hash of the sources.
+def avro_jars(folder: Path, version: str) -> list[Path]:
+    """Return the jars of flink-avro and of what it needs (avro, jackson), which PyPI does not have: those of ``folder/<release>``.
+
+    Raises
+    ------
+    FlinkUnavailableError
+        flink-avro or Avro is not among them.
+    """
+    jars = sorted((folder / version).glob("*.jar"))
+    for needed in ("flink-avro-", "avro-"):
+        if not any(j.name.startswith(needed) for j in jars):
+            raise FlinkUnavailableError(f"{folder / version} has no {needed}*.jar: put it there with what it needs")
+    return jars
+
+
+def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
+    """Compile all ``.java`` files below ``folders`` against a release and more ``jars``; kept by the hash of the sources.
 
     Returns
     -------
@@ -87,7 +102,7 @@ def compiled(version: str, *folders: Path) -> Path:
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
-    jars = flink_jars(version)
+    against = [*flink_jars(version), *jars]
     target = cache_folder() / version / f"classes-{digest.hexdigest()[:16]}"
     with _locked(version):
         if target.exists():
@@ -95,7 +110,7 @@ def compiled(version: str, *folders: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
             classes = Path(work) / "classes"
             command = [java_tool("javac"), "-nowarn", "-encoding", "UTF-8", "-proc:none", "-d", str(classes)]
-            command += ["-cp", os.pathsep.join(map(str, jars)), *map(str, sources)]
+            command += ["-cp", os.pathsep.join(map(str, against)), *map(str, sources)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"javac against Flink {version}:\n{done.stderr}"
             classes.rename(target)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,8 @@ class FlinkMachine:
         Folder for its files.
     sources
         Folders with more jobs, compiled along with the harness.
+    jars
+        More jars of user code.
     before
         A folder with classes that stand in for those of the same names: as they were when an older job ran.
 
@@ -55,10 +58,17 @@ class FlinkMachine:
         There is no JDK, or the release cannot be fetched.
     """
 
-    def __init__(self, version: str, work: Path, sources: tuple[Path, ...] = (), before: Path | None = None) -> None:
+    def __init__(
+        self,
+        version: str,
+        work: Path,
+        sources: tuple[Path, ...] = (),
+        before: Path | None = None,
+        jars: Sequence[Path] = (),
+    ) -> None:
         self.version = version
         self.work = Path(tempfile.mkdtemp(dir=work))
-        classes = [*([compiled(version, before)] if before else []), compiled(version, JAVA, *sources)]
+        classes = [*([compiled(version, before)] if before else []), compiled(version, JAVA, *sources, jars=jars)]
         logging = self.work / "log4j2.properties"
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")
@@ -66,7 +76,12 @@ class FlinkMachine:
         # Short jobs on few cores: the second compiler and the collector's threads would only take time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]
-        command += ["-cp", os.pathsep.join(map(str, [*classes, *flink_jars(version)])), "harness.Main", str(self.work)]
+        command += [
+            "-cp",
+            os.pathsep.join(map(str, [*classes, *flink_jars(version), *jars])),
+            "harness.Main",
+            str(self.work),
+        ]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
         hello = self._answer()
         assert hello["version"] == version, hello

@@ -18,11 +18,12 @@ from statetool.types.options import ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: as it is written, as a job declares it, and three values."""
+    """A type: as it is written, as a job declares it, and three values; as a key, what makes the hash codes of classes."""
 
     type: str | Serializer
     java: str
     values: tuple[Any, ...]
+    hashes: tuple[tuple[str, str], ...] = ()
 
     @property
     def arrow(self) -> pa.DataType:
@@ -142,7 +143,9 @@ class State:
             last_access_ms=1_790_000_000_000 if self.ttl else None,
             column=None,
         )
-        return st.bootstrap_keyed_state(table, states={self.name: declared}, key_type=self.key.type)
+        return st.bootstrap_keyed_state(
+            table, states={self.name: declared}, key_type=self.key.type, hashes=dict(self.key.hashes)
+        )
 
     def request(self, uid: str, *, fill: bool = False) -> dict[str, Any]:
         """Return what a job declares that has it, and with ``fill`` writes values of the class ``fill``."""

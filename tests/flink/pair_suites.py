@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from tests.flink.pair_avro import AVRO_PAIRS
 from tests.flink.pair_states import LONG, PAIRS, Pair, State, Type
 
 
@@ -23,6 +24,8 @@ class Suite:
         Of the new job: its parallelism, and whether state without an operator may be dropped.
     before, after
         Settings of the old job and of the new one.
+    avro
+        Whether Flink needs the jars of flink-avro.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Suite:
     allow: bool = False
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
+    avro: bool = False
 
     @property
     def by_flink(self) -> bool:
@@ -138,4 +142,9 @@ def _jobs() -> Iterator[Suite]:
     yield _registered("pojo-no-more-registered", "pojo", "Animal", ("Cat",), ())
 
 
-SUITES: Final = (Suite(name="states", pairs=PAIRS), Suite(name="classes", pairs=tuple(_evolved())), *_jobs())
+SUITES: Final = (
+    Suite(name="states", pairs=PAIRS),
+    Suite(name="classes", pairs=tuple(_evolved())),
+    *_jobs(),
+    Suite(name="avro", pairs=AVRO_PAIRS, avro=True),
+)

@@ -1,13 +1,16 @@
 """What Flink does with pairs of a savepoint and a new job, and what ``check`` says of each (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.flink.pairs`` runs all jobs, and writes
-``pairs.tsv`` and those savepoints (``pairs.tar.xz``) anew.
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) anew, except for what is of Avro: that is what ``--avro DIR`` writes, with the jars of
+``DIR/<release>`` (flink-avro, avro, jackson).
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,15 +20,17 @@ from typing import Any, Final
 import statetool as st
 from statetool.compatibility.verdicts import Verdict
 from tests.flink import judge
-from tests.flink.jars import DEFAULT_VERSIONS
+from tests.flink.jars import DEFAULT_VERSIONS, avro_jars
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.flink.pair_states import State
 from tests.flink.pair_suites import SUITES, Suite
 from tests.flink.zoo_cases import pack
+from tests.support.corpora import unpack
 
 TABLE: Final = Path(__file__).with_name("pairs.tsv")
 SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
 BEFORE: Final = Path(__file__).with_name("before")
+AVRO: Final = Path(__file__).with_name("avro")
 BACKENDS: Final = ("rocksdb", "hashmap")
 Rows = Mapping[str, Any]
 
@@ -102,13 +107,13 @@ def _take(
         )
         target.parent.mkdir(parents=True, exist_ok=True)
         Path(answer["savepoint"]).rename(target)
-    return _rows(answer)
+    return rows_of(answer)
 
 
 # ---- restores
 
 
-def _rows(answer: Mapping[str, Any]) -> dict[str, Any]:
+def rows_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rows of each operator; of union and broadcast state, which all subtasks have, those of the first."""
     found: dict[str, list[Any]] = {}
     for subtask in sorted(answer["opened"], key=lambda s: s["subtask"]):
@@ -124,27 +129,31 @@ def _rows(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
-    config: Mapping[str, str] | None = None,
+    config: Mapping[str, str] | None = None, again: bool = False,
 ) -> Rows | None:  # fmt: skip
-    """Restore states in one job; ``None`` where Flink refuses."""
-    try:
-        answer = flink.call(
-            "restore",
-            snapshot=str(snapshot),
-            operators=[s.request(uid) for uid, s in states.items()],
-            backend=backend,
-            parallelism=parallelism,
-            allow_non_restored=allow,
-            config=dict(config or {}),
-        )
-    except FlinkRefusedError:
-        return None
-    return _rows(answer)
+    """Restore states in one job; ``None`` where Flink refuses. With ``again`` its own savepoint is what counts, in a job like it."""
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            answer = flink.call(
+                "restore",
+                snapshot=str(snapshot),
+                operators=[s.request(uid) for uid, s in states.items()],
+                backend=backend,
+                parallelism=parallelism,
+                allow_non_restored=allow,
+                config=dict(config or {}),
+                savepoint=work if again else None,
+            )
+        except FlinkRefusedError:
+            return None
+        return _run(flink, Path(answer["savepoint"]), states, backend) if again else rows_of(answer)
 
 
-def _each(flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str) -> dict[str, Any]:
+def _each(
+    flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
+) -> dict[str, Any]:
     """Restore each state; those that are in one job are refused or restored as one, then halves are tried."""
-    rows = _run(flink, snapshot, states, backend) if states else {}
+    rows = _run(flink, snapshot, states, backend, again=again) if states else {}
     if rows is not None:
         return dict(rows)
     if len(states) == 1:
@@ -152,7 +161,7 @@ def _each(flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], back
     names = list(states)
     found: dict[str, Any] = {}
     for half in (names[: len(names) // 2], names[len(names) // 2 :]):
-        found |= _each(flink, snapshot, {n: states[n] for n in half}, backend)
+        found |= _each(flink, snapshot, {n: states[n] for n in half}, backend, again=again)
     return found
 
 
@@ -196,10 +205,17 @@ def backends(suite: Suite) -> tuple[str, ...]:
     return BACKENDS[:1] if suite.whole else BACKENDS
 
 
-def outcomes(flink: FlinkMachine, snapshots: Path, work: Path, written_by: str) -> Iterator[Outcome]:
+def suites(*, avro: bool) -> list[Suite]:
+    """Return the suites of Avro, or all others."""
+    return [s for s in SUITES if s.avro == avro]
+
+
+def outcomes(
+    flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, *, avro: bool = False
+) -> Iterator[Outcome]:
     """Restore all pairs in a release, from savepoints of another one or its own."""
     release = short(flink.version)
-    for suite in SUITES:
+    for suite in suites(avro=avro):
         old = old_savepoint(suite, snapshots, written_by, work)
         before = _before(flink, suite, old)
         for backend in backends(suite):
@@ -225,10 +241,11 @@ def _restored(
             return {suite.name: "lost"}
         words = [word(before[n], rows[n]) for n in states if n in before]
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
-    found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend)
+    # A generic record of Avro is refused on heap only when it is written: as its old schema had it.
+    found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
     for name in states:
         if said[name] == "not":
-            found |= _each(flink, old, {name: states[name]}, backend)
+            found |= _each(flink, old, {name: states[name]}, backend, again=suite.avro)
     return {name: word(before.get(name), found[name]) for name in states}
 
 
@@ -264,41 +281,68 @@ def short(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+def versions_before(version: str) -> list[str]:
+    """Return the versions whose savepoints one restores here, its own last."""
+    return sorted(v for v in DEFAULT_VERSIONS if tuple(map(int, v.split("."))) <= tuple(map(int, version.split("."))))
+
+
 def releases_before(version: str) -> list[str]:
-    """Return the releases whose savepoints a release restores here, its own last."""
-    return sorted(
-        short(v) for v in DEFAULT_VERSIONS if tuple(map(int, v.split("."))) <= tuple(map(int, version.split(".")))
+    """Return the releases of those versions."""
+    return list(map(short, versions_before(version)))
+
+
+def table(*, avro: bool | None = None) -> list[Outcome]:
+    """Return the outcomes that are kept in the repository; of Avro only, or without those."""
+    with TABLE.open(newline="") as f:
+        rows = [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
+    names = {s.name for s in SUITES if avro is None or s.avro == avro}
+    return [row for row in rows if row.suite in names]
+
+
+def machine(version: str, work: Path, *, before: bool = False, avro: Path | None = None) -> FlinkMachine:
+    """Start a release: with the classes of old jobs, with the jars of flink-avro."""
+    return FlinkMachine(
+        version,
+        work,
+        sources=(AVRO,) if avro else (),
+        before=BEFORE if before else None,
+        jars=avro_jars(avro, version) if avro else (),
     )
 
 
-def table() -> list[Outcome]:
-    """Return the outcomes that are kept in the repository."""
-    with TABLE.open(newline="") as f:
-        return [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
-
-
-def _machine(version: str, work: Path, *, before: bool) -> FlinkMachine:
-    return FlinkMachine(version, work, before=BEFORE if before else None)
+def _run_all(snapshots: Path, work: Path, avro: Path | None) -> Iterator[Outcome]:
+    """Take the savepoints of suites, and restore their pairs in all releases."""
+    wanted = suites(avro=avro is not None)
+    for suite in wanted:
+        for side in ("old", "new"):
+            shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
+    for version in sorted(DEFAULT_VERSIONS):
+        if by_flink := [s for s in wanted if s.by_flink]:
+            flink = machine(version, work, before=True)
+            for suite in by_flink:
+                take_old(flink, suite, snapshots)
+            flink.close()
+        flink = machine(version, work, avro=avro)
+        for suite in wanted:
+            take_new(flink, suite, snapshots)
+        for old in releases_before(version):
+            yield from outcomes(flink, snapshots, work, old, avro=avro is not None)
+        flink.close()
 
 
 def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and write the table anew."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--avro", metavar="DIR", type=Path, help="run the suites of Avro, with the jars of DIR/<release>"
+    )
+    avro = parser.parse_args().avro
     with tempfile.TemporaryDirectory() as folder:
-        work, snapshots = Path(folder), Path(folder) / "snapshots"
-        rows: list[Outcome] = []
-        for version in sorted(DEFAULT_VERSIONS):
-            flink = _machine(version, work, before=True)
-            for suite in SUITES:
-                if suite.by_flink:
-                    take_old(flink, suite, snapshots)
-            flink.close()
-            flink = _machine(version, work, before=False)
-            for suite in SUITES:
-                take_new(flink, suite, snapshots)
-            for old in releases_before(version):
-                rows += outcomes(flink, snapshots, work, old)
-            flink.close()
+        work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
+        rows = [*table(avro=avro is None), *_run_all(snapshots, work, avro)]
         pack(snapshots, SNAPSHOTS)
+    order = [s.name for s in SUITES]
+    rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))
     with TABLE.open("w", newline="") as f:
         writer = csv.DictWriter(f, list(Outcome.__dataclass_fields__), delimiter="\t", lineterminator="\n")
         writer.writeheader()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +12,26 @@ import pytest
 
 import statetool
 from statetool.migration.plan import MigrationPlan
-from statetool.types.declared import class_of_fields
-from tests.flink import judge
+from statetool.types.declared import class_of_fields, enum_of
+from tests.flink import judge, pairs
+from tests.flink.avro_migrations import AVRO_MIGRATIONS
 from tests.flink.corpus_cases import case_folder, expected_of, metadata_of
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.flink.migrations import MIGRATIONS, Migration
-from tests.flink.pair_states import State
+from tests.flink.pair_states import Pair, State, Type
+from tests.flink.pair_suites import Suite
+from tests.support.expected_kryo import without_kryo
 from tests.support.kryo_classes import CLASSES
 
 pytestmark = pytest.mark.full
 
 
-def written(folder: Path, release: str | None, *, new: bool) -> statetool.Savepoint:
-    """Write the states of all migrations, an operator each, as old jobs have them or as new ones should."""
+def written(
+    folder: Path, release: str | None, *, new: bool, migrations: Sequence[Migration] = MIGRATIONS
+) -> statetool.Savepoint:
+    """Write the states of migrations, an operator each, as old jobs have them or as new ones should."""
     writer = statetool.SavepointWriter.new()
-    for one in MIGRATIONS:
+    for one in migrations:
         state = one.new if new else one.old
         writer = writer.with_operator(one.name, state.bootstrap(), parallelism=1)
     return writer.write(str(folder), flink_version=release)
@@ -61,22 +68,34 @@ def said(plan: MigrationPlan, one: Migration) -> MigrationPlan:
 
 @pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
 def test_every_migration_restores_with_its_values(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
-    old = written(tmp_path / "old", None, new=False)
-    requests = [one.new.request(one.name) for one in MIGRATIONS]
-    new_job = statetool.load(snapshot_of_new_job(flink, tmp_path, requests), uids=[m.name for m in MIGRATIONS])
-    plan = statetool.plan_migration(old, new_job)
-    assert {s.uid for s in plan.states} == {m.name for m in MIGRATIONS}
-    for one in MIGRATIONS:
-        plan = said(plan, one)
-    statetool.migrate(old, str(tmp_path / "migrated"), plan=plan)
-    assert statetool.check(str(tmp_path / "migrated"), new_job, flink=flink.version).verdict == "fully"
+    migrate_and_restore(flink, tmp_path, backend, MIGRATIONS)
 
-    wanted = written(tmp_path / "wanted", flink.version, new=True)
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_every_migration_of_avro_restores_with_its_values(
+    avro_flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    migrate_and_restore(avro_flink, tmp_path, backend, AVRO_MIGRATIONS)
+
+
+def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
+    """Migrate the states of old jobs, and compare what a new job finds with what it finds where they were written as its own."""
+    old = written(work / "old", None, new=False, migrations=migrations)
+    requests = [one.new.request(one.name) for one in migrations]
+    new_job = statetool.load(snapshot_of_new_job(flink, work, requests), uids=[m.name for m in migrations])
+    plan = statetool.plan_migration(old, new_job)
+    assert {s.uid for s in plan.states} == {m.name for m in migrations}
+    for one in migrations:
+        plan = said(plan, one)
+    statetool.migrate(old, str(work / "migrated"), plan=plan)
+    assert statetool.check(str(work / "migrated"), new_job, flink=flink.version).verdict == "fully"
+
+    wanted = written(work / "wanted", flink.version, new=True, migrations=migrations)
     restored = [
         found(judge.restore(flink, Path(path), requests, backend=backend, parallelism=1))
-        for path in (tmp_path / "migrated", wanted.path)
+        for path in (work / "migrated", wanted.path)
     ]
-    for one in MIGRATIONS:
+    for one in migrations:
         assert restored[0][one.name] == restored[1][one.name], one.name
         assert restored[0][one.name], one.name
 
@@ -115,3 +134,57 @@ def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
     requests = [r for r in requests if r["name"] in kept]
     answer = judge.restore(flink, tmp_path / "migrated", requests, backend=backend)
     assert judge.differences(answer, kept) == []
+
+
+_OPENED = class_of_fields(
+    "evolved.Evolved$Opened",
+    {
+        "a": "int",
+        "b": "Long",
+        "c": "String",
+        "d": "String",
+        "e": "double[]",
+        "f": "evolved.Evolved$Front",
+        "g": "evolved.Evolved$Same",
+        "h": "boolean",
+    },
+    final=True,
+)
+_WITH_IT = [
+    _OPENED,
+    class_of_fields("evolved.Evolved$Same", {"a": "int", "b": "String"}),
+    enum_of("evolved.Evolved$Front", ("RED", "BLUE")),
+]
+
+
+@pytest.mark.parametrize("backend", ["rocksdb", "hashmap"])
+def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
+    flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    """The old job leaves a class to Kryo, that of the new job is a POJO; of the job's own release and of the one before."""
+    value = State(element=Type("", "evolved.Evolved$Opened", ()), fill="evolved.Evolved$Opened")
+    text = Type("STRING", "STRING", ())
+    states = (value, replace(value, kind="list"), replace(value, kind="map", map_key=text), replace(value, ttl=True))
+    names = ("value", "list", "map", "ttl")
+    suite = Suite(name="opened", pairs=tuple(Pair(n, s, s) for n, s in zip(names, states, strict=True)))
+    pairs.take_new(flink, suite, tmp_path)
+    new_job = statetool.load(str(pairs.new_savepoint(suite, tmp_path, pairs.short(flink.version))), uids=names)
+    requests = [state.request(uid) for uid, state in suite.states(new=True).items()]
+    for version in pairs.versions_before(flink.version):
+        writer = pairs.machine(version, tmp_path, before=True)
+        pairs.take_old(writer, suite, tmp_path)
+        writer.close()
+        old = pairs.old_savepoint(suite, tmp_path, pairs.short(version), tmp_path)
+        with pytest.raises(FlinkRefusedError):
+            judge.restore(flink, old, requests, backend=backend, parallelism=1)
+        snapshot = statetool.load(str(old), uids=names, declarations=_WITH_IT)
+        plan = statetool.plan_migration(snapshot, new_job)
+        assert {s.uid for s in plan.states} == set(names)
+        paths = ("value.s.value", "map.s.map_value", "list.s.element", "ttl.s.value.value")
+        plan = plan.accepting([f"{path}.f" for path in paths])  # Kryo's enums are text
+        target = tmp_path / f"migrated-{version}"
+        statetool.migrate(snapshot, str(target), plan=plan, flink_version=flink.version)
+        assert statetool.check(str(target), new_job, flink=flink.version).verdict == "fully"
+        restored = pairs.rows_of(judge.restore(flink, target, requests, backend=backend, parallelism=1))
+        wanted = json.loads(old.with_suffix(old.suffix + ".json").read_text(), object_hook=without_kryo)
+        assert restored == wanted

@@ -10,11 +10,22 @@ from tests.flink import pairs
 from tests.flink.machine import FlinkMachine
 from tests.support.corpora import unpack
 
+pytestmark = pytest.mark.full
 
-@pytest.mark.full
+
 def test_flink_does_with_each_pair_what_the_table_says(flink: FlinkMachine, tmp_path: Path) -> None:
-    snapshots = unpack(pairs.SNAPSHOTS, tmp_path / "snapshots")
+    compare(flink, tmp_path, avro=False)
+
+
+def test_flink_does_with_each_pair_of_avro_what_the_table_says(avro_flink: FlinkMachine, tmp_path: Path) -> None:
+    compare(avro_flink, tmp_path, avro=True)
+
+
+def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
+    """Restore all pairs of Avro or all others, and compare what becomes of them with the table."""
+    snapshots = unpack(pairs.SNAPSHOTS, work / "snapshots")
     for old in pairs.releases_before(flink.version):
-        kept = [r for r in pairs.table() if (r.written_by, r.release) == (old, pairs.short(flink.version))]
-        found = list(pairs.outcomes(flink, snapshots, tmp_path, old))
-        assert found == kept, "python -m tests.flink.pairs writes the table anew"
+        rows = pairs.table(avro=avro)
+        kept = [r for r in rows if (r.written_by, r.release) == (old, pairs.short(flink.version))]
+        found = list(pairs.outcomes(flink, snapshots, work, old, avro=avro))
+        assert found == kept, f"python -m tests.flink.pairs{' --avro DIR' if avro else ''} writes the table anew"

@@ -55,6 +55,31 @@ public final class Evolved {
         }
     }
 
+    /** Left to Kryo: it has no constructor that Flink can call, and its fields are its own. */
+    public static final class Opened {
+        private final int a;
+        private final Long b;
+        private final String c;
+        private final String d;
+        private final double[] e;
+        private final Front f;
+        private final Same g;
+        private final boolean h;
+
+        public Opened(int n) {
+            a = n;
+            b = (long) n << 33;
+            c = "text " + n;
+            d = null;
+            e = new double[] {n, 0.5};
+            f = Front.values()[n / 10 % 2];
+            g = new Same();
+            g.a = -n;
+            g.b = "of " + n;
+            h = n > 10;
+        }
+    }
+
     public enum Front {
         RED, BLUE
     }
@@ -103,8 +128,8 @@ public final class Evolved {
         if (cls.isEnum()) {
             return cls.getEnumConstants()[n % 2];
         }
-        if (cls == PojoNow.class) {
-            return new PojoNow(10 * n);
+        if (cls.getConstructors().length == 1 && cls.getConstructors()[0].getParameterCount() == 1) {
+            return cls.getConstructors()[0].newInstance(10 * n);
         }
         java.lang.reflect.Constructor<?> make = cls.getDeclaredConstructor();
         make.setAccessible(true);

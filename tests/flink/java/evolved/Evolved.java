@@ -57,6 +57,18 @@ public final class Evolved {
         public int a;
     }
 
+    /** Left to Kryo before, of the same fields. */
+    public static class Opened {
+        public int a;
+        public Long b;
+        public String c;
+        public String d;
+        public double[] e;
+        public Front f;
+        public Same g;
+        public boolean h;
+    }
+
     public enum Front {
         NEW, RED, BLUE
     }

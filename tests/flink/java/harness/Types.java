@@ -20,7 +20,7 @@ import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 /**
  * Types as text, as a user's job would declare them: {@code LONG}, {@code MAP<STRING,LIST<INT>>}, {@code TUPLE<..>}, {@code
  * ROW<..>}, {@code ROWDATA<..>}, {@code EITHER<a,b>}, {@code ARRAY<..>}, {@code PRIMITIVES<INT>}, {@code KRYO<class>}; {@code SQL:}
- * and a type of SQL for internal data; anything else is the name of a class that Flink's type extraction looks at.
+ * and a type of SQL for internal data; {@code AVRO:} and a schema for generic records of Avro; anything else is the name of a class that Flink's type extraction looks at.
  */
 final class Types {
     private static final Map<String, TypeInformation<?>> SIMPLE = new HashMap<>();
@@ -57,6 +57,9 @@ final class Types {
     static <T> TypeInformation<T> parse(String text) {
         if (text.startsWith("SQL:")) {
             return (TypeInformation<T>) InternalTypeInfo.of(LogicalTypeParser.parse(text.substring(4), Types.class.getClassLoader()));
+        }
+        if (text.startsWith("AVRO:")) {
+            return (TypeInformation<T>) avro(text.substring(5));
         }
         Types parser = new Types(text.replace(" ", ""));
         TypeInformation<?> found = parser.type();
@@ -120,6 +123,19 @@ final class Types {
                 return primitives(a[0].getTypeClass());
             default:
                 throw new IllegalArgumentException("no type " + name);
+        }
+    }
+
+    /** Only the jobs that are given flink-avro have it. */
+    private static TypeInformation<?> avro(String schema) {
+        try {
+            Object parser = Class.forName("org.apache.avro.Schema$Parser").getConstructor().newInstance();
+            return (TypeInformation<?>) Reflect.create(
+                    "org.apache.flink.formats.avro.typeutils.GenericRecordAvroTypeInfo",
+                    Class.forName("org.apache.avro.Schema"),
+                    Reflect.call(parser, "parse", schema));
+        } catch (Exception e) {
+            throw new IllegalArgumentException(e);
         }
     }
 

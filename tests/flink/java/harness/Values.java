@@ -147,6 +147,9 @@ final class Values {
                     return single("$variant", new ObjectMapper().readValue((String) Reflect.call(v, "toJson"), Object.class));
                 }
             }
+            if (isAvro(v.getClass())) {
+                return single("$avro", new ObjectMapper().readValue(v.toString(), Object.class));
+            }
             if (v.getClass().getName().contains("Bitmap")) {
                 return single("$bitmap", of(Reflect.call(v, "toArray")));
             }
@@ -154,6 +157,16 @@ final class Values {
             throw new IllegalStateException(e);
         }
         return fields(v);
+    }
+
+    private static boolean isAvro(Class<?> cls) {
+        for (Class<?> c = cls; c != null; c = c.getSuperclass()) {
+            if (c.getName().equals("org.apache.avro.generic.GenericData$Record")
+                    || c.getName().equals("org.apache.avro.specific.SpecificRecordBase")) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static Object fields(Object v) {
