@@ -169,7 +169,9 @@ class Table:
         return raw[0], metaindex, (_number(c), _number(c))
 
     def _block(self, f: _Reader, offset: int, size: int) -> Bytes:
-        plain, starts, ends = self._plain(f, np.array([offset]), np.array([size]))
+        offsets, sizes = np.array([offset]), np.array([size])
+        self._check_places(offsets, sizes, named_at=self.stream.size_bytes - _FOOTER)
+        plain, starts, ends = self._plain(f, offsets, sizes)
         return frozen(plain[starts[0] : ends[0]])
 
     def _properties(self, f: _Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
@@ -208,11 +210,14 @@ class Table:
             places = zip(found.offset.tolist(), found.size.tolist(), strict=True)
             parts = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
             found = _joined(parts) if parts else found
-        if len(found.size) and int((found.offset + found.size).max()) + TRAILER_BYTES > self.stream.size_bytes:
-            raise FormatError("the index names a block beyond the end of the file").at(
-                offset=self.stream.start + index[0]
-            )
+        self._check_places(found.offset, found.size, named_at=index[0])
         return found
+
+    def _check_places(self, offsets: Int64s, sizes: Int64s, *, named_at: int) -> None:
+        """Refuse blocks beyond the end of the file; sums of what damaged bytes say may be more than 64 bits hold."""
+        most = self.stream.size_bytes - TRAILER_BYTES
+        if ((offsets < 0) | (sizes < 0) | (offsets > most) | (sizes > most - np.minimum(offsets, most))).any():
+            raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
 
     def _index_block(self, f: _Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
         plain = self._block(f, offset, size)
