@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -136,7 +137,7 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_floats_of_two_bytes_become_larger_ones(tmp_path: Path) -> None:
-    column = pa.array([1.5, float("-inf")], pa.float16())
+    column = pa.array(np.array([1.5, float("-inf")], dtype=np.float16))
     found = keyed(tmp_path, {"k": ROWS, "v": column}, states={"v": st.value("FLOAT")})
     assert [row["v"] for row in found] == [1.5, float("-inf")]
 
