@@ -77,3 +77,13 @@ def test_a_small_read_needs_no_pandas() -> None:
     rows, loaded = done.stdout.split()
     assert int(rows) > 0
     assert loaded == "False"
+
+
+def test_a_rescale_needs_no_pandas(tmp_path: Path) -> None:
+    code = (
+        "import sys, statetool; from statetool.demo import SAVEPOINT; "
+        "statetool.rescale(SAVEPOINT, sys.argv[1], {'timers': 300}); print('pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "sp")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]

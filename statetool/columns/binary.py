@@ -38,6 +38,7 @@ from statetool.kernels.codes import (
     refuse,
 )
 from statetool.kernels.sizes import CLOCK_SIZES
+from statetool.serializers.row import ROW_KINDS
 from statetool.types import (
     BitmapType,
     DateType,
@@ -51,7 +52,6 @@ from statetool.types import (
     VariantType,
 )
 
-_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 _NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 _MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
 _MOST_REST: Final = ((1 << 63) - 1) % 1000
@@ -136,7 +136,7 @@ class BinaryData(Leaves):
             at = SlotRange(base, limit, base + (null_size + 8 * i), valid[i], left, _NO_OWNER)
             parts.append(self.named_slot(field.name, part, field.type, at))
         if row_kind:
-            names = pa.array(_ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            names = pa.array(ROW_KINDS)  # not made with the module: Arrow imports pandas for it
             parts.append(names.take(as_arrow(kinds)))
         return self.assemble(logical, parts, n)
 

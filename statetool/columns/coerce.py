@@ -23,7 +23,6 @@ from statetool.types import (
     TimestampType,
 )
 
-ROW_KINDS: Final = pa.array(["+I", "-U", "+U", "-D"])
 _KIND_FIELD: Final = "_kind"
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBERS: Final = {

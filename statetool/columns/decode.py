@@ -36,10 +36,10 @@ from statetool.kernels.codes import (
 )
 from statetool.kernels.sizes import fixed_size, least_size
 from statetool.kernels.skip_program import compile_skip
+from statetool.serializers.row import ROW_KINDS
 from statetool.types import BitmapType, DateType, ListType, LogicalType, MapType, Scalar, StructType, TtlType
 from statetool.types.options import ReadOptions
 
-_ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 _MAX_MILLIS: Final = (1 << 63) // 1000
 
 
@@ -206,7 +206,7 @@ class _Decoder(Graphs):
             array, after = self.part(name, part, logical.fields[i].type, after, end, bits[:, first + i] == 0)
             parts.append(array)
         if op.row_kind:
-            kinds = pa.array(_ROW_KINDS)  # not made with the module: Arrow imports pandas for it
+            kinds = pa.array(ROW_KINDS)  # not made with the module: Arrow imports pandas for it
             parts.append(kinds.take(as_arrow(bits[:, 0].astype(np.int64) + 2 * bits[:, 1])))
         return self.assemble(logical, parts, len(pos)), after
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow, is_valid
-from statetool.columns.coerce import ROW_KINDS, TooWideError, coerce, list_parts, map_parts, struct_parts
+from statetool.columns.coerce import TooWideError, coerce, list_parts, map_parts, struct_parts
 from statetool.columns.pieces import (
     Bytes,
     Chain,
@@ -39,6 +39,7 @@ from statetool.kernels import encode as kernel
 from statetool.kernels import program as ir
 from statetool.kernels.sizes import FIXED_SIZES
 from statetool.serializers.base import Serializer
+from statetool.serializers.row import ROW_KINDS
 from statetool.serializers.temporal import civil_from_days
 from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 
@@ -260,10 +261,10 @@ def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | 
     flags, parts = [], []
     if op.row_kind:
         kinds = columns.pop()
-        index = pa.compute.index_in(kinds, ROW_KINDS)
+        index = pa.compute.index_in(kinds, pa.array(ROW_KINDS))
         if index.null_count:
             bad = kinds.filter(index.is_null())[0].as_py()
-            raise EncodeError(f"{bad!r} is not a row kind ({', '.join(ROW_KINDS.to_pylist())})").inside("_kind")
+            raise EncodeError(f"{bad!r} is not a row kind ({', '.join(ROW_KINDS)})").inside("_kind")
         number = _numbers(index)
         flags += [number & 1 == 1, number & 2 == 2]
     for name, part, field, column in zip(op.names, op.parts, logical.fields, columns, strict=False):
