@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 import statetool as st
-from statetool import flink
 from statetool.cli.main import cli
 from statetool.comparison import keyed, side
 from statetool.comparison.keyed import joined
@@ -412,42 +411,3 @@ def test_nothing_is_decoded_where_bytes_are_equal(base: st.Savepoint, monkeypatc
 
     monkeypatch.setattr(keyed, "_value_rows", refuse)
     assert base.diff(base).summary()
-
-
-@pytest.mark.parametrize("name", ["s", "x.map_key"])
-def test_values_that_cannot_be_decoded_are_compared_whatever_their_state_is_called(tmp_path: Path, name: str) -> None:
-    """Their bytes were taken for those of a map's keys, and no difference was told."""
-
-    def written(number: int, kind: str) -> st.Savepoint:
-        far = pa.array([(1 << 62) + number], pa.timestamp("ms"))  # beyond what any table can show
-        keyed = {
-            "value": far,
-            "map": pa.MapArray.from_arrays([0, 1], pa.array(["a"]), far),
-            "keys": pa.MapArray.from_arrays([0, 1], far, pa.array(["a"])),
-            "list": pa.ListArray.from_arrays([0, 1], far),
-        }
-        if kind in keyed:
-            state: Any = st.bootstrap_keyed_state(pa.table({"key": [1], name: keyed[kind]}))
-        else:
-            state = st.bootstrap_list_state(name, pa.table({"value": far}))
-        writer = st.SavepointWriter.new().with_operator("op", state, parallelism=1)
-        return writer.write(str(tmp_path / f"{kind}-{number}"), flink_version="2.3")
-
-    for kind in ("value", "map", "keys", "list", "elements"):
-        (counts,) = written(0, kind).diff(written(1, kind)).summary()
-        found = counts.changed + counts.added
-        assert (kind, found) == (kind, 1)
-
-
-def test_null_is_no_text(tmp_path: Path) -> None:
-    def written(*values: str | None) -> st.Savepoint:
-        elements = st.bootstrap_list_state("s", pa.table({"value": values}), type=flink.nullable("STRING"))
-        writer = st.SavepointWriter.new().with_operator("op", elements, parallelism=1)
-        return writer.write(f"{tmp_path}/{len(list(tmp_path.iterdir()))}", flink_version="2.3")
-
-    assert written(None, "").diff(written("", None)).equal
-    for text in ("", "\0null"):
-        assert rows(written(None).diff(written(text))) == [
-            {"state": "s", "change": "added", "after": text},
-            {"state": "s", "change": "removed"},
-        ]
