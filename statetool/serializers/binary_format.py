@@ -25,6 +25,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
 from statetool.serializers.binary_region import Region, RegionWriter
 from statetool.serializers.composite import inside, sequence
+from statetool.serializers.row import ROW_KINDS
 from statetool.types import (
     VARIANT,
     BitmapType,
@@ -39,7 +40,6 @@ from statetool.types import (
     TimestampType,
 )
 
-ROW_KINDS: Final = ("+I", "-U", "+U", "-D")
 _DECIMAL_BYTES: Final = 16
 _NANOS: Final = 1_000_000
 

@@ -32,6 +32,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.binary_region import Region
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.serializers.java_hash import hash_binary
+from statetool.serializers.row import ROW_KINDS
 from statetool.serializers.simple_types import serializer_of_class
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.sql_types import SqlType, parse_logical_type
@@ -224,9 +225,9 @@ class RowDataSerializer(BinaryDataSerializer):
         r = Region.of(c, c.i4(), "binary row")
         kind, values = self.format.decode(r)
         if self.row_kind:
-            return (*values, fmt.ROW_KINDS[kind])
+            return (*values, ROW_KINDS[kind])
         if kind:
-            raise r.fail(f"a key of row kind {fmt.ROW_KINDS[kind]}", 0)
+            raise r.fail(f"a key of row kind {ROW_KINDS[kind]}", 0)
         return values
 
     def encode_body(self, value: Any) -> bytes:
@@ -238,9 +239,9 @@ class RowDataSerializer(BinaryDataSerializer):
         values = sequence(value, "row")
         kind = 0
         if len(values) == n + 1:
-            if values[-1] not in fmt.ROW_KINDS:
-                raise EncodeError(f"{values[-1]!r} is not a row kind ({', '.join(fmt.ROW_KINDS)})")
-            kind = fmt.ROW_KINDS.index(values[-1])
+            if values[-1] not in ROW_KINDS:
+                raise EncodeError(f"{values[-1]!r} is not a row kind ({', '.join(ROW_KINDS)})")
+            kind = ROW_KINDS.index(values[-1])
             values = values[:n]
         with _plain_errors("row"):
             return self.format.encode(kind, values, projected=projected)
