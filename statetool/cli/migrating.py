@@ -11,7 +11,6 @@ from statetool.cli.answers import show_differences
 from statetool.cli.options import opened, pairs
 from statetool.cli.output import Output
 from statetool.cli.rewriting import rewriting, say_done
-from statetool.errors import OptionError
 
 
 @click.command()
@@ -36,8 +35,8 @@ def transform(
     """
     from statetool.spark.session import local_session
 
-    savepoint = opened(source, rebase, spark=local_session())
-    edits = savepoint[uid].transform(dict(map(_set, sets)), where=where)
+    change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
+    edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where)
     if dry_run:
         show_differences(edits.preview(), Output(form), 20)
     else:
@@ -45,13 +44,6 @@ def transform(
         rows = [s for s in written.metadata_rows("states") if s.operator == written[uid].name]
         Output(form).rows(rows, columns=("operator", "name", "kind", "value_type"))
     say_done(target, dry_run)
-
-
-def _set(given: str) -> tuple[str, str]:
-    name, _, expression = given.partition("=")
-    if not name.strip() or not expression.strip():
-        raise OptionError(f"--set {given!r} is not STATE=SQL", hint="as in --set 'balance=CAST(balance AS BIGINT)'")
-    return name.strip(), expression.strip()
 
 
 @click.command()

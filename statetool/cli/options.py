@@ -325,7 +325,7 @@ def pairs(given: Sequence[str], what: str, hint: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
     for one in given:
         name, equals, value = one.partition("=")
-        if not equals or not name or not value:
+        if not equals or not name.strip() or not value.strip():
             raise OptionError(f"{one!r} is not {what}", hint=hint)
         if name in found:
             raise OptionError(f"{what}: {name!r} is given twice")

@@ -290,3 +290,13 @@ def test_what_json_has_no_number_for_is_text(capsys: pytest.CaptureFixture[str])
         {"a": "NaN", "b": ["Infinity", ["k", "-Infinity"]], "c": "ü", "d": "01", "e": 0.1}
     ]
     assert "ü" in printed
+
+
+def test_a_state_is_set_once(tmp_path: Path) -> None:
+    """Of two expressions the last one was taken, and nothing said; Spark is not started for it."""
+    for given, said in ((["a=1", "a=2"], "twice"), (["a= "], "STATE=SQL")):
+        sets = [word for one in given for word in ("--set", one)]
+        command = ["transform", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", *sets]
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code != 0
+        assert said in done.stderr
