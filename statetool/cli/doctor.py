@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
 import subprocess
 import sys
 from typing import Any
@@ -28,16 +27,14 @@ def check_machine() -> list[dict[str, Any]]:
 
 
 def _java() -> dict[str, Any]:
+    from statetool.spark.java_classes import java_program
     from statetool.spark.session import check_java
 
     try:
         check_java()
     except MissingDependencyError as error:
         return _finding("java", False, str(error))
-    java = shutil.which("java")
-    if java is None:
-        return _finding("java", True, "JAVA_HOME")
-    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    shown = subprocess.run([str(java_program()), "-version"], capture_output=True, text=True, check=False).stderr
     words = shown.split('"')[1] if '"' in shown else shown.strip()
     major = words.split(".")[0]
     fine = major.isdigit() and int(major) >= _OLDEST_JAVA
@@ -53,6 +50,17 @@ def check_kernels() -> dict[str, Any]:
     return _finding(
         "kernels", True, f"{len(kept.names())} compiled, kept in {place}; statetool doctor --warm compiles all"
     )
+
+
+def check_java_classes() -> dict[str, Any]:
+    """Return a finding about Spark's Java classes: they need not be kept, it only makes sessions start quicker."""
+    from statetool.spark.java_classes import archive, is_whole
+
+    file = archive()
+    if file is None:
+        return _finding("java classes", True, "not kept: no Java, no place, or a Spark with a folder of its own")
+    kept = is_whole(file)
+    return _finding("java classes", True, f"kept in {file}" if kept else "not kept yet: statetool doctor --warm")
 
 
 def check_snapshot(path: str) -> list[dict[str, Any]]:

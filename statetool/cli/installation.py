@@ -13,15 +13,21 @@ from statetool.cli.output import Output
 
 @click.command()
 @output_option
-@click.option("--warm", is_flag=True, help="Compile all kernels for this machine first, so that no read has to.")
+@click.option(
+    "--warm",
+    is_flag=True,
+    help="First compile all kernels for this machine and keep Spark's Java classes, so that no query has to wait.",
+)
 @click.argument("path", required=False, shell_complete=complete_path)
 def doctor(path: str | None, form: str, warm: bool) -> None:
     """Check this machine, and a snapshot if one is given."""
-    from statetool.cli.doctor import check_kernels, check_machine, check_snapshot
+    from statetool.cli.doctor import check_java_classes, check_kernels, check_machine, check_snapshot
+    from statetool.cli.warm import compile_kernels, keep_java_classes
 
     if warm:
-        _compile()
-    findings = [*check_machine(), check_kernels(), *(check_snapshot(path) if path else [])]
+        compile_kernels()
+        keep_java_classes()
+    findings = [*check_machine(), check_kernels(), check_java_classes(), *(check_snapshot(path) if path else [])]
     Output(form).rows(findings)
     if any(not f["fine"] for f in findings):
         sys.exit(1)
@@ -44,12 +50,13 @@ def kernels(form: str, folder: str | None) -> None:
     The code is of these sources, this Python and numba, and this kind of processor; where one of them is another, it is left
     alone. With NUMBA_CPU_NAME=generic in both places the kind of processor does not matter.
     """
+    from statetool.cli.warm import compile_kernels
     from statetool.kernels import kept
     from statetool.kernels.ahead import ship
 
     written = None
     if folder is not None:
-        _compile()
+        compile_kernels()
         written = ship(folder)
     Output(form).record(
         {
@@ -60,13 +67,6 @@ def kernels(form: str, folder: str | None) -> None:
             "written_to": written,
         }
     )
-
-
-def _compile() -> None:
-    from statetool.kernels.ahead import SIGNATURES, compile_all
-
-    Output.say(f"compiling {len(SIGNATURES)} kernels, which takes a minute or two the first time")
-    compile_all()
 
 
 @click.command()

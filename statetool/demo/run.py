@@ -19,7 +19,7 @@ FROM alarms GROUP BY domain ORDER BY domain"""
 JOIN = """\
 SELECT registered, count(DISTINCT key) AS keys, count(*) AS timers
 FROM registered JOIN alarms USING (key) GROUP BY registered ORDER BY registered"""
-NEXT = """\
+NEXT = """
 Next, with the path of a savepoint or checkpoint of your own (or this one: {path})
   statetool ls PATH                its tables, or what lies below a folder of checkpoints
   statetool states PATH            its states and their types
@@ -28,7 +28,7 @@ Next, with the path of a savepoint or checkpoint of your own (or this one: {path
 
 
 #: A JVM that lives a few seconds: compiling and collecting with several threads would take longer than what they save.
-_SHORT_LIVED = '--driver-java-options "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" pyspark-shell'
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m"
 
 
 class Printer(Protocol):
@@ -39,7 +39,7 @@ class Printer(Protocol):
 
 
 def run_demo(out: Printer) -> None:
-    """Show what is in the bundled savepoint, one keyed state, timers and a join by SQL, and an edit that is read back.
+    """Show what is in the bundled savepoint, one keyed state, an edit that is read back, timers and a join by SQL.
 
     Raises
     ------
@@ -47,18 +47,14 @@ def run_demo(out: Printer) -> None:
         There is no Java or no pyspark; says what to install.
     """
     check_java()
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", _SHORT_LIVED)
     with ThreadPoolExecutor(1) as starting:
-        # The JVM starts while the first tables are read, which need none.
-        session = starting.submit(local_session, cores="2", name="statetool demo")
+        # The JVM starts during what needs none.
+        session = starting.submit(local_session, cores="2", name="statetool demo", java=_SHORT_LIVED)
         savepoint = statetool.load(SAVEPOINT)
         _show_contents(savepoint, out)
+        _show_edit(savepoint, out)
         spark = session.result()
-    try:
-        _show_queries(spark, savepoint, out)
-    finally:
-        spark.stop()
-    _show_edit(savepoint, out)
+    _show_queries(spark, out)
     print(NEXT.format(path=_shorter(SAVEPOINT)))
 
 
@@ -83,16 +79,6 @@ def _contents(operator: statetool.Operator, size: int) -> Mapping[str, Any]:
     }
 
 
-def _show_queries(spark: Any, savepoint: statetool.Savepoint, out: Printer) -> None:
-    spark.sparkContext.setLogLevel("ERROR")
-    timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
-    timers.keyed_state().createOrReplaceTempView("registered")
-    timers.timers().createOrReplaceTempView("alarms")
-    for title, query in (("Timers, asked by SQL on Spark", TIMERS), ("State and timers, joined", JOIN)):
-        print(f"\n{title}\n\n  " + query.replace("\n", "\n  ") + "\n")
-        out.rows([row.asDict() for row in spark.sql(query).collect()])
-
-
 def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
     import pyarrow.compute as pc
 
@@ -109,7 +95,17 @@ def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
         before, after = table["registered"].to_pylist(), found["registered"].to_pylist()
         rows = zip(table["key"].to_pylist(), before, after, strict=True)
         out.rows([dict(zip(("key", "before", "after"), row, strict=True)) for row in list(rows)[:3]])
-        print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}\n")
+        print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}")
+
+
+def _show_queries(spark: Any, out: Printer) -> None:
+    spark.sparkContext.setLogLevel("ERROR")
+    timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    timers.keyed_state().createOrReplaceTempView("registered")
+    timers.timers().createOrReplaceTempView("alarms")
+    for title, query in (("Timers, asked by SQL on Spark", TIMERS), ("State and timers, joined", JOIN)):
+        print(f"\n{title}\n\n  " + query.replace("\n", "\n  ") + "\n")
+        out.rows([row.asDict() for row in spark.sql(query).collect()])
 
 
 def _shorter(path: str) -> str:

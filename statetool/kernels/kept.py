@@ -11,18 +11,18 @@ user's cache folder, else one of the user's own below the temporary folder. What
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import importlib.metadata
 import importlib.resources
 import os
 import pickle
-import stat
 import sys
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from statetool.io.cache import cache_folders, writable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -55,12 +55,7 @@ def folders() -> tuple[Traversable, ...]:
 def target() -> Path | None:
     """Return the folder that new code is kept in; ``None`` where there is none, and each process compiles for itself."""
     for base in _own():
-        folder = base / stamp()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
+        if writable(folder := base / stamp()):
             return folder
     return None
 
@@ -76,24 +71,8 @@ def names() -> frozenset[str]:
 
 
 def _own() -> list[Path]:
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(given) / "statetool"]
-    cached = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # A user whom the machine does not know has no home, and the path then stays as it is.
-    places = [] if cached.startswith("~") else [Path(cached) / "statetool" / "kernels"]
-    temporary = Path(tempfile.gettempdir()) / f"statetool-{getattr(os, 'getuid', getpass.getuser)()}"
-    return [*places, temporary] if _is_private(temporary) else places
-
-
-def _is_private(folder: Path) -> bool:
-    """Make a folder that nobody else can write to: its files are executed."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-    except OSError:
-        return False
-    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    return mine and stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    return [Path(given) / "statetool"] if given else cache_folders("kernels")
 
 
 class KeptCode:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import warnings
-from pathlib import Path
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError
 from statetool.spark.failures import raise_own_errors
+from statetool.spark.java_classes import java_options, java_program
 from statetool.spark.workers import warn_of_workers
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -26,8 +25,7 @@ def check_java() -> None:
         Names what to install.
     """
     home = os.environ.get("JAVA_HOME")
-    found = (Path(home) / "bin" / "java").exists() if home else shutil.which("java")
-    if found:
+    if java_program() is not None:
         return
     raise MissingDependencyError(
         f"Spark needs Java and there is none in JAVA_HOME={home}" if home else "Spark needs Java and none was found",
@@ -54,8 +52,15 @@ def active_session() -> Any:
     return spark
 
 
-def local_session(*, cores: str = "*", name: str = "statetool") -> Any:
+def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", keep_classes: bool = False) -> Any:
     """Return the active session, or a new one: on this machine unless ``spark-submit`` or the environment say where.
+
+    Parameters
+    ----------
+    java
+        Options of the JVM, if one is started.
+    keep_classes
+        Leave Spark's classes behind for the next session: :mod:`~statetool.spark.java_classes`.
 
     Raises
     ------
@@ -76,7 +81,8 @@ def local_session(*, cores: str = "*", name: str = "statetool") -> Any:
         builder = builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
     check_java()
     try:
-        return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        with java_options(java, keep_classes=keep_classes):
+            return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     except RuntimeError as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise

@@ -1,8 +1,8 @@
 """Everything beside Flink's own classes, in one run: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
 
 Flink writes the state (kept in ``--folder``, for the next run), then each work runs in a process of its own, some times over: ours, and Flink's
-own where it has the same. Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. Kernels are compiled
-ahead, as ``statetool doctor --warm`` does. Beside all stand the machine's two limits, and how busy it was. ``--write`` puts the table into
+own where it has the same. Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. ``statetool doctor
+--warm`` runs first. Beside all stand the machine's two limits, and how busy it was. ``--write`` puts the table into
 ``tests/perf/README.md``; ``--only WORK`` runs some of it.
 """
 
@@ -24,7 +24,6 @@ from typing import Final
 
 import numpy as np
 
-from statetool.kernels.ahead import compile_all
 from tests.perf.flink.bench import read_seconds, run_java
 from tests.perf.works import SNAPSHOTS, Run, path_of, works
 
@@ -193,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps(asdict(measured(given.stage, todo[given.stage](), given.times))))
         return
     make(folder, given.keys)
-    compile_all()
+    subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], check=True, stdout=subprocess.DEVNULL)
     figures: list[Figure] = []
     flink: dict[str, Figure] = {}
     for work in todo:

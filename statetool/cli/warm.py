@@ -1,0 +1,50 @@
+"""``statetool doctor --warm``: what is made once for a machine, so that no first query has to wait for it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import statetool
+from statetool.cli.output import Output
+from statetool.demo import SAVEPOINT
+
+
+def compile_kernels() -> None:
+    """Compile all kernels, or load them where they are kept already."""
+    from statetool.kernels.ahead import SIGNATURES, compile_all
+
+    Output.say(f"compiling {len(SIGNATURES)} kernels, which takes a minute or two the first time")
+    compile_all()
+
+
+def keep_java_classes() -> None:
+    """Start Spark once, do what sessions are made for, and let its JVM leave the classes of it; nothing without Java or PySpark 4."""
+    from statetool.spark import java_classes
+    from statetool.spark.session import has_data_sources, local_session
+
+    if not has_data_sources() or (file := java_classes.archive()) is None:
+        return
+    Output.say("keeping the Java classes of Spark, which takes half a minute")
+    file.unlink(missing_ok=True)
+    session = local_session(cores="2", name="statetool doctor", keep_classes=True)
+    session.sparkContext.setLogLevel("ERROR")
+    with tempfile.TemporaryDirectory() as folder:
+        _use(session, Path(folder))
+    gateway = session.sparkContext._gateway
+    session.stop()
+    # The JVM writes when it ends.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
+def _use(session: Any, folder: Path) -> None:
+    """Ask by SQL and by tasks, and write a savepoint by tasks."""
+    operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["timers"]
+    operator.keyed_state().write.parquet(str(folder / "rows"))
+    rows = session.read.parquet(str(folder / "rows"))
+    rows.createOrReplaceTempView("statetool_rows")
+    session.sql("SELECT registered, count(DISTINCT key) FROM statetool_rows GROUP BY registered ORDER BY 1").collect()
+    change = statetool.bootstrap_keyed_state(rows, like=operator)
+    statetool.SavepointWriter.new().with_operator("timers", change).write(str(folder / "savepoint"), inline_bytes=0)
