@@ -64,8 +64,10 @@ def _follow(given: argparse.Namespace) -> None:
     fold = statetool.fold_into(given.target, key=given.key or ["key"], format=given.format)
     spark = local_session(name="statetool follow")
     statetool.register(spark)
-    options = {"operatorUid": given.operator, "table": given.table, **{name: value for name, _, value in others}}
-    frame = spark.readStream.format("flink-state").options(**options).option("mode", "changes").load(given.root)
+    # What a row was before makes no difference to the table, and would have to be looked up.
+    options = {"operatorUid": given.operator, "table": given.table, "mode": "changes", "upserts": "true"}
+    options |= {name: value for name, _, value in others}
+    frame = spark.readStream.format("flink-state").options(**options).load(given.root)
     stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", given.offsets)
     trigger = {"availableNow": True} if given.once else {"processingTime": given.every}
     stream.trigger(**trigger).start().awaitTermination()

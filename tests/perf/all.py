@@ -1,7 +1,7 @@
 """Everything beside Flink's own classes, in one run: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
 
 Flink writes the state (kept in ``--folder``, for the next run), then each work runs in a process of its own, some times over: ours, and Flink's
-own where it has the same. Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. ``statetool doctor
+own where it has the same (the State Processor API where ``--state-processor`` names its jar, which is not on PyPI). Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. ``statetool doctor
 --warm`` runs first. Beside all stand the machine's two limits, and how busy it was. ``--write`` puts the table into
 ``tests/perf/README.md``; ``--only WORK`` runs some of it.
 """
@@ -24,14 +24,22 @@ from typing import Final
 
 import numpy as np
 
-from tests.perf.flink.bench import read_seconds, run_java
-from tests.perf.works import SNAPSHOTS, Run, path_of, works
+from tests.perf.flink.bench import StateProcessor, read_seconds, run_java
+from tests.perf.works import Run, path_of, snapshots, works
 
 PAGE: Final = Path(__file__).parent / "README.md"
 MARKS: Final = ("<!-- figures: written by python -m tests.perf.all --write -->", "<!-- end of figures -->")
 BUFFER: Final = 64 << 10
 #: What Flink reads the same with: its iterator over entries, or a backend that is restored.
 FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
+#: What the State Processor API does the same, where its jar is given.
+PROCESSOR_WORKS: Final = {
+    "bootstrap, in this process": "bootstrap",
+    "bootstrap, Spark": "bootstrap",
+    "Spark noop, canonical": "read",
+    "rescale, in this process": "rescale",
+    "rescale, the command": "rescale",
+}
 _FILE_BYTES: Final = 256 << 20
 
 
@@ -133,7 +141,7 @@ def limits(folder: Path) -> dict[str, float]:
 
 def make(folder: Path, keys: int) -> None:
     """Let Flink write what is not there yet."""
-    for backend in sorted({backend for backend, _ in SNAPSHOTS.values()}):
+    for backend in sorted({backend for backend, _ in snapshots(keys).values()}):
         if not (folder / f"accounts-{backend}-canonical").exists():
             run_java("perf.PerfGen", ["make", "accounts", backend, str(keys), str(folder), f"accounts-{backend}"])
 
@@ -164,14 +172,22 @@ def written(page: str, figures: str) -> str:
     return f"{before}{MARKS[0]}\n\n{figures}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
 
 
-def _beside(folder: Path, work: str, times: int) -> Figure | None:
+def _beside(folder: Path, work: str, keys: int, times: int, processor: StateProcessor | None) -> Figure | None:
     """Let Flink do what a work of ours does; ``None`` where it has nothing alike."""
     kind, _, snapshot = work.partition(", ")
-    if kind != "kernels into Arrow":
+    if kind == "kernels into Arrow":
+        mode = FLINK_MODES[snapshot]
+        seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
+        return Figure(work=mode, first=seconds[0], later=min(seconds))
+    if processor is None or work not in PROCESSOR_WORKS:
         return None
-    mode = FLINK_MODES[snapshot]
-    seconds, _ = read_seconds(mode, "accounts", path_of(folder, snapshot), repeat=times, buffer=BUFFER)
-    return Figure(work=mode, first=seconds[0], later=min(seconds))
+    mode = PROCESSOR_WORKS[work]
+    with tempfile.TemporaryDirectory(prefix="statetool-bench-") as made:
+        written = Path(made) / "accounts"
+        seconds = processor.seconds("bootstrap", keys, written, repeat=times if mode == "bootstrap" else 1)
+        if mode != "bootstrap":
+            seconds = processor.seconds(mode, keys, Path(f"{written}-0"), repeat=times)
+    return Figure(work=f"State Processor API, {mode}", first=seconds[0], later=min(seconds))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -182,6 +198,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--only", action="append", help="works whose names begin so")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
+    parser.add_argument(
+        "--state-processor", nargs=2, metavar=("VERSION", "JAR"), help="flink-state-processor-api and the release of it"
+    )
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     folder = given.folder.resolve() / str(given.keys)
@@ -193,6 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     make(folder, given.keys)
     subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], check=True, stdout=subprocess.DEVNULL)
+    processor = None
+    if given.state_processor:
+        version, jar = given.state_processor
+        processor = StateProcessor(version=version, jar=Path(jar))
     figures: list[Figure] = []
     flink: dict[str, Figure] = {}
     for work in todo:
@@ -206,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(f"{work}: {done.stderr}")
         figures.append(Figure(**json.loads(done.stdout.splitlines()[-1])))
         print(f"{work}: {figures[-1].first:.2f} / {figures[-1].later:.2f} s", file=sys.stderr, flush=True)
-        if beside := _beside(folder, work, given.times):
+        if beside := _beside(folder, work, given.keys, given.times, processor):
             flink[work] = beside
     text = table(figures, flink, machine, given.keys)
     print(text)

@@ -70,6 +70,34 @@ class TestFolding:
             assert follow(root, tmp_path, "--option", "failOnDataLoss=false") == 0
             assert lake(spark, tmp_path) == job.truth["a"]
 
+    def test_the_job_does_not_ask_what_rows_were_before(
+        self, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        changes: list[str] = []
+        fold_into = statetool.fold_into
+
+        def recorded(*places: Any, **options: Any) -> Any:
+            fold = fold_into(*places, **options)
+
+            def fold_batch(frame: Any, batch_id: int) -> None:
+                changes.extend(row.change for row in frame.select("change").collect())
+                fold(frame, batch_id)
+
+            return fold_batch
+
+        monkeypatch.setattr(statetool, "fold_into", recorded)
+        with Job(tmp_path / "root") as job:
+            for key in (1, 2):
+                job.put("a", key, b"before")
+            job.checkpoint()
+            assert follow(tmp_path / "root", tmp_path) == 0
+            changes.clear()
+            job.put("a", 2, b"after")
+            job.checkpoint()
+            assert follow(tmp_path / "root", tmp_path) == 0
+            assert changes == ["upsert"]
+            assert lake(spark, tmp_path) == job.truth["a"]
+
     def test_what_does_not_belong_together_is_refused(self, spark: Any, tmp_path: Path) -> None:
         fold = statetool.fold_into(str(tmp_path / "lake"), key=["key"])
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"

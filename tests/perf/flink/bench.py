@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,17 +21,29 @@ from tests.flink.machine import OPENS
 
 VERSION: Final = DEFAULT_VERSIONS[0]
 JAVA: Final = Path(__file__).parent / "java"
+STATE_PROCESSOR: Final = Path(__file__).parent / "state_processor"
 # Not "rocksdb": keys of several states of a RocksDB backend come more than once out of Flink, so nothing could be checked.
 MODES: Final = ("hashmap", "hashmap1", "rocksdb1", "iterate", "entries")
 
 
-def run_java(main: str, arguments: list[str], *, heap: str = "6g", buffer: int = 0) -> str:
-    """Run one of the programs against Flink's newest jars and return what it prints.
+def run_java(
+    main: str,
+    arguments: Sequence[str],
+    *,
+    heap: str = "6g",
+    buffer: int = 0,
+    version: str = VERSION,
+    sources: Path = JAVA,
+    jars: Sequence[Path] = (),
+) -> str:
+    """Run one of the programs against the jars of a release of Flink, the newest unless it is said, and return what it prints.
 
     Parameters
     ----------
     buffer
         Bytes of the buffer that files of a snapshot are read through; Flink's local stream has none.
+    sources, jars
+        Where the program is, and what it needs beside Flink.
 
     Raises
     ------
@@ -39,7 +53,7 @@ def run_java(main: str, arguments: list[str], *, heap: str = "6g", buffer: int =
         The program failed.
     """
     with tempfile.TemporaryDirectory() as work:
-        path = os.pathsep.join(map(str, [compiled(VERSION, JAVA), *flink_jars(VERSION)]))
+        path = os.pathsep.join(map(str, [compiled(version, sources, jars=jars), *jars, *flink_jars(version)]))
         command = [
             java_tool("java"),
             *OPENS,
@@ -72,6 +86,31 @@ def read_seconds(
     if len(found) != repeat or any(ok == "false" for _, _, ok in found):
         raise RuntimeError(f"Flink did not read all of it: {text}")
     return [float(seconds) for _, seconds, _ in found], int(found[0][0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateProcessor:
+    """The State Processor API, whose jar (``flink-state-processor-api``) is not on PyPI, and the release of Flink that it is of."""
+
+    version: str
+    jar: Path
+
+    def seconds(self, work: str, keys: int, savepoint: Path, *, repeat: int) -> list[float]:
+        """Let it ``bootstrap`` savepoints, ``read`` or ``rescale`` one of those, some times in one process; returns the seconds of each time.
+
+        Raises
+        ------
+        RuntimeError
+            It failed.
+        """
+        text = run_java(
+            "perf.StateProcessor",
+            [work, str(keys), str(savepoint), str(repeat)],
+            version=self.version,
+            sources=STATE_PROCESSOR,
+            jars=[self.jar],
+        )
+        return [float(found) for found in re.findall(r"total=([\d.]+) s", text)]
 
 
 def main() -> None:
