@@ -97,6 +97,16 @@ class _Commands(click.Group):
                 raise
             Output.say(f"error: {error}")
             ctx.exit(3)
+        except Exception as error:
+            if ctx.params.get("debug") or not _is_of_spark(error):
+                raise
+            Output.say(f"error: Spark says: {str(error).strip().splitlines()[0]} (statetool --debug shows all of it)")
+            ctx.exit(3)
+
+
+def _is_of_spark(error: Exception) -> bool:
+    """Tell whether an error is one of Spark's own, such as a division by zero in an expression of the user's."""
+    return any(kind.__module__.startswith("pyspark.errors") for kind in type(error).__mro__)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
@@ -28,9 +29,24 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
     Raises
     ------
     OptionError
-        A column would get a type that does not hold the values that it keeps, or nothing says what becomes of the nanoseconds
-        beside a timestamp.
+        Spark does not understand an expression, a column would get a type that does not hold the values that it keeps, or nothing says
+        what becomes of the nanoseconds beside a timestamp.
     """
+    try:
+        found = _expressed(frame, change, where, timed)
+        fields = found.schema.fields
+    except AnalysisException as error:
+        raise OptionError(f"Spark does not understand the expressions: {str(error).strip().splitlines()[0]}") from error
+    for field in fields:
+        if not isinstance(field.dataType, t.NullType) and "void" in field.dataType.simpleString():
+            raise OptionError(
+                f"nothing says what is in {field.name!r}: {field.dataType.simpleString()}",
+                hint="cast the expression, as in CAST(array() AS ARRAY<INT>)",
+            )
+    return found
+
+
+def _expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
     visible = frame
     inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
     for name in timed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from click.testing import CliRunner
 
 import statetool
 from statetool import flink
+from statetool.cli.main import cli
 from statetool.demo import SAVEPOINT
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import OptionError, UnknownNameError
@@ -135,6 +138,27 @@ def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         assert rows[key]["plain"] == (None if plain is None else Decimal(plain))
         changed = timed is not None and plain is not None
         assert rows[key]["ttl-sum"] == ({**timed, "value": timed["value"] + plain} if changed else timed)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("nosuch + 1", "does not understand.*`nosuch`"),
+        ("registered +* 1", "does not understand.*PARSE_SYNTAX_ERROR"),
+        ("array()", r"nothing says what is in 'registered': array<void>\. cast"),
+    ],
+)
+def test_expressions_that_spark_does_not_take_are_refused(spark: SparkSession, sql: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        statetool.load(SAVEPOINT, spark)["timers"].transform({"registered": sql})
+
+
+def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    words = ["transform", SAVEPOINT, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=registered / 0"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 3
+    assert re.search(r"^error: Spark says: \[DIVIDE_BY_ZERO\].*--debug", done.stderr, re.MULTILINE)
+    assert not (tmp_path / "sp" / "_metadata").exists()
 
 
 @pytest.mark.parametrize("ttl", [False, True])
