@@ -28,7 +28,7 @@ from tests.perf.flink.bench import StateProcessor, read_seconds, run_java
 from tests.perf.works import Run, path_of, snapshots, works
 
 PAGE: Final = Path(__file__).parent / "README.md"
-MARKS: Final = ("<!-- figures: written by python -m tests.perf.all --write -->", "<!-- end of figures -->")
+MARKS: Final = ("<!-- {keys:,} keys: written by python -m tests.perf.all --write -->", "<!-- end of {keys:,} keys -->")
 BUFFER: Final = 64 << 10
 #: What Flink reads the same with: its iterator over entries, or a backend that is restored.
 FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
@@ -166,10 +166,11 @@ def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mappi
     return "\n".join(lines)
 
 
-def written(page: str, figures: str) -> str:
-    """Return the page with other figures."""
-    before, _, rest = page.partition(MARKS[0])
-    return f"{before}{MARKS[0]}\n\n{figures}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+def written(page: str, figures: str, keys: int) -> str:
+    """Return the page with other figures of so many keys."""
+    begin, end = (mark.format(keys=keys) for mark in MARKS)
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n\n{figures}\n\n{end}{rest.partition(end)[2]}"
 
 
 def _beside(folder: Path, work: str, keys: int, times: int, processor: StateProcessor | None) -> Figure | None:
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = table(figures, flink, machine, given.keys)
     print(text)
     if given.write:
-        PAGE.write_text(written(PAGE.read_text(), text))
+        PAGE.write_text(written(PAGE.read_text(), text, given.keys))
 
 
 if __name__ == "__main__":

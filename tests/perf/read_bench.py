@@ -44,10 +44,10 @@ def kernels(operator: statetool.Operator) -> Callable[[], int]:
     return run
 
 
-def spark_noop(path: str, operator: str) -> Callable[[], int]:
+def spark_noop(path: str, operator: str, *, cores: int = 2) -> Callable[[], int]:
     from statetool.spark.session import local_session
 
-    spark = local_session(cores="2", name="bench")
+    spark = local_session(cores=str(cores), name="bench")
     spark.sparkContext.setLogLevel("ERROR")
     spark.range(1).count()
 

@@ -37,11 +37,11 @@ def kernels(folder: Path, snapshot: str) -> Run:
     return lambda _: read_all(statetool.load(path_of(folder, snapshot))["accounts"])()
 
 
-def spark_noop(folder: Path, snapshot: str) -> Run:
+def spark_noop(folder: Path, snapshot: str, *, cores: int = 2) -> Run:
     """Read through Spark, to a sink that keeps nothing."""
     from tests.perf.read_bench import spark_noop as read_all
 
-    run = read_all(path_of(folder, snapshot), "accounts")
+    run = read_all(path_of(folder, snapshot), "accounts", cores=cores)
     return lambda _: run()
 
 
@@ -182,6 +182,7 @@ def works(folder: Path, keys: int) -> dict[str, Callable[[], Run]]:
     return {
         **{f"kernels into Arrow, {s}": lambda s=s: kernels(folder, s) for s in snapshots(keys)},  # type: ignore[misc]
         **{f"Spark noop, {s}": lambda s=s: spark_noop(folder, s) for s in ("canonical", "RocksDB native")},  # type: ignore[misc]
+        "Spark noop on one core, canonical": lambda: spark_noop(folder, "canonical", cores=1),
         **{f"one key, {s}": lambda s=s: lookup(folder, s) for s in ("canonical", "RocksDB native")},  # type: ignore[misc]
         "bare rocksdict scan, RocksDB native": lambda: bare_scan(folder),
         "bootstrap, in this process": lambda: bootstrap(keys),
