@@ -23,6 +23,7 @@ GIVEN: Final = {
     "connector_migration": "--shared",
     "pyflink": "--pyflink",
     "browser": "--browser",
+    "buildah": "--buildah",
     "avro_flink": "--flink-avro",
 }
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
@@ -38,6 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--flink-versions", help="releases of Flink for tests/flink, e.g. 2.3.0,1.17.2 (see tests/flink/jars.py)"
     )
     parser.addoption("--browser", metavar="CHROMIUM", help="Chromium, for what pages look like in it")
+    parser.addoption(
+        "--buildah",
+        metavar="BUILDAH",
+        help="Buildah, for an image of Spark upon a base by debootstrap; as root, on Linux",
+    )
     parser.addoption(
         "--flink-avro",
         metavar="DIR",
@@ -85,6 +91,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--full": "of the full run were left out: pytest --full",
         "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
+        "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
         "--flink-avro": "run Flink with flink-avro and were left out: pytest --flink-avro=DIR",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }

@@ -140,13 +140,14 @@ def compile_all() -> None:
 def ship(folder: str) -> str | None:
     """Copy what is kept of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return where it went.
 
+    Kept code is readable to its owner alone, the copy to everyone whom new files are: an image is built by one user and run by another.
     ``None`` says that there is no place where code is kept.
     """
     source = kept.target()
     if source is None:
         return None
     place = Path(folder) / kept.stamp()
-    shutil.copytree(source, place, dirs_exist_ok=True)
+    shutil.copytree(source, place, copy_function=shutil.copyfile, dirs_exist_ok=True)
     return str(place)
 
 

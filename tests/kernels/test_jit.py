@@ -17,7 +17,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.kernels import checksums, jit, kept
-from statetool.kernels.ahead import SIGNATURES, described
+from statetool.kernels.ahead import SIGNATURES, described, ship
 from statetool.kernels.jit import Allowance, Kernel
 from statetool.kernels.walk import match_range
 from tests.corpus_check import Case
@@ -194,6 +194,17 @@ def test_a_change_in_any_kernel_is_other_code(tmp_path: Path) -> None:
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert cold(tmp_path / "file", "-c", CALL, STATETOOL_JIT="1") == "1 1\n"
+
+
+def test_code_is_shipped_for_everyone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image is built by root, and run by another user; code that is kept is its owner's alone."""
+    own, new = tmp_path / "own", tmp_path / "new"
+    own.mkdir()
+    (own / "a.kernel").touch(mode=0o600)
+    new.touch()
+    monkeypatch.setattr(kept, "target", lambda: own)
+    shipped = Path(ship(str(tmp_path / "shipped")) or "") / "a.kernel"
+    assert shipped.stat().st_mode == new.stat().st_mode
 
 
 @pytest.fixture

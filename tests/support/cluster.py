@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +22,7 @@ import pyspark
 import statetool
 
 SPARK: Final = Path(pyspark.__file__).parent
+HERE: Final = (str(SPARK / "bin" / "spark-class"),)
 ROOT: Final = Path(statetool.__file__).parents[1]
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -31,11 +32,17 @@ SETTINGS: Final = {
 }
 
 
-def wheel(folder: Path) -> Path:
-    """Build the wheel and copy it as ``--py-files`` takes it: Spark puts no ``.whl`` on the path."""
+def built_wheel(folder: Path) -> Path:
+    """Build the wheel."""
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(ROOT)]
     subprocess.run(command, check=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
     (built,) = folder.glob("statetool-*.whl")
+    return built
+
+
+def wheel(folder: Path) -> Path:
+    """Build the wheel and rename it as ``--py-files`` takes it: Spark puts no ``.whl`` on the path."""
+    built = built_wheel(folder)
     return built.rename(built.with_suffix(".zip"))
 
 
@@ -103,12 +110,14 @@ def submit(
 
 
 @contextmanager
-def daemon(folder: Path, name: str, said: str, *command: str, **more: str) -> Iterator[str]:
+def daemon(
+    folder: Path, name: str, said: str, *command: str, launcher: Sequence[str] = HERE, **more: str
+) -> Iterator[str]:
     """Run a daemon of Spark; gives what the pattern ``said`` finds in its log."""
     log = folder / f"{name}.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            [str(SPARK / "bin" / "spark-class"), *command],
+            [*launcher, *command],
             env=environment(**more), cwd=folder, stdout=out, stderr=out, start_new_session=True,
         )  # fmt: skip
     try:
@@ -124,8 +133,8 @@ def daemon(folder: Path, name: str, said: str, *command: str, **more: str) -> It
 
 
 @contextmanager
-def cluster(folder: Path, *, workers: int, cores: int, **more: str) -> Iterator[str]:
-    """Run a master and workers with these variables besides; gives the master's URL."""
+def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] = HERE, **more: str) -> Iterator[str]:
+    """Run a master, and workers by their launcher, with these variables besides; gives the master's URL."""
     deploy = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
@@ -134,7 +143,8 @@ def cluster(folder: Path, *, workers: int, cores: int, **more: str) -> Iterator[
         master = running.enter_context(daemon(folder, "master", found, f"{deploy}.master.Master", *host, **more))
         command = (f"{deploy}.worker.Worker", *host, *work, master)
         for number in range(workers):
-            running.enter_context(daemon(folder, f"worker-{number}", "Successfully registered", *command, **more))
+            name, said = f"worker-{number}", "Successfully registered"
+            running.enter_context(daemon(folder, name, said, *command, launcher=launcher, **more))
         yield master
 
 

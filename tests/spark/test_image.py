@@ -1,0 +1,79 @@
+"""The image that the package's ``Dockerfile`` makes: workers and a driver run in it, and nothing is shipped to them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import statetool
+from statetool.demo import SAVEPOINT
+from tests.support.cluster import SETTINGS, cluster
+from tests.support.image import HOME, MARK, Image, image_of_spark
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+
+STATES = ["total", "joined"]
+JOBS = "/opt/statetool/jobs"
+#: What executors say of themselves: the system that they run in, their user and statetool, and of a kernel's code how often it was at hand, and not.
+LOOK = f"""
+import json
+from pyspark.sql import SparkSession
+
+def look(_):
+    import numpy as np, os, statetool
+    from statetool.kernels.walk import match_range
+    seven, at = np.frombuffer(b"7", np.uint8), np.arange(2)
+    match_range.compiled(seven, at[:1], at[1:], seven, np.zeros(1, np.uint8))
+    kept = match_range.compiled.stats
+    code = sum(kept.cache_hits.values()), sum(kept.cache_misses.values())
+    yield open({MARK!r}).read(), os.getuid(), os.path.samefile({JOBS!r}, statetool.__path__[0] + "/jobs"), *code
+
+spark = SparkSession.builder.getOrCreate()
+print("seen", json.dumps(spark.sparkContext.parallelize(range(2), 2).mapPartitions(look).collect()))
+"""
+
+
+@pytest.fixture(scope="module")
+def buildah(pytestconfig: pytest.Config) -> str:
+    return str(pytestconfig.getoption("--buildah"))
+
+
+@pytest.fixture(scope="module")
+def image(buildah: str) -> Iterator[Image]:
+    with image_of_spark(buildah) as built:
+        yield built
+
+
+def submit(launcher: tuple[str, ...], master: str, *arguments: str) -> str:
+    """Run a job whose driver is in the image too; returns what it printed."""
+    small = {"spark.statetool.localBytes": "0"}  # tasks read it all the same
+    settings = [f"--conf={name}={value}" for name, value in {**SETTINGS, **small}.items()]
+    command = [*launcher, f"{HOME}/bin/spark-submit", "--master", master, *settings, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)  # for the image's own user
+    launcher = image.launcher(tmp_path)
+    look = tmp_path / "look.py"
+    look.write_text(LOOK)
+    shutil.copytree(SAVEPOINT, tmp_path / "savepoint")
+    with cluster(tmp_path, workers=2, cores=1, launcher=(*launcher, f"{HOME}/bin/spark-class")) as master:
+        (seen,) = [line for line in submit(launcher, master, str(look)).splitlines() if line.startswith("seen")]
+        assert json.loads(seen.removeprefix("seen ")) == [[image.mark, 185, True, 1, 0]] * 2
+        submit(
+            launcher, master, f"{JOBS}/export.py", str(tmp_path / "savepoint"), "--operator", "collections-by-string",
+            "--states", ",".join(STATES), "--output", str(tmp_path / "rows"),
+        )  # fmt: skip
+    # Both workers, for each of two jobs.
+    assert len(list(tmp_path.glob("work/app-*/[0-9]*"))) == 4
+    expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
+    assert sorted(map(repr, pq.read_table(tmp_path / "rows").to_pylist())) == sorted(map(repr, expected.to_pylist()))
