@@ -5,6 +5,7 @@ whatever has come since. They show in the progress of a query, with how many che
 backlog (``isProcessingBacklog``).
 
 With ``mode=changes`` each checkpoint is compared with the one that was read before it: the last of the batch before, which its offset names.
+One that follows a checkpoint without rows comes whole: no row tells of that one, and who applies the changes may have others left of what was lost.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from statetool.directories.heads import SnapshotHead
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
+from statetool.spark.frames import SMALL_BYTES, is_small
 from statetool.spark.guard import checked, read_checked
 from statetool.spark.source_options import STATE_OPTIONS, SourceOptions
 from statetool.tables.option_text import by_known_names
@@ -88,6 +90,12 @@ class _Scanned:
     options: SourceOptions
     scan: TableScan
     schema: pa.Schema
+
+    def is_empty(self) -> bool:
+        """Tell whether the table is small and has no rows: stops at the first one, on the driver."""
+        return is_small(self.scan, SMALL_BYTES) and not any(
+            batch.num_rows for split in self.scan.splits for batch in read_checked(split)
+        )
 
 
 @dataclass(slots=True)
@@ -193,7 +201,7 @@ class CheckpointTable:
         """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
         work: Sequence[Split | ChangeUnit] = found.scan.splits
         against = None
-        if self.follow.changes and last is not None:
+        if self.follow.changes and last is not None and not last.is_empty():
             against = last.head.checkpoint_id
             old, new = ((s.options.operator, s.scan) for s in (last, found))
             work = plan_changes(old, new, found.options.request, upserts=self.follow.upserts)
