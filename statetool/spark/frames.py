@@ -24,7 +24,7 @@ from statetool.tables.splits import Split
 
 #: Configuration of a session: tables of at most so many stored bytes are read on the driver, and snapshots written there.
 LOCAL_BYTES: Final = "spark.statetool.localBytes"
-SMALL_BYTES: Final = 8 << 20
+_LOCAL_BYTES: Final = 8 << 20
 #: A compressed table may be much larger than what is stored. Spark itself keeps up to 48 MiB in a relation.
 _MOST_BYTES: Final = 32 << 20
 #: Files of small tables are often small too, and far away.
@@ -75,7 +75,7 @@ def local_limit(spark: Any, local_bytes: int | None = None) -> int:
     """Return the stored bytes of what the driver does itself: as given, or as the session says."""
     if local_bytes is not None:
         return local_bytes
-    text = spark.conf.get(LOCAL_BYTES, str(SMALL_BYTES))
+    text = spark.conf.get(LOCAL_BYTES, str(_LOCAL_BYTES))
     try:
         return int(text)
     except ValueError:

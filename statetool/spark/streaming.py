@@ -39,7 +39,6 @@ from statetool.directories.heads import SnapshotHead
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
-from statetool.spark.frames import SMALL_BYTES, is_small
 from statetool.spark.guard import checked, read_checked
 from statetool.spark.source_options import STATE_OPTIONS, SourceOptions
 from statetool.tables.option_text import by_known_names
@@ -56,6 +55,8 @@ _ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)
 _TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
 #: Of changes: the checkpoint that they are against; null where the checkpoint comes whole.
 _AGAINST: Final = pa.field("compared_with", pa.int64())
+#: Tables of at most so many stored bytes are looked through for a row on the driver.
+_SMALL_BYTES: Final = 8 << 20
 
 
 class CheckpointPartition(InputPartition):
@@ -93,9 +94,9 @@ class _Scanned:
 
     def is_empty(self) -> bool:
         """Tell whether the table is small and has no rows: stops at the first one, on the driver."""
-        return is_small(self.scan, SMALL_BYTES) and not any(
-            batch.num_rows for split in self.scan.splits for batch in read_checked(split)
-        )
+        splits = self.scan.splits
+        is_small = sum(split.size_bytes for split in splits) <= _SMALL_BYTES
+        return is_small and not any(batch.num_rows for split in splits for batch in read_checked(split))
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ _CONFIGURATION: Final = {
     "--delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",  # of a log of a few lines; 50 tasks are the default
     },
     "--iceberg": {
         "spark.sql.extensions": f"{_ICEBERG}.extensions.IcebergSparkSessionExtensions",
