@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.corpora import HERE, unpack
+from tests.support.lakes import submit_options
 
 # Tests read little, and shall see what runs over much (the other way round: .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
@@ -25,6 +26,8 @@ GIVEN: Final = {
     "browser": "--browser",
     "buildah": "--buildah",
     "avro_flink": "--flink-avro",
+    "delta_jars": "--delta",
+    "iceberg_jars": "--iceberg",
 }
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
@@ -50,6 +53,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="folder with a folder a release (2.3.0) of jars: flink-avro and what it needs, avro and jackson",
     )
+    for lake in ("delta", "iceberg"):
+        parser.addoption(
+            f"--{lake}", metavar="DIR", type=Path, help=f"folder with the jars of {lake} for this PySpark, not on PyPI"
+        )
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
 
 
@@ -93,6 +100,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
         "--flink-avro": "run Flink with flink-avro and were left out: pytest --flink-avro=DIR",
+        "--delta": "write tables of Delta and were left out: pytest --delta=DIR",
+        "--iceberg": "write tables of Iceberg and were left out: pytest --iceberg=DIR",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
     left = config.stash.get(LEFT_OUT, Counter[str]())
@@ -148,13 +157,27 @@ def unpack_shared(config: pytest.Config, name: str, folders: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def delta_jars(pytestconfig: pytest.Config) -> Path:
+    """Jars that the session has (``--delta``)."""
+    return Path(pytestconfig.getoption("--delta"))
+
+
+@pytest.fixture(scope="session")
+def iceberg_jars(pytestconfig: pytest.Config) -> Path:
+    """Jars that the session has (``--iceberg``)."""
+    return Path(pytestconfig.getoption("--iceberg"))
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One local session for all tests."""
     from statetool.spark.session import local_session
 
     # Short queries: the JVM's second compiler and its collector threads would take the cores of the tests.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" pyspark-shell')
+    jars = {option: pytestconfig.getoption(option) for option in ("--delta", "--iceberg")}
+    lakes = submit_options({o: j for o, j in jars.items() if j}, tmp_path_factory.mktemp("lakes"))
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" {lakes} pyspark-shell')
     session = local_session(cores="2", name="statetool tests")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     session.sparkContext.setLogLevel("ERROR")

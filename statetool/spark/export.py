@@ -99,16 +99,16 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
 
-    named = "/" not in target  # Delta takes both
+    spark = frame.sparkSession
+    place = target if _is_name(target) else spark_target(spark, target)
     partitions = [_GROUP] * by_key_group
     if checkpoint is not None:
-        _refuse_twice(frame.sparkSession, target, provider, checkpoint)
+        _refuse_twice(spark, place, provider, checkpoint)
         frame = frame.withColumn(_CHECKPOINT, f.lit(checkpoint).cast("bigint"))
         partitions = [_CHECKPOINT, *partitions]
-    counted, count = _observe_rows(frame)
-    writer = counted.write.format(provider).mode("error" if checkpoint is None else "append").partitionBy(*partitions)
+    writer = frame.write.format(provider).mode("error" if checkpoint is None else "append").partitionBy(*partitions)
     try:
-        writer.saveAsTable(target) if named else writer.save(spark_target(frame.sparkSession, target))
+        writer.saveAsTable(place) if _is_name(place) else writer.save(place)
     except (PySparkException, Py4JJavaError) as error:
         text = str(error)
         if "DATA_SOURCE_NOT_FOUND" in text:
@@ -116,30 +116,43 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
                 f"this session has no {provider}",
                 hint=f"start it with {_BROUGHT_BY.get(provider, 'its package')}, or export to parquet",
             ) from error
-        if "ALREADY_EXISTS" in text or "already exists" in text:
+        if re.search("ALREADY_EXISTS|PATH_EXISTS|already exists", text):
             raise TargetExistsError(
                 f"{target} exists already", hint="choose a new table, or --append to that of other checkpoints"
             ) from error
         raise
-    return count()
+    # Catalogs of lakes make a table by a command in which an observation sees nothing; they count without reading.
+    return int(_rows_of(spark, place, provider, checkpoint).count())
 
 
-def _refuse_twice(spark: Any, target: str, provider: str, checkpoint: int) -> None:
+def _is_name(target: str) -> bool:
+    """Tell the name of a table from a path; Delta takes both."""
+    return "/" not in target
+
+
+def _rows_of(spark: Any, place: str, provider: str, checkpoint: int | None) -> Any:
+    """Return the rows of a table of a lake; of one with ``checkpoint_id`` those of a checkpoint."""
+    from pyspark.sql import functions as f
+
+    table = spark.table(place) if _is_name(place) else spark.read.format(provider).load(place)
+    return table if checkpoint is None else table.filter(f.col(_CHECKPOINT) == checkpoint)
+
+
+def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> None:
     """Raise where a table has rows of a checkpoint: added again they would be there twice."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as f
 
     try:
-        table = spark.table(target) if "/" not in target else spark.read.format(provider).load(target)
-        columns = table.columns
+        rows = _rows_of(spark, place, provider, checkpoint)
+        rows.schema  # noqa: B018  # a client of Spark Connect has asked nothing before
     except (PySparkException, Py4JJavaError) as error:
-        if re.search("NOT_FOUND|NOT_EXIST", str(error)):
-            return  # there is no such table yet, or no such format, which writing says
+        if re.search("NOT_FOUND|NOT_EXIST|UNRESOLVED_COLUMN", str(error)):
+            return  # there is no such table or column yet, or no such format, which writing says
         raise
-    if _CHECKPOINT in columns and not table.filter(f.col(_CHECKPOINT) == checkpoint).isEmpty():
+    if not rows.isEmpty():
         raise TargetExistsError(
-            f"{target} has rows of checkpoint {checkpoint}", hint="delete them first, or leave them as they are"
+            f"{place} has rows of checkpoint {checkpoint}", hint="delete them first, or leave them as they are"
         )
 
 

@@ -81,8 +81,8 @@ def _newest(frame: Any, key: Sequence[str]) -> Any:
     """
     from pyspark.sql import functions as f
 
-    last = frame.groupBy(*key).agg(
-        f.max_by(f.struct(*frame.columns), _ID).alias("_last"),
+    last = frame.groupBy(*map(_quoted, key)).agg(
+        f.max_by(f.struct(*map(_quoted, frame.columns)), _ID).alias("_last"),
         f.when(
             f.count(f.lit(1)) > f.count_distinct(_ID),
             f.raise_error(f.lit(f"key={list(key)} does not tell the rows of the table apart: name more columns")),
@@ -127,7 +127,7 @@ def _fold_files(frame: Any, target: str, key: Sequence[str], _: FoldFormat) -> N
     changed = _newest(rows, key)
     table = changed.filter(changed[CHANGE.name] != DELETE).drop(*_ADDED)
     if not whole and last is not None:
-        table = _without(_rows(spark, target, last), changed.select(*key), key).unionByName(table)
+        table = _without(_rows(spark, target, last), changed, key).unionByName(table)
     version = _Version(checkpoint_id=number, folder=f"checkpoint-{number}-{uuid4().hex[:8]}")
     table.write.parquet(spark_target(spark, files.join(target, version.folder)))
     commits = files.join(target, _COMMITS)
@@ -139,10 +139,10 @@ def _fold_files(frame: Any, target: str, key: Sequence[str], _: FoldFormat) -> N
 
 def _without(table: Any, changed: Any, key: Sequence[str]) -> Any:
     """Return the rows of a table that are not among the changed ones; keys may have nulls."""
-    other = changed.select(*(changed[name].alias(f"_{i}") for i, name in enumerate(key)))
+    other = changed.select(*(changed[_quoted(name)].alias(f"_{i}") for i, name in enumerate(key)))
     same = None
     for i, name in enumerate(key):
-        one = table[name].eqNullSafe(other[f"_{i}"])
+        one = table[_quoted(name)].eqNullSafe(other[f"_{i}"])
         same = one if same is None else same & one
     return table.join(other, same, "left_anti")
 

@@ -5,6 +5,7 @@ whatever has come since. They show in the progress of a query, with how many che
 backlog (``isProcessingBacklog``).
 
 With ``mode=changes`` each checkpoint is compared with the one that was read before it: the last of the batch before, which its offset names.
+One that follows a checkpoint without rows comes whole: no row tells of that one, and who applies the changes may have others left of what was lost.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ _ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)
 _TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
 #: Of changes: the checkpoint that they are against; null where the checkpoint comes whole.
 _AGAINST: Final = pa.field("compared_with", pa.int64())
+#: Tables of at most so many stored bytes are looked through for a row on the driver.
+_SMALL_BYTES: Final = 8 << 20
 
 
 class CheckpointPartition(InputPartition):
@@ -88,6 +91,12 @@ class _Scanned:
     options: SourceOptions
     scan: TableScan
     schema: pa.Schema
+
+    def is_empty(self) -> bool:
+        """Tell whether the table is small and has no rows: stops at the first one, on the driver."""
+        splits = self.scan.splits
+        is_small = sum(split.size_bytes for split in splits) <= _SMALL_BYTES
+        return is_small and not any(batch.num_rows for split in splits for batch in read_checked(split))
 
 
 @dataclass(slots=True)
@@ -193,7 +202,7 @@ class CheckpointTable:
         """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
         work: Sequence[Split | ChangeUnit] = found.scan.splits
         against = None
-        if self.follow.changes and last is not None:
+        if self.follow.changes and last is not None and not last.is_empty():
             against = last.head.checkpoint_id
             old, new = ((s.options.operator, s.scan) for s in (last, found))
             work = plan_changes(old, new, found.options.request, upserts=self.follow.upserts)

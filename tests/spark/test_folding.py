@@ -98,6 +98,37 @@ class TestFolding:
             assert changes == ["upsert"]
             assert lake(spark, tmp_path) == job.truth["a"]
 
+    def test_the_first_checkpoint_may_have_no_rows(self, spark: Any, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        with Job(root) as job:
+            job.checkpoint()
+            job.checkpoint()
+            assert follow(root, tmp_path) == 0
+            job.put("a", 1, b"x")
+            job.checkpoint()
+            assert follow(root, tmp_path) == 0
+            assert lake(spark, tmp_path) == job.truth["a"] == {1: b"x"}
+            job.delete("a", 1)
+            job.put("a", 2, b"y")
+            job.checkpoint()
+            assert follow(root, tmp_path) == 0
+            assert lake(spark, tmp_path) == job.truth["a"]
+
+    def test_what_was_lost_is_not_kept_when_the_next_checkpoint_has_no_rows(self, spark: Any, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        with Job(root) as job:
+            job.put("a", 1, b"x")
+            job.checkpoint()
+            assert follow(root, tmp_path) == 0
+            job.delete("a", 1)
+            job.checkpoint()
+            shutil.rmtree(root / "chk-1")
+            assert follow(root, tmp_path, "--option", "failOnDataLoss=false") == 0
+            job.put("a", 2, b"y")
+            job.checkpoint()
+            assert follow(root, tmp_path, "--option", "failOnDataLoss=false") == 0
+            assert lake(spark, tmp_path) == job.truth["a"] == {2: b"y"}
+
     def test_what_does_not_belong_together_is_refused(self, spark: Any, tmp_path: Path) -> None:
         fold = statetool.fold_into(str(tmp_path / "lake"), key=["key"])
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"
@@ -112,6 +143,18 @@ class TestFolding:
             fold(spark.range(1), 0)
         with pytest.raises(OptionError, match="is not a list of columns"):
             statetool.fold_into("x", key="key")
+
+    def test_columns_have_any_name(self, spark: Any, tmp_path: Path) -> None:
+        names = ["key.id", "a`b", "the state"]
+        kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, " + ", ".join(
+            f"{folding._quoted(n)} LONG" for n in names
+        )
+        fold = statetool.fold_into(str(tmp_path / "lake"), key=names[:2])
+        fold(spark.createDataFrame([(1, None, None, "insert", k, None, 0) for k in (1, 2, 3)], kind), 0)
+        fold(spark.createDataFrame([(2, None, 1, "delete", 1, None, 0), (2, None, 1, "update", 2, None, 9)], kind), 1)
+        table = statetool.folded(spark, str(tmp_path / "lake"))
+        assert table.columns == names
+        assert sorted(map(tuple, table.collect())) == [(2, None, 9), (3, None, 0)]
 
     def test_a_table_that_refused_changes_is_not_there_to_take_them_the_next_time(self, spark: Any) -> None:
         kind = "checkpoint_id LONG, checkpoint_time TIMESTAMP, compared_with LONG, change STRING, key LONG, a LONG"
