@@ -148,24 +148,23 @@ CALL = (
 
 def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
     """As Spark unpacks it: a zip, at another place each time."""
-    package, code = Path(statetool.__file__).parent, tmp_path / "kept"
+    package, code, part = Path(statetool.__file__).parent, tmp_path / "kept", tmp_path / "three"
+    for name in ("kernels", "io"):
+        shutil.copytree(package / name, part / "statetool" / name)
+    shutil.copy(package / "errors.py", part / "statetool")
     for name in ("one", "two"):
-        shutil.make_archive(str(tmp_path / name), "zip", package.parent, "statetool/kernels")
-    (tmp_path / "three" / "statetool").mkdir(parents=True)
-    shutil.copytree(package / "kernels", tmp_path / "three" / "statetool" / "kernels")
+        shutil.make_archive(str(tmp_path / name), "zip", part)
     (tmp_path / "four").mkdir()
-    places = [tmp_path / "one.zip", tmp_path / "two.zip", tmp_path / "three"]
+    places = [tmp_path / "one.zip", tmp_path / "two.zip", part]
     alone = "import sys, types; face = types.ModuleType('statetool'); face.__path__ = [sys.argv[1]]; sys.modules['statetool'] = face\n"
-    errors = (package / "errors.py").read_text()
-    alone += f"face.errors = types.ModuleType('statetool.errors'); sys.modules['statetool.errors'] = face.errors; exec({errors!r}, vars(face.errors))\n"
     missed = [cold(code, "-c", alone + CALL, f"{place}/statetool", STATETOOL_JIT="1").strip() for place in places]
     assert missed == ["1 1", "1 0", "1 0"]
     # Shipped: from a folder that the environment names, or one beside the kernels, in a zip too.
     shutil.copytree(code / "statetool", tmp_path / "shipped")
     named = cold(tmp_path / "four", "-c", CALL, STATETOOL_JIT="1", STATETOOL_KERNELS=str(tmp_path / "shipped"))
     assert named == "1 0\n"
-    shutil.copytree(code / "statetool", tmp_path / "three" / "statetool" / "kernels" / "compiled")
-    shutil.make_archive(str(tmp_path / "five"), "zip", tmp_path / "three")
+    shutil.copytree(code / "statetool", part / "statetool" / "kernels" / "compiled")
+    shutil.make_archive(str(tmp_path / "five"), "zip", part)
     assert cold(tmp_path / "four", "-c", alone + CALL, f"{tmp_path}/five.zip/statetool", STATETOOL_JIT="1") == "1 0\n"
 
 
