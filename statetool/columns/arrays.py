@@ -1,6 +1,6 @@
-"""NumPy's arrays as Arrow's.
+"""NumPy's arrays as Arrow's, and back.
 
-``pa.array`` does it too, but imports pandas, whatever it gets: as long as reading a small table takes, in every process.
+``pa.array``, ``to_numpy`` and ``np.asarray`` do it too, but import pandas, whatever they get: as long as reading a small table takes, in every process.
 """
 
 from __future__ import annotations
@@ -30,11 +30,37 @@ def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(data)])
 
 
+def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:
+    """Return numbers or booleans, not to be changed, and ``null`` for those that are; nothing is copied but booleans, chunks and what has nulls.
+
+    Raises
+    ------
+    ValueError
+        There are nulls and nothing stands for them, or the type is another.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind, held, end = array.type, array.buffers()[1], array.offset + len(array)
+    if array.null_count and null is None:
+        raise ValueError(f"{array.null_count} nulls")
+    if pa.types.is_boolean(kind):
+        bits = np.frombuffer(held or b"", dtype=np.uint8)
+        values = np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        values = np.frombuffer(held or b"", dtype=kind.to_pandas_dtype(), count=end)[array.offset :]
+    else:
+        raise ValueError(f"no numbers: {kind}")
+    if array.null_count:
+        values = np.where(is_valid(array), values, values.dtype.type(null))
+    values.flags.writeable = False
+    return values
+
+
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
     """Tell which values are there: bool[n]."""
     if not array.null_count:
         return np.ones(len(array), dtype=np.bool_)
-    return np.asarray(array.is_valid())
+    return as_numpy(array.is_valid())
 
 
 def _bits(values: Mask) -> npt.NDArray[np.uint8]:

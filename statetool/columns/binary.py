@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import assert_never
 
-from statetool.columns.arrays import as_arrow
+from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.from_plain import null_key_error
 from statetool.columns.leaves import Column, Leaves, bitmap, offsets_of, spread
 from statetool.columns.types import arrow_type, column_arrays, column_fields, keeps_nanos
@@ -248,7 +248,7 @@ class BinaryData(Leaves):
     def raw_values(self, op: ir.Slot, logical: LogicalType, first: Positions, last: Positions) -> pa.Array:
         if op.inner is not None:
             array = self.filling(op.inner, logical, first, last)
-            refuse(np.asarray(array.is_null()), NULL_INSIDE, first)
+            refuse(~is_valid(array), NULL_INSIDE, first)
             return array
         array = self.ranges(first, last)
         return self.bitmaps(array, first) if isinstance(logical, BitmapType) else array

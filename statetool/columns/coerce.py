@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.types import COMPANION
 from statetool.errors import EncodeError
 from statetool.types import (
@@ -166,7 +166,7 @@ def _rescaled(array: pa.Array, unit: str, target: str) -> pa.Array:
 
 
 def _floor_divide(raw: pa.Array, factor: int) -> pa.Array:
-    values = np.asarray(raw.fill_null(0), dtype=np.int64) // factor
+    values = as_numpy(raw, null=0).astype(np.int64) // factor
     return as_arrow(values, mask=~is_valid(raw))
 
 
@@ -174,7 +174,7 @@ def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid
     """Join timestamps of microseconds with the nanoseconds below."""
     there = is_valid(stamps) & valid
     try:
-        below = np.asarray(coerce(nanos, Scalar("int64")).fill_null(0), dtype=np.int64)
+        below = as_numpy(coerce(nanos, Scalar("int64")), null=0)
     except EncodeError as error:
         raise error.inside("nanos") from error.__cause__
     if ((below < 0) | (below > 999)).any():
@@ -189,7 +189,7 @@ def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid
             raise EncodeError(f"nanoseconds, digits below the {logical.unit} that the type keeps").inside("nanos")
         return _timestamps(micros, logical)
     whole = _timestamps(micros, logical)
-    base = np.asarray(whole.fill_null(0), dtype=np.int64)
+    base = as_numpy(whole, null=0)
     if (base > np.iinfo(np.int64).max - below).any():
         raise TooWideError("a timestamp beyond what ns in 64 bits can hold")
     return as_arrow(base + below, mask=~there)
@@ -208,7 +208,7 @@ def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
         raise EncodeError(f"a column of type {kind} where a list is written")
     if array.null_count:
         raise EncodeError("a null where a list must be", hint="use an empty list, or declare flink.nullable(...)")
-    counts = np.asarray(pc.list_value_length(array), dtype=np.int64)
+    counts = as_numpy(pc.list_value_length(array)).astype(np.int64)
     return counts, array.flatten()
 
 
@@ -220,7 +220,7 @@ def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Arra
     if pa.types.is_map(array.type):
         if array.null_count:
             raise EncodeError("a null where a map must be", hint="use an empty map, or declare flink.nullable(...)")
-        offsets = np.asarray(array.offsets, dtype=np.int64)
+        offsets = as_numpy(array.offsets).astype(np.int64)
         first, last = int(offsets[0]), int(offsets[-1])
         return np.diff(offsets), array.keys.slice(first, last - first), array.items.slice(first, last - first)
     if pa.types.is_list(array.type) and pa.types.is_struct(array.type.value_type):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import assert_never
 
-from statetool.columns.arrays import as_arrow
+from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.choices import NO_PROGRAM, null_where, struct_of
 from statetool.columns.from_plain import null_key_error
 from statetool.columns.graphs import Graphs
@@ -168,7 +168,7 @@ class _Decoder(Graphs):
         if isinstance(logical, DateType):
             return array.cast(pa.date32()), after
         if logical == Scalar("day_interval"):
-            return self.intervals(np.asarray(array), np.ones(len(pos), dtype=np.uint8), pos), after
+            return self.intervals(as_numpy(array), np.ones(len(pos), dtype=np.uint8), pos), after
         return array, after
 
     # ---- composites ---------------------------------------------------------------------------
@@ -256,7 +256,7 @@ class _Decoder(Graphs):
         if kept is not None:
             keys, values, counts = keys.filter(as_arrow(kept)), values.filter(as_arrow(kept)), _count_kept(kept, counts)
         if keys.null_count:
-            first = int(np.argmax(keys.is_null().to_numpy(zero_copy_only=False)))
+            first = int(np.argmin(is_valid(keys)))
             raise null_key_error().at(offset=int(starts[first]))
         return self.map_of(keys, values, counts, logical, pos), after
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import assert_never
 
-from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import TooWideError, coerce, list_parts, map_parts, struct_parts
 from statetool.columns.pieces import (
     Bytes,
@@ -120,16 +120,16 @@ def null_error(what: str) -> EncodeError:
 
 def _numbers(array: pa.Array) -> Int64s:
     """Return the values of an integer, date or time array without nulls."""
-    return np.asarray(array.cast(pa.int64()), dtype=np.int64)
+    return as_numpy(array.cast(pa.int64()))
 
 
 def _fixed(kind: ir.FixedKind, array: pa.Array, logical: LogicalType) -> Piece:
     if array.null_count:
         raise null_error(str(getattr(logical, "name", logical)))
     if kind == "bool":
-        return Integers(np.asarray(array.cast(pa.uint8()), dtype=np.int64), 1)
+        return Integers(as_numpy(array.cast(pa.uint8())).astype(np.int64), 1)
     if kind in ("f32", "f64"):
-        floats = np.asarray(array, dtype=np.float32 if kind == "f32" else np.float64)
+        floats = as_numpy(array).astype(np.float32 if kind == "f32" else np.float64, copy=False)
         bits = floats.view(np.int32 if kind == "f32" else np.int64).astype(np.int64)
         return Integers(bits, FIXED_SIZES[kind])
     return Integers(_numbers(array), FIXED_SIZES[kind])
@@ -306,7 +306,7 @@ def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None
 def _temporal(kind: ir.TemporalKind, array: pa.Array) -> Piece:
     """Integers in the unit of the type (days, nanoseconds of the day, since the epoch) as parts; null is the smallest."""
     valid = is_valid(array)
-    raw = np.asarray(array.cast(pa.int64()).fill_null(0), dtype=np.int64)
+    raw = as_numpy(array.cast(pa.int64()), null=0)
 
     def part(values: Any, size: int, null: int) -> Piece:
         return Integers(np.where(valid, values, null).astype(np.int64), size)

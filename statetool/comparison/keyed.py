@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.comparison.meaning import Seeds
 from statetool.comparison.records import DIFFERENCES
@@ -161,10 +162,10 @@ def joined(
     found = np.flatnonzero(at_b < len(code_b))
     found = found[code_b[at_b[found]] == code_a[found]]
     both_a, both_b = order_a[found], order_b[at_b[found]]
-    values_a, values_b = before["value"].take(pa.array(both_a)), after["value"].take(pa.array(both_b))
+    values_a, values_b = before["value"].take(as_arrow(both_a)), after["value"].take(as_arrow(both_b))
     same = pc.fill_null(pc.equal(values_a, values_b), False)
     same = pc.or_(same, pc.and_(pc.is_null(values_a), pc.is_null(values_b)))
-    changed = np.flatnonzero(~same.to_numpy().astype(np.bool_))
+    changed = np.flatnonzero(~as_numpy(same))
     only_a = np.setdiff1d(order_a, both_a)
     only_b = np.setdiff1d(order_b, both_b)
     return pa.concat_tables(
@@ -205,8 +206,8 @@ def _differences(
 
 def _codes(rows: pa.Table, longest: int) -> Positions:
     """Return a number for place and list index together."""
-    index = pc.fill_null(rows["list_index"], 0).to_numpy()
-    return np.asarray(rows["place"].to_numpy() * longest + index, dtype=np.int64)
+    index = as_numpy(rows["list_index"], null=0)
+    return np.asarray(as_numpy(rows["place"]) * longest + index, dtype=np.int64)
 
 
 def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -215,6 +216,6 @@ def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Tab
     for name in _PLACE:
         numbers = both[name].combine_chunks().dictionary_encode(null_encoding="encode")
         numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
-        _, places = np.unique(places * (1 + len(numbers.dictionary)) + numbers.indices.to_numpy(), return_inverse=True)
+        _, places = np.unique(places * (1 + len(numbers.dictionary)) + as_numpy(numbers.indices), return_inverse=True)
     at = before.schema.get_field_index("place")
     return before.set_column(at, "place", pa.array(places[:n])), after.set_column(at, "place", pa.array(places[n:]))

@@ -27,7 +27,7 @@ from statetool.types.options import ReadOptions
 
 Unit = KeyedUnit | ElementUnit
 #: Bytes of both sides that a task compares, about.
-UNIT_BYTES: Final = 2 * TARGET_BYTES
+UNIT_BYTES: Final = TARGET_BYTES // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

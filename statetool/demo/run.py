@@ -24,7 +24,8 @@ Next, with the path of a savepoint or checkpoint of your own (or this one: {path
   statetool ls PATH                its tables, or what lies below a folder of checkpoints
   statetool states PATH            its states and their types
   statetool head PATH UID TABLE    rows; none of these three needs Spark
-  statetool shell PATH             a Python prompt with the snapshot, Spark, and every table as a view"""
+  statetool shell PATH             a Python prompt with the snapshot, Spark, and every table as a view
+  statetool doctor --warm          once: Spark starts in two thirds of the time, and nothing is compiled during a first read"""
 
 
 #: A JVM that lives a few seconds: compiling and collecting with several threads would take longer than what they save.

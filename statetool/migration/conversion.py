@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from statetool.columns.arrays import is_valid
+from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.decode import decode_column
 from statetool.columns.encode import measure
 from statetool.columns.pieces import Bytes, Chain, Elements, Encoded, Flagged, Int64s, Joined, Piece, Ranges, pack
@@ -177,7 +177,7 @@ class TypeConversion:
         maps, after = decode_column(program, logical, data, starts, ends, EXACT)
         check_filled(after, ends)
         made = compiled.key(maps.keys)
-        offsets: Int64s = np.asarray(maps.offsets, dtype=np.int64)
+        offsets = as_numpy(maps.offsets).astype(np.int64)
         counts = offsets[1:] - offsets[:-1]
         check_distinct(counts, made)
         keys = measure(new.serializers["KEY_SERIALIZER"], made)

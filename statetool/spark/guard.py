@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.python_values import as_python, number_of
 from statetool.errors import DecodeError
 from statetool.tables.read import read_split
@@ -48,7 +49,7 @@ def _check(array: pa.Array, path: str) -> None:
     if not pa.types.is_nested(kind):
         return
     if pa.types.is_map(kind):
-        offsets = array.offsets.to_numpy()
+        offsets = as_numpy(array.offsets)
         first, length = int(offsets[0]), int(offsets[-1] - offsets[0])
         _check_map_keys(array.keys.slice(first, length), np.diff(offsets), path)
         _check(array.items.slice(first, length), f"{path}.value")
@@ -78,11 +79,11 @@ def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
     kind = array.type
     if pa.types.is_struct(kind) and kind.num_fields:
         parts = [_codes(array.field(i)) for i in range(kind.num_fields)]
-        parts.append(np.asarray(array.is_null()).astype(np.int64))
+        parts.append((~is_valid(array)).astype(np.int64))
         _, codes = np.unique(np.stack(parts), axis=1, return_inverse=True)
         return codes.reshape(-1).astype(np.int64)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         seen: dict[str, int] = {}
         return np.array([seen.setdefault(repr(v), len(seen)) for v in as_python(array, number_of)], dtype=np.int64)
-    indices = array.dictionary_encode().indices.cast(pa.int64()).fill_null(-1)
-    return np.asarray(indices, dtype=np.int64) + 1
+    indices = array.dictionary_encode().indices.cast(pa.int64())
+    return as_numpy(indices, null=-1) + 1

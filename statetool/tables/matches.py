@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.leaves import bitmap, offsets_of
 from statetool.columns.types import arrow_type
 from statetool.errors import DecodeError
@@ -90,7 +91,7 @@ def match_rows(
     last = _places([nodes.row, node_page, *_event_id(nodes.id)], [matches.row, page, *_event_id(matches.last)])
     source = np.repeat(nodes.row, np.diff(nodes.edge_at))
     target = _places([nodes.row, node_page, *_event_id(nodes.id)], [source, target_page, *_event_id(nodes.target)])
-    target = np.where(nodes.begins.to_numpy(zero_copy_only=False), BEGIN, np.where(target < 0, MISSING, target))
+    target = np.where(as_numpy(nodes.begins), BEGIN, np.where(target < 0, MISSING, target))
     path, lengths = _paths(matches, last, nodes, target, lenient=bool(undecoded))
     row, at, values = _events(events)
     place = _places([row, *at], [nodes.row[path], *(c[path] for c in _event_id(nodes.id))])
@@ -117,8 +118,8 @@ def _with_undecoded(
     if not undecoded:
         return len(rows), groups[rows], columns
     ((name, kind, kept),) = undecoded
-    more = np.flatnonzero(kept.is_valid().to_numpy(zero_copy_only=False))
-    place = pa.array(more)
+    more = np.flatnonzero(is_valid(kept))
+    place = as_arrow(more)
     added = [key.take(place), *(pa.nulls(len(more), array.type) for _, _, array in columns[1:])]
     columns = [(n, t, pa.concat_arrays([a, b])) for (n, t, a), b in zip(columns, added, strict=True)]
     columns.append((name, kind, pa.concat_arrays([pa.nulls(len(rows), kept.type), kept.take(place)])))
@@ -131,13 +132,12 @@ def _fields(array: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _ints(array: pa.Array) -> Positions:
-    found: Positions = array.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    return as_numpy(array, null=0).astype(np.int64)
 
 
 def _items(array: pa.ListArray | pa.MapArray) -> tuple[Positions, slice]:
     """Return where the items of each list or map begin, from 0 on, and which part of all values they are."""
-    offsets = array.offsets.to_numpy().astype(np.int64)
+    offsets = as_numpy(array.offsets).astype(np.int64)
     return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
 
 
@@ -160,7 +160,7 @@ def _read_matches(nfa: pa.StructArray) -> _Matches:
     row = np.concatenate(rows)
     completed = np.arange(len(row)) >= len(rows[0])
     values = pa.concat_arrays(parts)
-    begun = np.flatnonzero(values.field("previous").is_valid().to_numpy(zero_copy_only=False) | completed)
+    begun = np.flatnonzero(is_valid(values.field("previous")) | completed)
     order = begun[np.argsort(row[begun], kind="stable")]
     fields = _fields(values.take(pa.array(order)))
     version_at, some = _items(fields["version"])
@@ -198,7 +198,7 @@ def _events(events: pa.MapArray) -> tuple[Positions, list[Positions], list[pa.Ar
 
 def _numbered(texts: list[pa.StringArray]) -> list[Positions]:
     """Return a number for each text, the same for the same text in all of the arrays."""
-    numbers = pa.concat_arrays(texts).dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+    numbers = as_numpy(pa.concat_arrays(texts).dictionary_encode().indices, null=-1).astype(np.int64)
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
 
 

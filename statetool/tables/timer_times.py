@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from statetool.columns.arrays import as_numpy
 from statetool.types.logical import TimestampType
 
 TIMER_TIME: Final = TimestampType("us", zoned=True, digits=6)
@@ -17,7 +18,7 @@ _LAST_MS: Final = 253_402_300_799_999
 
 def times_of(timestamps: pa.Array) -> pa.Array:
     """Return the points in time of epoch milliseconds, null outside of the years 1 to 9999."""
-    numbers = timestamps.to_numpy(zero_copy_only=False)
+    numbers = as_numpy(timestamps)
     far = (numbers < _FIRST_MS) | (numbers > _LAST_MS)
     micros = np.where(far, 0, numbers) * 1000
     return pa.array(micros, mask=far).cast(pa.timestamp("us", tz="UTC"))

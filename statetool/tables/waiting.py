@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from statetool.columns.arrays import as_numpy, is_valid
 from statetool.columns.leaves import spread
 from statetool.columns.types import struct_columns
 from statetool.columns.values import StateShape
@@ -61,8 +62,8 @@ def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Col
     (_, key_type, key), (_, _, time), (_, kind, lists), *undecoded = columns
     if not isinstance(kind, ListType):
         raise FormatError("no lists of events wait in this subtask", hint="the table of the queue shows what is there")
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    none = lists.is_null().to_numpy(zero_copy_only=False)
+    offsets = as_numpy(lists.offsets).astype(np.int64)
+    none = ~is_valid(lists)
     rows = np.repeat(np.arange(len(lists)), np.where(none, 1, np.diff(offsets)))
     values = spread(lists.values[int(offsets[0]) : int(offsets[-1])], ~none[rows])
     some = pa.array(rows)

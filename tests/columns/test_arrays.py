@@ -1,4 +1,4 @@
-"""Arrays of NumPy become what ``pa.array`` makes of them."""
+"""Arrays of NumPy become what ``pa.array`` makes of them, and back what ``to_numpy`` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.columns.arrays import as_arrow
+from statetool.columns.arrays import as_arrow, as_numpy
 
 
 @pytest.mark.parametrize("n", [0, 1, 8, 21])
@@ -28,3 +28,23 @@ def test_numbers_with_and_without_nulls(kind: str, n: int) -> None:
 
 def test_not_a_number_is_a_value() -> None:
     assert as_arrow(np.array([np.nan, 1.0])).null_count == 0
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 21])
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.uint16(), pa.int64(), pa.float32(), pa.float64()])
+def test_back_as_numbers(kind: pa.DataType, n: int) -> None:
+    numbers = [i * 37 % 5 for i in range(n)]
+    whole = pa.array(numbers, type=pa.int64()).cast(kind)
+    for array in (whole, whole[n // 3 :], whole[n // 3 : n // 2], pa.chunked_array([whole[: n // 3], whole[n // 3 :]])):
+        found = as_numpy(array)
+        assert found.dtype == np.dtype(kind.to_pandas_dtype())
+        assert found.tolist() == array.to_pylist()
+        assert not found.flags.writeable
+    some = pa.array([v if v % 2 else None for v in numbers], type=pa.int64()).cast(kind)[n // 3 :]
+    assert as_numpy(some, null=0).tolist() == some.fill_null(False if kind == pa.bool_() else 0).to_pylist()
+
+
+@pytest.mark.parametrize("array", [pa.array([1, None]), pa.array(["1"]), pa.array([0], type=pa.timestamp("us"))])
+def test_what_has_no_number_is_refused(array: pa.Array) -> None:
+    with pytest.raises(ValueError, match=r"null|number"):
+        as_numpy(array)

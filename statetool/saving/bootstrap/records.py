@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from statetool.columns.arrays import as_arrow, is_valid
+from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import coerce, list_parts, map_parts, with_companion
 from statetool.columns.encode import encode_column, first_failing, measure
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
@@ -228,9 +228,8 @@ class _Rows:
             here = np.ones(self.n, dtype=np.bool_)
             for name, wanted in ((columns.domain, domain), (columns.service, service)):
                 if wanted is not None:
-                    here &= np.asarray(
-                        pc.fill_null(pc.equal(coerce(self.batch.column(name), Scalar("string")), wanted), False)
-                    )
+                    same = pc.equal(coerce(self.batch.column(name), Scalar("string")), wanted)
+                    here &= as_numpy(same, null=False)
             rows = np.flatnonzero(here)
             meta = self.header.states[state_id]
             (_, _), (_, namespace) = meta.value.children()
@@ -328,7 +327,7 @@ def _numbers(array: pa.Array, column: str) -> Int64s:
     if array.null_count:
         raise EncodeError(f"a null in column {column!r}")
     try:
-        return np.asarray(coerce(array, Scalar("int64")), dtype=np.int64)
+        return as_numpy(coerce(array, Scalar("int64")))
     except EncodeError as error:
         error.message = f"{error.message}, in column {column!r}"
         raise
