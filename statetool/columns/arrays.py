@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,22 @@ def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
     data = _bits(values) if values.dtype == np.bool_ else np.ascontiguousarray(values)
     kind = pa.from_numpy_dtype(values.dtype)
     return pa.Array.from_buffers(kind, len(values), [validity, pa.py_buffer(data)])
+
+
+def as_binary(values: Sequence[bytes | memoryview]) -> pa.BinaryArray:
+    """Return bytes, and those of numbers (``ndarray.data``), as ``pa.array`` would.
+
+    Raises
+    ------
+    OverflowError
+        They are 2 GiB or more.
+    """
+    ends = np.cumsum([memoryview(v).nbytes for v in values], dtype=np.int64)
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"{ends[-1]} bytes in one array")
+    offsets = np.concatenate([np.zeros(1, dtype=np.int32), ends.astype(np.int32)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
 def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:

@@ -132,9 +132,9 @@ def _row_table(
     n = len(places)
     nothing = pa.nulls(n, pa.string())
     columns = {
-        "place": pa.array(places),
-        "list_index": pa.nulls(n, pa.int64()) if index is None else pa.array(index, type=pa.int64()),
-        "key_group": pa.array(groups.astype(np.int32)),
+        "place": as_arrow(places),
+        "list_index": pa.nulls(n, pa.int64()) if index is None else index.cast(pa.int64()),
+        "key_group": as_arrow(groups.astype(np.int32)),
         **{name: texts.get(name, nothing) for name in (*_PLACE, "value")},
     }
     return pa.table(columns)
@@ -187,8 +187,8 @@ def _differences(
     change: str,
 ) -> pa.Table:
     n, nothing = len(index), pa.nulls(len(index), pa.string())
-    some = rows.take(pa.array(index))
-    new = nothing if after_index is None else after["value"].take(pa.array(after_index))
+    some = rows.take(as_arrow(index))
+    new = nothing if after_index is None else after["value"].take(as_arrow(after_index))
     columns = [
         pa.array([operator] * n, pa.string()),
         pa.array([state] * n, pa.string()),
@@ -218,4 +218,4 @@ def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Tab
         numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
         _, places = np.unique(places * (1 + len(numbers.dictionary)) + as_numpy(numbers.indices), return_inverse=True)
     at = before.schema.get_field_index("place")
-    return before.set_column(at, "place", pa.array(places[:n])), after.set_column(at, "place", pa.array(places[n:]))
+    return before.set_column(at, "place", as_arrow(places[:n])), after.set_column(at, "place", as_arrow(places[n:]))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from statetool.columns.arrays import as_arrow, as_binary
 from statetool.errors import OptionError, StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
@@ -196,8 +197,7 @@ def _kept_dealer(
     def run(batches: Rows) -> Rows:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             if number == len(items):
-                rows = [{"slot": slot, "place": 0, "numbers": b"", "starts": bytes(8), "data": b""} for slot in slots]
-                yield pa.RecordBatch.from_pylist(rows, schema=_RUNS)
+                yield _rows(slots, 0, [(b"", bytes(8), b"")] * len(slots))
             else:
                 for place, index, kept in pickle.loads(items[number]):
                     first, one = streams[index]
@@ -212,12 +212,16 @@ def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch
         pieces = [
             piece for run in _small_runs(batch, streams) for piece in run.parts(streams.owners(run.numbers), _RUN_BYTES)
         ]
-        n = len(pieces)
         slots = [first + int(streams.owners(piece.numbers[:1])[0]) for piece in pieces]
-        packed_columns = ([getattr(p, name).tobytes() for p in pieces] for name in ("numbers", "starts", "data"))
-        columns = (slots, [place] * n, *packed_columns, [None] * n)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _RUNS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_RUNS)
+        yield _rows(slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces])
+
+
+def _rows(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
+    n = len(slots)
+    numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
+    places = as_arrow(np.full(n, place, dtype=np.int64))
+    arrays = [as_arrow(np.array(slots, dtype=np.int32)), places, numbers, starts, data, pa.nulls(n, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, schema=_RUNS)
 
 
 def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from statetool.columns.arrays import as_binary
 from statetool.errors import StatetoolError
 from statetool.spark.schema import spark_schema
 from statetool.spark.workers import check_workers
@@ -64,4 +65,4 @@ def run_tasks(
 
 def result_batch(result: object) -> pa.RecordBatch:
     """Return an object as a batch of results."""
-    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)], type=pa.binary())], schema=RESULT)
+    return pa.RecordBatch.from_arrays([as_binary([pickle.dumps(result)])], schema=RESULT)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.columns.arrays import as_arrow, as_numpy
+from statetool.columns.arrays import as_arrow, as_binary, as_numpy
 
 
 @pytest.mark.parametrize("n", [0, 1, 8, 21])
@@ -48,3 +48,16 @@ def test_back_as_numbers(kind: pa.DataType, n: int) -> None:
 def test_what_has_no_number_is_refused(array: pa.Array) -> None:
     with pytest.raises(ValueError, match=r"null|number"):
         as_numpy(array)
+
+
+@pytest.mark.parametrize("values", [[], [b""], [b"a", b"", b"bc"], [b"a", np.arange(2, dtype="<i8").data]])
+def test_bytes(values: list[Any]) -> None:
+    found = as_binary(values)
+    found.validate(full=True)
+    assert found.equals(pa.array(list(map(bytes, values)), type=pa.binary()))
+
+
+def test_bytes_beyond_an_array_are_refused() -> None:
+    much = np.zeros(1 << 28, dtype=np.int64)
+    with pytest.raises(OverflowError, match="2147483648 bytes"):
+        as_binary([much.data])
