@@ -64,7 +64,8 @@ def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> n
         bits = np.frombuffer(held or b"", dtype=np.uint8)
         values = np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        values = np.frombuffer(held or b"", dtype=kind.to_pandas_dtype(), count=end)[array.offset :]
+        letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+        values = np.frombuffer(held or b"", dtype=f"{letter}{kind.bit_width // 8}", count=end)[array.offset :]
     else:
         raise ValueError(f"no numbers: {kind}")
     if array.null_count:
