@@ -28,8 +28,12 @@ Next, with the path of a savepoint or checkpoint of your own (or this one: {path
   statetool doctor --warm          once: Spark starts in two thirds of the time, and nothing is compiled during a first read"""
 
 
-#: A JVM that lives a few seconds: compiling and collecting with several threads would take longer than what they save.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m"
+#: A JVM that lives a few seconds: compiling and collecting with several threads, and checking the bytecode of Spark's own classes, would take
+#: longer than what they save. What a later Java does not know it passes over.
+_SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 class Printer(Protocol):
