@@ -48,11 +48,11 @@ def arrow_frame(spark: Any, table: pa.Table) -> Any:
         fields.append(pa.field(field.name, kind, field.nullable))
     exact = pa.table(columns, schema=pa.schema(fields))
     schema = spark_schema(exact.schema)
-    if not exact.num_rows:
-        return spark.createDataFrame([], schema)
     if has_data_sources() and not any(_holds_variants(field.type) for field in exact.schema):
         # Spark takes no slices of nested arrays with nulls; from a stream they come whole.
         return spark.createDataFrame(pa.ipc.open_stream(_packed(exact)).read_all(), schema)
+    if not exact.num_rows:
+        return spark.createDataFrame([], schema)
     rows = [(_packed(exact.slice(i, _BATCH_ROWS)),) for i in range(0, exact.num_rows, _BATCH_ROWS)]
     packed = spark.createDataFrame(rows, "batches BINARY")
     return packed.mapInArrow(_unpacked, schema)

@@ -103,6 +103,13 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
 
 
 @data_sources
+def test_a_table_without_rows_needs_no_job(spark: Any) -> None:
+    empty = statetool.load(SAVEPOINT, spark=spark)["by-short"].timers()
+    assert is_local(empty)
+    assert empty.collect() == []
+
+
+@data_sources
 def test_filters_and_columns_of_small_tables_need_no_worker(spark: Any) -> None:
     frame = statetool.load(SAVEPOINT, spark=spark)["timers"].keyed_state()
     found = frame.filter("key = 'timer-3' OR key = 'timer-5'").select("key")
