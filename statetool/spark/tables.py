@@ -100,7 +100,9 @@ def _kind_of_spark(kind: pa.DataType) -> pa.DataType:
 def _packed(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        # Spark wants a batch, and a table without rows may have none.
+        for batch in table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]:
+            writer.write(batch)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
 

@@ -103,8 +103,9 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
 
 
 @data_sources
-def test_a_table_without_rows_needs_no_job(spark: Any) -> None:
-    empty = statetool.load(SAVEPOINT, spark=spark)["by-short"].timers()
+@pytest.mark.parametrize("operator", ["by-short", "by-tuple", "orders"])
+def test_a_table_without_rows_needs_no_job(spark: Any, operator: str) -> None:
+    empty = statetool.load(SAVEPOINT, spark=spark)[operator].timers()
     assert is_local(empty)
     assert empty.collect() == []
 
