@@ -3,6 +3,7 @@ package perf;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.flink.api.common.RuntimeExecutionMode;
+import org.apache.flink.api.common.functions.RuntimeContext;
 import org.apache.flink.api.common.state.MapState;
 import org.apache.flink.api.common.state.MapStateDescriptor;
 import org.apache.flink.api.common.state.ValueState;
@@ -55,68 +56,55 @@ public final class StateProcessor {
         }
     }
 
-    static ValueStateDescriptor<Long> count() {
-        return new ValueStateDescriptor<>("count", Types.LONG);
-    }
+    /** The states of a key, where it is bootstrapped and where it is read. */
+    static final class States {
+        final ValueState<Long> count;
+        final ValueState<String> name;
+        final ValueState<Double> score;
+        final MapState<String, Double> balances;
 
-    static ValueStateDescriptor<String> name() {
-        return new ValueStateDescriptor<>("name", Types.STRING);
-    }
-
-    static ValueStateDescriptor<Double> score() {
-        return new ValueStateDescriptor<>("score", Types.DOUBLE);
-    }
-
-    static MapStateDescriptor<String, Double> balances() {
-        return new MapStateDescriptor<>("balances", Types.STRING, Types.DOUBLE);
+        States(RuntimeContext context) {
+            count = context.getState(new ValueStateDescriptor<>("count", Types.LONG));
+            name = context.getState(new ValueStateDescriptor<>("name", Types.STRING));
+            score = context.getState(new ValueStateDescriptor<>("score", Types.DOUBLE));
+            balances = context.getMapState(new MapStateDescriptor<>("balances", Types.STRING, Types.DOUBLE));
+        }
     }
 
     /** Writes the states of a key. */
     public static class Writer extends KeyedStateBootstrapFunction<Long, Account> {
-        transient ValueState<Long> count;
-        transient ValueState<String> name;
-        transient ValueState<Double> score;
-        transient MapState<String, Double> balances;
+        transient States states;
 
         @Override
         public void processElement(Account a, Context context) throws Exception {
-            if (count == null) {
-                count = getRuntimeContext().getState(count());
-                name = getRuntimeContext().getState(name());
-                score = getRuntimeContext().getState(score());
-                balances = getRuntimeContext().getMapState(balances());
+            if (states == null) {
+                states = new States(getRuntimeContext());
             }
-            count.update(a.count);
-            name.update(a.name);
-            score.update(a.score);
-            balances.putAll(a.balances);
+            states.count.update(a.count);
+            states.name.update(a.name);
+            states.score.update(a.score);
+            states.balances.putAll(a.balances);
         }
     }
 
     /** Reads the states of a key. */
     public static class Reader extends KeyedStateReaderFunction<Long, Account> {
-        transient ValueState<Long> count;
-        transient ValueState<String> name;
-        transient ValueState<Double> score;
-        transient MapState<String, Double> balances;
+        transient States states;
 
         @Override
         public void open(org.apache.flink.api.common.functions.OpenContext context) {
-            count = getRuntimeContext().getState(count());
-            name = getRuntimeContext().getState(name());
-            score = getRuntimeContext().getState(score());
-            balances = getRuntimeContext().getMapState(balances());
+            states = new States(getRuntimeContext());
         }
 
         @Override
         public void readKey(Long key, Context context, Collector<Account> out) throws Exception {
             Account a = new Account();
             a.id = key;
-            a.count = count.value();
-            a.name = name.value();
-            a.score = score.value();
+            a.count = states.count.value();
+            a.name = states.name.value();
+            a.score = states.score.value();
             a.balances = new HashMap<>(4);
-            for (Map.Entry<String, Double> e : balances.entries()) {
+            for (Map.Entry<String, Double> e : states.balances.entries()) {
                 a.balances.put(e.getKey(), e.getValue());
             }
             out.collect(a);
