@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -51,7 +52,8 @@ class FollowOptions:
     threshold
         More unread checkpoints than this are backlog; ``None`` never.
     backlog_interval_ms
-        While there is backlog, checkpoints are read that were taken so far apart at least; 0 reads the newest alone.
+        While there is backlog, checkpoints are read that were taken so far apart at least; 0 reads the newest alone. Less than
+        the interval at which the job takes them leaves out none: that is said (FLIP-309 allows 0, or at least the interval).
     skip_backlog
         What is backlog when the stream is started for the first time is not read, but for its newest.
     fail_on_data_loss
@@ -167,42 +169,50 @@ def completed_checkpoints(root: str) -> list[SnapshotHead]:
                 f"{head.path} has metadata version {head.metadata_version}, which is not known",
                 hint="it is of a release after those that this one reads",
             )
-    found = [h for h in heads if h.checkpoint_id is not None]
-    for first, second in itertools.pairwise(found):
+    completed = [h for h in heads if h.checkpoint_id is not None]
+    for first, second in itertools.pairwise(completed):
         if first.checkpoint_id == second.checkpoint_id:
             raise OptionError(
                 f"checkpoint {first.checkpoint_id} is there twice: {first.path} and {second.path}",
                 hint="follow the directory of one job; a job that is restored from a checkpoint goes on with its ids",
             )
-    return found
+    return completed
 
 
-def first_offset(found: Sequence[SnapshotHead], options: FollowOptions) -> int:
+def first_offset(completed: Sequence[SnapshotHead], options: FollowOptions) -> int:
     """Return the id after which a new stream reads."""
     if isinstance(options.starting, int):
         return options.starting - 1
-    ids = [h.checkpoint_id for h in found if h.checkpoint_id is not None]
+    ids = [h.checkpoint_id for h in completed if h.checkpoint_id is not None]
     late = options.skip_backlog and options.threshold is not None and len(ids) > options.threshold
     return ids[-1] - 1 if ids and (options.starting == "latest" or late) else BEFORE_ALL
 
 
-def next_step(found: Sequence[SnapshotHead], after: int, options: FollowOptions, most: int | None) -> Step:
+def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOptions, most: int | None) -> Step:
     """Choose what is read after a checkpoint; nothing where nothing new is complete.
 
     Parameters
     ----------
-    found
+    completed
         As :func:`completed_checkpoints` gives them.
     most
         How many at once.
     """
     last = options.ending
-    unread = [h for h in found if (h.checkpoint_id or 0) > after and (last is None or (h.checkpoint_id or 0) <= last)]
+    unread = [
+        h for h in completed if (h.checkpoint_id or 0) > after and (last is None or (h.checkpoint_id or 0) <= last)
+    ]
     # Where metadata is not written in one piece, the newest may still be on its way.
     if unread and not _is_whole(unread[-1]):
         unread.pop()
     is_backlog = options.threshold is not None and len(unread) > options.threshold
     wanted = _thinned(unread, options.backlog_interval_ms) if is_backlog else unread
+    if is_backlog and len(wanted) == len(unread) > 1:
+        warnings.warn(
+            f"intervalDuringBacklog={options.backlog_interval_ms} is less than the interval at which this job takes checkpoints: it "
+            "leaves out none; 0 reads the newest alone",
+            stacklevel=2,
+        )
     chosen = tuple(h.checkpoint_id or 0 for h in wanted[:most])
     behind = sum((h.checkpoint_id or 0) > chosen[-1] for h in unread) if chosen else 0
     return Step(chosen=chosen, behind=behind, is_backlog=is_backlog)

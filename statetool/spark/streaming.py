@@ -36,7 +36,7 @@ from statetool.directories.following import (
     next_step,
 )
 from statetool.directories.heads import SnapshotHead
-from statetool.errors import OptionError, SnapshotNotFoundError
+from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.spark.guard import checked, read_checked
@@ -63,10 +63,10 @@ class CheckpointPartition(InputPartition):
     """What one task reads of one checkpoint: ``before`` its rows are columns that have these values throughout."""
 
     def __init__(
-        self, head: SnapshotHead, work: Split | ChangeUnit, against: int | None, *, changes: str | None
+        self, head: SnapshotHead, unit: Split | ChangeUnit, against: int | None, *, changes: str | None
     ) -> None:
         super().__init__(0)
-        self.work = work
+        self.unit = unit
         #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
@@ -92,11 +92,13 @@ class _Scanned:
     scan: TableScan
     schema: pa.Schema
 
-    def is_empty(self) -> bool:
-        """Tell whether the table is small and has no rows: stops at the first one, on the driver."""
-        splits = self.scan.splits
-        is_small = sum(split.size_bytes for split in splits) <= _SMALL_BYTES
-        return is_small and not any(batch.num_rows for split in splits for batch in read_checked(split))
+    @property
+    def is_small(self) -> bool:
+        return sum(split.size_bytes for split in self.scan.splits) <= _SMALL_BYTES
+
+    def has_rows(self) -> bool:
+        """Look for a row, here on the driver; reads no further than the first."""
+        return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split))
 
 
 @dataclass(slots=True)
@@ -182,33 +184,35 @@ class CheckpointTable:
                 self._lost_before(before, error)
         for number in wanted:
             try:
-                found = self._scan_of(heads, number, schema)
+                scanned = self._scan_of(heads, number, schema)
             except SnapshotNotFoundError as error:
                 self._lost(number, error)
                 continue
+            if self.follow.changes and last is None and not is_first:
+                _check_that_loss_shows(scanned)
             if not is_first or not self.follow.changes or self.follow.initial_rows:
-                planned += self._planned(found, last)
-            is_first, last = False, found
+                planned += self._planned(scanned, last)
+            is_first, last = False, scanned
         return planned
 
     def _scan_of(self, heads: Mapping[int | None, SnapshotHead], number: int, schema: pa.Schema) -> _Scanned:
         if number not in heads:
             raise SnapshotNotFoundError(f"checkpoint {number} below {self.root} is not there")
-        found = self.scan(heads[number])
-        self._check(number, schema, found.schema)
-        return found
+        scanned = self.scan(heads[number])
+        self._check(number, schema, scanned.schema)
+        return scanned
 
-    def _planned(self, found: _Scanned, last: _Scanned | None) -> Iterator[InputPartition]:
+    def _planned(self, scanned: _Scanned, last: _Scanned | None) -> Iterator[InputPartition]:
         """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
-        work: Sequence[Split | ChangeUnit] = found.scan.splits
+        units: Sequence[Split | ChangeUnit] = scanned.scan.splits
         against = None
-        if self.follow.changes and last is not None and not last.is_empty():
+        if self.follow.changes and last is not None and not (last.is_small and not last.has_rows()):
             against = last.head.checkpoint_id
-            old, new = ((s.options.operator, s.scan) for s in (last, found))
-            work = plan_changes(old, new, found.options.request, upserts=self.follow.upserts)
+            old, new = ((s.options.operator, s.scan) for s in (last, scanned))
+            units = plan_changes(old, new, scanned.options.request, upserts=self.follow.upserts)
         change = None if not self.follow.changes else UPSERT if self.follow.upserts else INSERT
-        for some in work:
-            yield CheckpointPartition(found.head, some, against, changes=change)
+        for unit in units:
+            yield CheckpointPartition(scanned.head, unit, against, changes=change)
 
     def _lost_before(self, number: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {number}, with which the next one is to be compared, was deleted: {error}"
@@ -229,16 +233,16 @@ class CheckpointTable:
             ) from error
         warnings.warn(message, stacklevel=2)
 
-    def _check(self, number: int, expected: pa.Schema, found: pa.Schema) -> None:
-        if found.equals(expected):
+    def _check(self, number: int, expected: pa.Schema, actual: pa.Schema) -> None:
+        if actual.equals(expected):
             return
         change = next(
             (
                 f"{f.name} is {f.type} there"
-                for f in found
+                for f in actual
                 if f.name not in expected.names or not expected.field(f.name).equals(f)
             ),
-            f"{', '.join(sorted({*expected.names} - {*found.names}))} is not there",
+            f"{', '.join(sorted({*expected.names} - {*actual.names}))} is not there",
         )
         raise OptionError(
             f"checkpoint {number} has other columns than the stream was started with: {change}",
@@ -246,20 +250,29 @@ class CheckpointTable:
         )
 
 
+def _check_that_loss_shows(scanned: _Scanned) -> None:
+    """Refuse a checkpoint that comes whole after a loss and has no row to say so, where the next one would be compared with it."""
+    if not scanned.is_small and not scanned.has_rows():
+        raise UnsupportedError(
+            f"checkpoint {scanned.head.checkpoint_id} comes whole, as the one before is gone, and has no rows in "
+            f"{_SMALL_BYTES >> 20} MiB and more: nothing would tell that what was read before is to be forgotten",
+            hint="start again after it: a later startingCheckpoint, a new checkpointLocation and a new target",
+        )
+
+
 def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, CheckpointPartition):
         return
-    work = partition.work
-    if isinstance(work, ChangeUnit):
-        batches = checked(changes(work), operator=work.spec.operator)
+    unit = partition.unit
+    if isinstance(unit, ChangeUnit):
+        batches = checked(changes(unit), operator=unit.spec.operator)
     else:
-        batches = read_checked(work)
+        batches = read_checked(unit)
         if partition.changes is not None:
             batches = (with_change(b, partition.changes) for b in batches)
     schema = [field for field, _ in partition.before]
     for batch in batches:
-        nothing = pa.array([0] * batch.num_rows, pa.int32())
-        before = [pa.array([value], field.type).take(nothing) for field, value in partition.before]
+        before = [pa.repeat(pa.scalar(value, field.type), batch.num_rows) for field, value in partition.before]
         yield pa.RecordBatch.from_arrays([*before, *batch.columns], schema=pa.schema([*schema, *batch.schema]))
 
 
@@ -271,8 +284,8 @@ class CheckpointsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         table = self.table
-        found = completed_checkpoints(table.root)
-        step = next_step(found, first_offset(found, table.follow), table.follow, table.follow.most)
+        completed = completed_checkpoints(table.root)
+        step = next_step(completed, first_offset(completed, table.follow), table.follow, table.follow.most)
         return table.partitions(step.chosen, table.schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -289,8 +302,8 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Remember what is there: the query ends with it."""
-        found = completed_checkpoints(self.table.root)
-        self.until = found[-1].checkpoint_id if found else first_offset(found, self.table.follow)
+        completed = completed_checkpoints(self.table.root)
+        self.until = completed[-1].checkpoint_id if completed else first_offset(completed, self.table.follow)
 
     def initialOffset(self) -> dict[str, Any]:
         return _offset(first_offset(completed_checkpoints(self.table.root), self.table.follow))
@@ -306,10 +319,10 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise OptionError(
                 "PySpark before 4.2 does not tell a source where its stream is", hint="use PySpark 4.2 or later"
             )
-        found = completed_checkpoints(self.table.root)
+        completed = completed_checkpoints(self.table.root)
         if self.until is not None:
-            found = [h for h in found if (h.checkpoint_id or 0) <= self.until]
-        step = next_step(found, int(start["checkpoint"]), self.table.follow, _most(limit))
+            completed = [h for h in completed if (h.checkpoint_id or 0) <= self.until]
+        step = next_step(completed, int(start["checkpoint"]), self.table.follow, _most(limit))
         if not step.chosen:
             return start
         return _offset(step.chosen[-1], read=step.chosen, behind=step.behind, is_backlog=step.is_backlog)

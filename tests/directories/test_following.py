@@ -71,6 +71,11 @@ def test_backlog(root: Path) -> None:
     assert chosen(root, threshold=10, skip_backlog=True) == [(*range(3, 13),)]
 
 
+def test_an_interval_below_that_of_the_job_leaves_out_none_and_says_so(root: Path) -> None:
+    with pytest.warns(UserWarning, match=r"intervalDuringBacklog=59999 .* leaves out none"):
+        assert chosen(root, threshold=5, backlog_interval_ms=59_999) == [(*range(3, 13),)]
+
+
 def test_the_newest_waits_until_it_is_whole(root: Path) -> None:
     metadata = root / JOB / "chk-12" / "_metadata"
     replace_file(metadata, metadata.read_bytes()[:1000])

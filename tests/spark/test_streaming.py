@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no Python data sources")
 import statetool
+from statetool.errors import UnsupportedError
+from statetool.spark import streaming
 from statetool.spark.streaming import CheckpointStream, CheckpointTable
 from tests.support.data_sources import data_sources
 from tests.support.incremental import Job
@@ -140,6 +142,30 @@ def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[in
     for row in spark.read.parquet(str(work / "table")).collect():
         found.setdefault((row.checkpoint_id, row.compared_with), []).append((row.change, row.key, row.a))
     return {place: sorted(rows) for place, rows in found.items()}
+
+
+def test_a_loss_that_no_row_would_tell_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "_SMALL_BYTES", 0)
+    options = {"path": str(tmp_path / "root"), "operatorUid": "op", "uids": "op"}
+    table = CheckpointTable.of({**options, "mode": "changes", "failOnDataLoss": "false"})
+    with Job(tmp_path / "root") as job:
+        take(job, 1, range(4))
+        take(job, 2, range(4))
+        for key in range(1, 4):
+            job.delete("a", key)
+        job.checkpoint()
+    assert table.partitions([3], table.schema, before=2)
+    shutil.rmtree(tmp_path / "root" / "chk-1")
+    with pytest.warns(UserWarning, match="checkpoint 1, with which"):
+        assert table.partitions([2], table.schema, before=1)
+    shutil.rmtree(tmp_path / "root" / "chk-2")
+    with (
+        pytest.warns(UserWarning, match="checkpoint 2, with which"),
+        pytest.raises(
+            UnsupportedError, match=r"checkpoint 3 comes whole.*nothing would tell.*later startingCheckpoint"
+        ),
+    ):
+        table.partitions([3], table.schema, before=2)
 
 
 @data_sources
