@@ -91,14 +91,14 @@ def load(
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
     inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys, types=types)
     if spark is not None:
-        _prepare(spark)
+        _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
 
 
-def _prepare(spark: SparkSession) -> None:
+def _prepare(spark: SparkSession, *, sources: bool) -> None:
     from statetool.spark.session import prepare
 
-    prepare(spark)
+    prepare(spark, sources=sources)
 
 
 def verify(
@@ -262,6 +262,14 @@ class Savepoint(SnapshotConnectors):
             No operator has such a uid.
         """
         return Savepoint(self._inventory.with_uids(uids), self._spark, self._local_bytes)
+
+    def with_session(self, spark: SparkSession) -> Savepoint:
+        """Return the savepoint with a session for its DataFrame methods.
+
+        Unlike :func:`load` it does not make the data sources known, a second's work: :func:`statetool.register` does.
+        """
+        _prepare(spark, sources=False)
+        return Savepoint(self._inventory, spark, self._local_bytes)
 
     def metadata_rows(self, table: str) -> list[Any]:
         """Return the rows of ``operators``, ``states``, ``files``, ``key_groups`` or ``in_flight`` as records.

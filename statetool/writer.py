@@ -35,4 +35,5 @@ class SavepointWriter(Edits):
         return cls(base=savepoint, max_parallelism=check_max_parallelism(max_parallelism))
 
     def _load(self, target: str, spark: Any) -> Savepoint:
-        return load(target, spark)
+        savepoint = load(target)
+        return savepoint if spark is None else savepoint.with_session(spark)

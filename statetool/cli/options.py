@@ -76,7 +76,8 @@ def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> st
     if latest_wanted():
         path = newest_snapshot(path, rebase)
     try:
-        return statetool.load(path, spark=spark, rebase=rebase, **type_arguments())
+        savepoint = statetool.load(path, rebase=rebase, **type_arguments())
+        return savepoint if spark is None else savepoint.with_session(spark)
     except SnapshotNotFoundError as error:
         raise naming_choices(error, path, rebase) from error
 

@@ -59,7 +59,7 @@ def run_demo(out: Printer) -> None:
         _show_contents(savepoint, out)
         _show_edit(savepoint, out)
         spark = session.result()
-    _show_queries(spark, out)
+    _show_queries(savepoint.with_session(spark), spark, out)
     print(NEXT.format(path=_shorter(SAVEPOINT)))
 
 
@@ -103,9 +103,9 @@ def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
         print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}")
 
 
-def _show_queries(spark: Any, out: Printer) -> None:
+def _show_queries(savepoint: statetool.Savepoint, spark: Any, out: Printer) -> None:
     spark.sparkContext.setLogLevel("ERROR")
-    timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    timers = savepoint["timers"]
     timers.keyed_state().createOrReplaceTempView("registered")
     timers.timers().createOrReplaceTempView("alarms")
     for title, query in (("Timers, asked by SQL on Spark", TIMERS), ("State and timers, joined", JOIN)):

@@ -108,13 +108,18 @@ def has_data_sources() -> bool:
     return True
 
 
-def prepare(spark: Any) -> None:
-    """Make a session ready for snapshots: data sources, errors of tasks; warns where its workers are another Python."""
+def prepare(spark: Any, *, sources: bool) -> None:
+    """Make a session ready for snapshots: errors of tasks; warns where its workers are another Python.
+
+    Parameters
+    ----------
+    sources
+        Make the data sources known too, where PySpark has them; Spark starts a Python process for that, about a second's work.
+    """
     warn_of_workers(spark)
-    if has_data_sources():
+    raise_own_errors(spark)
+    if sources and has_data_sources():
         register(spark)
-    else:
-        raise_own_errors(spark)
 
 
 def register(spark: Any) -> None:
