@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import statetool
 from statetool.demo import SAVEPOINT
@@ -34,6 +34,14 @@ _SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+
+#: Queries of a few rows: compiling them, and planning their shuffles as they run, would take longer than what it saves.
+_FEW_ROWS: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 class Printer(Protocol):
@@ -105,6 +113,8 @@ def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
 
 def _show_queries(savepoint: statetool.Savepoint, spark: Any, out: Printer) -> None:
     spark.sparkContext.setLogLevel("ERROR")
+    for name, value in _FEW_ROWS.items():
+        spark.conf.set(name, value)
     timers = savepoint["timers"]
     timers.keyed_state().createOrReplaceTempView("registered")
     timers.timers().createOrReplaceTempView("alarms")
