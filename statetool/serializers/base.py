@@ -184,10 +184,10 @@ class Serializer(ABC):
 
 
 def blame(error: StatetoolError, *serializers: Serializer) -> None:
-    """Add to an error of bytes that did not fit the declarations by which they were read: one of them may be wrong."""
+    """Add a hint to an error of bytes that did not fit: the declarations by which they were read, one of which may be wrong."""
     declared = tuple(dict.fromkeys(d for s in serializers for d in s.declarations()))
     if not declared or not isinstance(error, FormatError) or "declare" in error.hint:
         return
-    said = ", ".join(map(str, declared[:_SHOWN_DECLARATIONS]))
+    shown = ", ".join(map(str, declared[:_SHOWN_DECLARATIONS]))
     more = f" and {len(declared) - _SHOWN_DECLARATIONS} more" if len(declared) > _SHOWN_DECLARATIONS else ""
-    error.hint = f"read as declared: {said}{more}; a declaration is wrong, or the bytes are damaged"
+    error.hint = f"read as declared: {shown}{more}; a declaration is wrong, or the bytes are damaged"

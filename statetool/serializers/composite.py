@@ -89,7 +89,7 @@ def behind_flag(part: Serializer, null_flag: int) -> Op:
 
 
 def read_null(c: Cursor, part: Serializer) -> Any:
-    """Return the null that a flag has told; refuse it where ``None`` already is an object."""
+    """Return ``None`` for a null flag; refuse it where ``None`` stands for an object."""
     if part.none_is_value:
         raise c.fail(f"a null in the place of a {part.type_name}, whose None is an object", pos=c.pos - 1)
     return None

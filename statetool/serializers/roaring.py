@@ -59,7 +59,7 @@ def _read(raw: bytes) -> list[int]:
     at += 4 * n
     if not runs or n >= _OFFSETS_FROM:
         at += 4 * n
-    found: list[int] = []
+    ints: list[int] = []
     for i in range(n):
         high, cardinality = heads[2 * i] << 16, heads[2 * i + 1] + 1
         if runs and runs[i >> 3] >> (i & 7) & 1:
@@ -78,10 +78,10 @@ def _read(raw: bytes) -> list[int]:
             at += _BITS_BYTES
         if len(low) != cardinality or any(a >= b for a, b in pairwise(low)) or low[-1] > 0xFFFF:
             raise DecodeError(f"a container of a bitmap that is not {cardinality} ascending values")
-        found += [v - (1 << 32) if v >= 1 << 31 else v for v in (high | x for x in low)]
+        ints += [v - (1 << 32) if v >= 1 << 31 else v for v in (high | x for x in low)]
     if at != len(raw):
         raise DecodeError(f"{len(raw) - at} bytes trail behind a bitmap")
-    return found
+    return ints
 
 
 def bitmap_bytes(ints: Iterable[int]) -> bytes:

@@ -216,9 +216,9 @@ class TraversableSerializer(CompositeSerializer):
         out.i4(len(value))
         with inside("element"):
             for item in value:
-                there = item is not None or self.nested[0].none_is_value
-                out.bool(there)
-                if there:
+                present = item is not None or self.nested[0].none_is_value
+                out.bool(present)
+                if present:
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
