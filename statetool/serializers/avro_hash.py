@@ -38,10 +38,10 @@ def avro_hash(kind: av.AvroType, value: Any, *, text_start: int, most: int) -> i
     UnsupportedError
         A map or a recursive record.
     """
-    return _Hash(text_start, most).of(kind, value)
+    return _Hasher(text_start, most).of(kind, value)
 
 
-class _Hash:
+class _Hasher:
     def __init__(self, text_start: int, most: int) -> None:
         self.text_start = text_start
         self.most = most
@@ -88,8 +88,8 @@ class _Hash:
             return 0
         if kind.single:
             return self.of(kind.branches[kind.members[0]], value)
-        at = next(i for i, v in enumerate(value) if v is not None)
-        return self.of(kind.branches[kind.members[at]], value[at])
+        member = next(i for i, v in enumerate(value) if v is not None)
+        return self.of(kind.branches[kind.members[member]], value[member])
 
     def leaf(self, kind: av.Leaf, value: Any) -> int:
         match kind.name:

@@ -151,17 +151,17 @@ class _Builder:
             raise UnsupportedError("a field without a type")
         match enum.name:
             case "ARRAY" | "ITERABLE":
-                found = bc.iterable("List", self.of_field(kind.fields.get("collectionElementType")))
+                coder = bc.iterable("List", self.of_field(kind.fields.get("collectionElementType")))
             case "MAP":
                 key, value = (self.of_field(kind.fields.get(n)) for n in ("mapKeyType", "mapValueType"))
-                found = bc.map_of("Map", key, value)
+                coder = bc.map_of("Map", key, value)
             case "ROW":
-                found = self.row(kind.fields.get("rowSchema"))
+                coder = self.row(kind.fields.get("rowSchema"))
             case name if name in _OF_FIELD:
-                found = bc.LEAVES[_OF_FIELD[name]]
+                coder = bc.LEAVES[_OF_FIELD[name]]
             case name:
                 raise UnsupportedError(f"fields of type {name} are not known")
-        return bc.nullable(found) if kind.fields.get("nullable") and not top else found
+        return bc.nullable(coder) if kind.fields.get("nullable") and not top else coder
 
 
 def _pair(key: Coder, value: Coder) -> Coder:
@@ -169,8 +169,8 @@ def _pair(key: Coder, value: Coder) -> Coder:
 
 
 def _avro(tree: JavaObject) -> Coder:
-    found = tree.fields.get("schemaSupplier", tree.fields.get("schemaStrSupplier"))
-    text = found.fields.get("schema") if isinstance(found, JavaObject) else None
+    supplier = tree.fields.get("schemaSupplier", tree.fields.get("schemaStrSupplier"))
+    text = supplier.fields.get("schema") if isinstance(supplier, JavaObject) else None
     if not isinstance(text, str):
         raise UnsupportedError("the stream of its coder has no schema as text")
     try:
