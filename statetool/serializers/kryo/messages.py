@@ -58,17 +58,17 @@ def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
 
 def _thrift_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     c = Cursor(raw)
-    found = _thrift_struct(c, dict(enumerate(declared.constants, 1)), 0)
+    tree = _thrift_struct(c, dict(enumerate(declared.constants, 1)), 0)
     c.expect_end(f"a {declared.name}")
-    return found
+    return tree
 
 
 def _thrift_struct(c: Cursor, names: dict[int, str], depth: int) -> dict[str, Any]:
-    found = {}
+    fields = {}
     while (kind := c.u1()) != 0:
-        field = c.i2()
-        found[names.get(field) or str(field)] = _thrift_value(c, kind, depth)
-    return found
+        field_id = c.i2()
+        fields[names.get(field_id) or str(field_id)] = _thrift_value(c, kind, depth)
+    return fields
 
 
 def _thrift_value(c: Cursor, kind: int, depth: int) -> Any:
