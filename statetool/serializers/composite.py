@@ -1,8 +1,8 @@
 """Base of serializers with nested serializers (``CompositeTypeSerializerSnapshot``).
 
 Version 3: i32 911108, i32 outer version, outer payload, nested block. Versions 1 and 2 (Flink 1.7): the snapshot
-version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, to which
-some classes add something.
+version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, which
+tuples end with a Java stream of their class.
 """
 
 from __future__ import annotations

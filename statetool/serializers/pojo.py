@@ -50,7 +50,7 @@ class PojoSerializer(Serializer):
         self._maps = maps
         self.fields = fields
         self.registered = registered
-        # Snapshots list them as they were met, which differs from subtask to subtask; columns must not.
+        # A snapshot lists them in the order in which its subtask met them; columns have one order for all subtasks.
         self.others = tuple(sorted(others, key=lambda part: part[0]))
         #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
@@ -72,14 +72,14 @@ class PojoSerializer(Serializer):
         bool
             Whether there were any.
         """
-        known = {n for n, _ in (*self.registered, *self.others)}
-        new = [(n, s) for n, s in other.others if n not in known]
-        self.others = (*self.others, *new)
+        known_names = {n for n, _ in (*self.registered, *self.others)}
+        added = [(n, s) for n, s in other.others if n not in known_names]
+        self.others = (*self.others, *added)
         if self._maps:
-            names = {n for n, _ in new}
+            added_names = {n for n, _ in added}
             fields, registered, others = self._maps
-            self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in names)))
-        return bool(new)
+            self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in added_names)))
+        return bool(added)
 
     def settle(self, *, changed: bool) -> bool:
         """Sort the subclasses, so that their order does not depend on the subtask that met them first, and renew the columns.
@@ -297,11 +297,11 @@ def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
 
 
 def _declared_subclasses(
-    reader: SnapshotReader, pojo_class: str, known: set[str]
+    reader: SnapshotReader, pojo_class: str, described: set[str]
 ) -> tuple[tuple[str, Serializer], ...]:
     """Return the subclasses that the user declared and the snapshot does not describe."""
-    below = [d for d in reader.types.subclasses(pojo_class) if d.name not in known]
-    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in below)
+    declarations = [d for d in reader.types.subclasses(pojo_class) if d.name not in described]
+    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in declarations)
     for d, serializer in parts:
         if isinstance(serializer, PojoSerializer):
             serializer.declared = d

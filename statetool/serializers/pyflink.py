@@ -211,7 +211,7 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
 
 
 def what_to_declare(name: str, serializers: Mapping[str, Serializer]) -> str:
-    """Return the words for a state of a Python operator that nobody declared; empty for all others."""
+    """Return the hint for a state of a Python operator that nobody declared; empty for all others."""
     if not name.startswith(PYTHON_STATE):
         return ""
     contents, is_map = _contents(serializers)
@@ -242,7 +242,7 @@ def _coded(kind: PythonType, declared: PythonState, unsafe_pickle: bool) -> _Bin
 
 
 def _in_thread_mode(kind: PythonType, unsafe_pickle: bool) -> Iterator[_Binder]:
-    """Yield what to make of each byte array that a type is, or has in it."""
+    """Yield what replaces each byte array that a type is or contains, in thread mode."""
     if kind.name in ("PICKLED_BYTE_ARRAY", "ROW", "TUPLE"):
         yield lambda array: PickleSerializer(array, unsafe_pickle=unsafe_pickle)
     elif kind.name == "PRIMITIVE_ARRAY":

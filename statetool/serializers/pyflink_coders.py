@@ -153,7 +153,7 @@ def unpickle(raw: bytes) -> str:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Loads PyFlink's rows, which accumulators are, without PyFlink: as the objects that rows are shown as."""
+    """Loads PyFlink's rows (accumulators are rows) without PyFlink: as dicts of their fields and row kind."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "pyflink.common.types" and name in ("_create_row", "RowKind"):

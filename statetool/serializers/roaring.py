@@ -66,7 +66,7 @@ def _read(raw: bytes) -> list[int]:
             (count,) = struct.unpack_from("<H", raw, at)
             pairs = struct.unpack_from(f"<{2 * count}H", raw, at + 2)
             at += 2 + 4 * count
-            low = [v for s, more in zip(pairs[::2], pairs[1::2], strict=True) for v in range(s, s + more + 1)]
+            low = [v for s, extra in zip(pairs[::2], pairs[1::2], strict=True) for v in range(s, s + extra + 1)]
         elif cardinality <= _MOST_IN_LIST:
             low = list(struct.unpack_from(f"<{cardinality}H", raw, at))
             at += 2 * cardinality

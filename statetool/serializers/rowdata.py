@@ -132,7 +132,7 @@ class BinaryDataSerializer(Serializer):
         return ""
 
     def declared_type(self) -> SqlType:
-        """Return the type that makes such a serializer."""
+        """Return the SQL type that Flink makes this serializer for."""
         raise UnsupportedError(f"the types of {self.type_name} are not known")
 
     @property
@@ -176,7 +176,7 @@ class RowDataSerializer(BinaryDataSerializer):
     """Struct of ``f0`` .. (or the names given), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
 
     As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``. Keys and other rows that projections made
-    (:meth:`as_projection`) are written as those write them.
+    (:meth:`as_projection`) are written as projections write them.
     """
 
     def __init__(

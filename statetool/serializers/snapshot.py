@@ -195,7 +195,7 @@ def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) ->
     UnknownSerializerError
         A newer one than all that are known: what follows is not read by the layout of another version.
     FormatError
-        One that never was.
+        A version that never existed.
     """
     if version in known:
         return

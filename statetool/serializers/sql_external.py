@@ -1,4 +1,4 @@
-"""``ExternalSerializer``: what a user's class is to SQL, written as the internal serializer writes it.
+"""``ExternalSerializer``: values of a user's class in SQL, written as the internal serializer writes them.
 
 Outer payload of the snapshot: Java stream (data type), bool (input is internal). Nested: the internal serializer, which does not
 always know what its numbers mean: that of a ``DATE`` is ``IntSerializer``. The data type does. Follows ``ExternalSerializer`` and
@@ -41,7 +41,7 @@ class ExternalSerializer(WrapperSerializer):
 
     @property
     def replaceable(self) -> bool:
-        """The data type has names."""
+        """No: the data type names the fields."""
         return False
 
     @staticmethod

@@ -53,8 +53,8 @@ _MAX_DEPTH: Final = 64
 class UserType:
     """What a ``DISTINCT`` or ``STRUCTURED`` type has beside its parts.
 
-    ``identifier`` is its name in a catalog (catalog, database, object), which structured types that are made of a class do not have.
-    ``comparison`` is ``None`` where it is what a release finds out from a class: ``EQUALS``, before 2.1 ``NONE``.
+    ``identifier`` is its name in a catalog (catalog, database, object), which structured types made of a class do not have.
+    ``comparison`` is ``None`` where it is what a release gives to types made of a class: ``EQUALS``, before 2.1 ``NONE``.
     """
 
     identifier: tuple[str, str, str] | None = None
@@ -191,10 +191,10 @@ class _Parser:
             raise UnsupportedError(f"{tree!r} is not a logical type")
         if depth > _MAX_DEPTH:
             raise UnsupportedError(f"logical types nested deeper than {_MAX_DEPTH}")
-        known = self.parsed.get(id(tree))
-        if known is not None:
-            self._count_parts(known[1])
-            return known[0]
+        cached = self.parsed.get(id(tree))
+        if cached is not None:
+            self._count_parts(cached[1])
+            return cached[0]
         parts_before = self.count
         self._count_parts(1)
         sql = self._parse(tree, depth + 1)

@@ -231,7 +231,7 @@ class TraversableSerializer(CompositeSerializer):
 def _struct(
     names: tuple[str, ...], kinds: str
 ) -> tuple[LogicalType, int, Op, Callable[[Cursor], Any], Callable[[Output, Any], None]]:
-    """Fixed structs: ``q`` i64, ``i`` i32, ``h`` i16."""
+    """Return type, length, program, reader and writer of a struct of numbers: ``q`` i64, ``i`` i32, ``h`` i16."""
     readers = {"q": Cursor.i8, "i": Cursor.i4, "h": Cursor.i2}
     writers = {"q": Output.i8, "i": Output.i4, "h": Output.i2}
     types = {"q": _I64, "i": _I32, "h": Scalar("int16")}

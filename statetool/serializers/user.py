@@ -25,10 +25,10 @@ from statetool.types.declared import skeleton
 class UserTypeSerializer(Serializer):
     """Bytes of a class that only user code can read: exact where a value fills its frame, else an error."""
 
-    def __init__(self, name: str, version: int, type_class: str, how: str) -> None:
+    def __init__(self, name: str, version: int, type_class: str, interface: str) -> None:
         super().__init__(name, version)
         self.type_class = type_class
-        self.how = how
+        self.interface = interface
 
     @property
     def framed_only(self) -> bool:
@@ -40,7 +40,7 @@ class UserTypeSerializer(Serializer):
 
     @property
     def type_name(self) -> str:
-        return f"{self.how} {self.type_class}"
+        return f"{self.interface} {self.type_class}"
 
     @property
     def logical(self) -> LogicalType:
@@ -99,15 +99,15 @@ class KnownValueSerializer(UserTypeSerializer):
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
 
 
-def _user_type(how: str) -> SnapshotClass:
+def _user_type(interface: str) -> SnapshotClass:
     def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         type_class = c.utf()
         if type_class in FLINK_VALUES:
             return KnownValueSerializer(name, version, type_class, FLINK_VALUES[type_class])
         declared = reader.types.find(type_class)
         if declared is not None and declared.kind == "record":
-            return WrittenSerializer(name, version, declared, reader.types, how)
-        return UserTypeSerializer(name, version, type_class, how)
+            return WrittenSerializer(name, version, declared, reader.types, interface)
+        return UserTypeSerializer(name, version, type_class, interface)
 
     return SnapshotClass(read, (1, 2))
 

@@ -89,10 +89,12 @@ class _Fields:
 class WrittenSerializer(Serializer):
     """A class whose fields the user declared in the order of its ``write`` method."""
 
-    def __init__(self, name: str, version: int, declared: ClassDeclaration, context: TypeContext, how: str) -> None:
+    def __init__(
+        self, name: str, version: int, declared: ClassDeclaration, context: TypeContext, interface: str
+    ) -> None:
         super().__init__(name, version)
         self.type_class = declared.name
-        self.how = how
+        self.interface = interface
         self._fields = _Fields(declared, context)
         self._declared = context.within(declared.name)
 
@@ -101,7 +103,7 @@ class WrittenSerializer(Serializer):
 
     @property
     def type_name(self) -> str:
-        return f"{self.how} {self.type_class}"
+        return f"{self.interface} {self.type_class}"
 
     @property
     def logical(self) -> LogicalType:

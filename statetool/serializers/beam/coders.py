@@ -160,7 +160,7 @@ def length_prefixed(part: Coder) -> Coder:
     """Return ``LengthPrefixCoder`` of a coder, which writes its value as if nothing followed it."""
     name = f"LengthPrefix<{part.name}>"
     if part in (TEXT, BYTES):
-        # Their own size is left out, and that is what stands here.
+        # As the outermost coder they write no size of their own: the prefix takes its place.
         return Coder(name=name, logical=part.logical, decode=part.decode, encode=part.encode)
     if part.name not in PLAIN:
         return Coder(name=name, logical=Scalar("binary"), decode=read_bytes, encode=write_bytes)

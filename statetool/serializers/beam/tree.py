@@ -1,4 +1,4 @@
-"""From the Java stream of a Beam coder, parsed as data, to what reads its values. Nothing is ever run.
+"""Coders of Beam, made of their Java streams, which are parsed as data: nothing is ever run.
 
 A coder that is not known becomes one whose values are exact bytes, and says its class.
 """
@@ -46,7 +46,7 @@ def short_name(class_name: str) -> str:
 
 
 def coder_of(tree: Any) -> Coder:
-    """Return the coder that an object of a Java stream is.
+    """Return the coder that an object of a Java stream describes.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def coder_of(tree: Any) -> Coder:
 
 
 class _Builder:
-    """Makes coders of objects; parts are counted, as one object may stand for any number of them."""
+    """Makes coders of objects; parts are counted each time, as many parts may refer to one object."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -119,7 +119,7 @@ class _Builder:
         return None
 
     def numbered(self, tree: Any) -> Sequence[tuple[int, Coder]]:
-        """Return coders by number, of a map of Guava's in its serialized form."""
+        """Return the coders of a serialized map of Guava, with their numbers."""
         if not isinstance(tree, JavaObject) or not tree.cls.name.endswith("$SerializedForm"):
             raise UnsupportedError("its map of coders is of a class that is not known")
         keys, values = (java_list(tree.fields.get(n)) for n in ("keys", "values"))

@@ -12,7 +12,7 @@ array               varint n + 1, elements                   same
 ==================  =======================================  ==================================================
 
 Elements are values with their class; where the declared element type is final, objects without. In Kryo 5 the flag then says
-that some may be null; else it says that all have one class, which is written once, with a bool for nulls.
+that elements may be null; else it says that all have one class, which is written once, with a bool for nulls.
 """
 
 from __future__ import annotations

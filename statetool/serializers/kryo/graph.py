@@ -171,7 +171,7 @@ class GraphReader:
         return values
 
     def _blame_declaration(self, error: StatetoolError, declared: ClassDeclaration, start: int) -> None:
-        """Say which declaration the bytes contradict: the innermost one, where nothing better is known."""
+        """Add a hint to an error that has none: the innermost declaration, which the bytes contradict."""
         if not isinstance(error, FormatError) or isinstance(error, UnknownSerializerError) or error.hint:
             return
         if self.registry.context.find(declared.name) is None:
@@ -215,7 +215,7 @@ class GraphReader:
 
 
 def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], Any]:
-    """Return how bodies of a class are read; found once for each class."""
+    """Return how bodies of a class are read."""
     body = registry.body(name)
     if body is not None:
         read = body.read

@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.kryo import protobuf
 from statetool.types.declared import ClassDeclaration
 
-#: What all messages are; jobs give these a default serializer, and a field of such a type may hold any message.
+#: Supertypes of all messages; jobs give these a default serializer, and a field of such a type may hold any message.
 ABSTRACT: Final = frozenset(
     {
         "com.google.protobuf.AbstractMessage",
@@ -36,7 +36,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON would not tell whole.
+        Not such a message, or one that JSON cannot hold without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """

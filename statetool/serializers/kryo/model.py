@@ -88,7 +88,7 @@ HOLDERS: Final = frozenset(("java.util.Optional", "java.util.concurrent.atomic.A
 #: All collections (lists in JSON), and all maps.
 LIST_LIKE: Final = COLLECTIONS | IMMUTABLE | SORTED | EMPTY | SINGLETONS | ENUM_SETS | {AS_LIST}
 MAP_LIKE: Final = MAPS | {SORTED_MAP, SKIP_LIST_MAP, EMPTY_MAP, SINGLETON_MAP}
-#: What is made where only an interface is declared.
+#: The class that is written where only an interface is declared.
 IMPLEMENTATIONS: Final = {
     **dict.fromkeys(
         ("java.util.List", "java.util.Collection", "java.lang.Iterable", "java.util.AbstractList"),

@@ -27,7 +27,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON would not tell whole.
+        Not such a message, or one that JSON cannot hold without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """

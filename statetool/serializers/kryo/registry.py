@@ -206,7 +206,7 @@ class Registry:
         return self._ids.get(name)
 
     def serializer_of(self, name: str) -> str | None:
-        """Return the class of the serializer that the job gave for a class or one above it."""
+        """Return the class of the serializer that the job gave for a class or a supertype of it."""
         if name not in self._serializer_cache:
             self._serializer_cache[name] = self._serializers.get(name) or self._default_of(name)
         return self._serializer_cache[name]

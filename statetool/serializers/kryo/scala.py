@@ -79,7 +79,7 @@ _ARRAYS: Final = frozenset(
     for n in ("Ref", "Int", "Long", "Double", "Float", "Short", "Byte", "Char", "Boolean", "Unit")
 )
 _REGEX: Final = "scala.util.matching.Regex"
-#: A value of an enumeration: the enumeration, an object without a body where it is one, and the value's id.
+#: A value of an enumeration: the enumeration (without a body where it is an ``object``) and the value's id.
 _ENUMERATION: Final = "scala.Enumeration$Val"
 _UNIT: Final = "scala.runtime.BoxedUnit"
 _SYMBOL: Final = "scala.Symbol"
