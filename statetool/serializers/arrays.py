@@ -100,9 +100,9 @@ class GenericArraySerializer(CompositeSerializer):
         out.i4(len(sequence(value, "array")))
         with inside("element"):
             for item in value:
-                there = item is not None or self.nested[0].none_is_value
-                out.bool(there)
-                if there:
+                present = item is not None or self.nested[0].none_is_value
+                out.bool(present)
+                if present:
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:

@@ -70,10 +70,10 @@ def parse_schema(schema: Any) -> av.AvroType:
     ValueError, KeyError, TypeError
         Not an Avro schema.
     """
-    found = _Parser().parse(schema, "", 0)
-    if found.parts > av.MAX_PARTS:
+    root = _Parser().parse(schema, "", 0)
+    if root.parts > av.MAX_PARTS:
         raise ValueError(f"more than {av.MAX_PARTS} parts")
-    return found
+    return root
 
 
 class _Parser:
@@ -81,7 +81,7 @@ class _Parser:
 
     def __init__(self) -> None:
         self.named: dict[str, av.AvroType] = {}
-        self.open: set[str] = set()
+        self.unfinished: set[str] = set()
 
     def parse(self, schema: Any, namespace: str, depth: int) -> av.AvroType:
         if depth > av.MAX_DEPTH:
@@ -114,11 +114,11 @@ class _Parser:
     def reference(self, name: str, namespace: str) -> av.AvroType:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         key = full if full in self.named else name
-        found = self.named[key]
-        if key in self.open:
-            assert isinstance(found, av.RecordType)
-            return av.Recursion(found)
-        return found
+        named_type = self.named[key]
+        if key in self.unfinished:
+            assert isinstance(named_type, av.RecordType)
+            return av.Recursion(named_type)
+        return named_type
 
     def define(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> av.AvroType:
         """Return a named type; a record refers to itself by way of its exact bytes."""
@@ -141,13 +141,13 @@ class _Parser:
         else:
             record = av.RecordType(name)
             self.named[full] = record
-            self.open.add(full)
+            self.unfinished.add(full)
             names = [f["name"] for f in schema["fields"]]
             if not all(isinstance(n, str) for n in names):
                 raise TypeError("a field whose name is not a string")
             types = [self.parse(f["type"], namespace, depth + 1) for f in schema["fields"]]
             record.complete(names, types, [f.get("order") == "ignore" for f in schema["fields"]])
-            self.open.discard(full)
+            self.unfinished.discard(full)
         return self.named[full]
 
 

@@ -1,7 +1,7 @@
 """``hashCode()`` of Avro records, as ``GenericData.hashCode`` of several releases of Avro computes it.
 
-It decides the key group of a key, and changed with Avro: the hash of a string starts with 0 up to 1.11 and with 1 in 1.12, which also
-counts the first nine fields and elements only, those of nested records among them, and goes on in a nested one with what it has so far.
+It decides the key group of a key, and changed with Avro. The hash of a string starts with 0 up to 1.11 and with 1 in 1.12. There only the
+first nine fields and elements count, those of nested records included, and the hash of a nested record goes on from the one so far.
 Values of logical types count as the numbers and bytes that generic records hold; maps have no order that a hash would keep.
 """
 
@@ -31,22 +31,22 @@ def avro_hash(kind: av.AvroType, value: Any, *, text_start: int, most: int) -> i
     text_start
         What the hash of a string starts with: 0 or 1.
     most
-        At which field or element the hash ends, 0 for never.
+        The number of the field or element at which the hash ends, 0 for never.
 
     Raises
     ------
     UnsupportedError
         A map or a recursive record.
     """
-    return _Hash(text_start, most).of(kind, value)
+    return _Hasher(text_start, most).of(kind, value)
 
 
-class _Hash:
-    def __init__(self, text_start: int, most: int) -> None:
+class _Hasher:
+    def __init__(self, text_start: int, limit: int) -> None:
         self.text_start = text_start
-        self.most = most
-        self.left = most
-        self.so_far = 1
+        self.limit = limit
+        self.left = limit
+        self.code = 1
 
     def of(self, kind: av.AvroType, value: Any) -> int:
         match kind:
@@ -72,24 +72,24 @@ class _Hash:
 
     def chain(self, parts: Iterable[tuple[av.AvroType, Any, bool]]) -> int:
         """Count fields or elements."""
-        if not self.most:
+        if not self.limit:
             return hash_chain((self.of(kind, v) for kind, v, ignored in parts if not ignored), start=1)
         for kind, value, ignored in parts:
             self.left -= 1
             if self.left <= 0:
                 break
             if not ignored:
-                before = 31 * self.so_far
-                self.so_far = to_int32(before + self.of(kind, value))
-        return self.so_far
+                before = 31 * self.code
+                self.code = to_int32(before + self.of(kind, value))
+        return self.code
 
     def union(self, kind: av.UnionType, value: Any) -> int:
         if value is None:
             return 0
         if kind.single:
             return self.of(kind.branches[kind.members[0]], value)
-        at = next(i for i, v in enumerate(value) if v is not None)
-        return self.of(kind.branches[kind.members[at]], value[at])
+        member = next(i for i, v in enumerate(value) if v is not None)
+        return self.of(kind.branches[kind.members[member]], value[member])
 
     def leaf(self, kind: av.Leaf, value: Any) -> int:
         match kind.name:

@@ -162,15 +162,15 @@ def _time_micros() -> Leaf:
 
 
 def _timestamp(name: str) -> Leaf:
-    words = name.removeprefix("local-")
-    unit: Any = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}[words]
-    logical = TimestampType(unit, zoned=words == name)
+    zoned_name = name.removeprefix("local-")
+    unit: Any = {"timestamp-millis": "ms", "timestamp-micros": "us", "timestamp-nanos": "ns"}[zoned_name]
+    logical = TimestampType(unit, zoned=zoned_name == name)
     return Leaf(name, logical, ir.Epoch(unit), methodcaller("i8"), Output.i8, int)
 
 
 def _whole(value: int, unit: int) -> int:
-    number, below = divmod(value, unit)
-    if below:
+    number, remainder = divmod(value, unit)
+    if remainder:
         raise EncodeError(f"{value} ns of day have more digits than the Avro type can hold")
     return number
 
@@ -377,14 +377,14 @@ class UnionType(AvroType):
             raise EncodeError(f"{value!r} in an Avro union of nothing but null")
         index = self.members[0]
         if not self.single:
-            found = [
+            present = [
                 i
                 for i, v in zip(self.members, sequence(value, "union", len(self.members)), strict=True)
                 if v is not None
             ]
-            if len(found) != 1:
-                raise EncodeError(f"exactly one member of an Avro union must be there, found {len(found)}")
-            index = found[0]
+            if len(present) != 1:
+                raise EncodeError(f"exactly one member of an Avro union must be there, found {len(present)}")
+            index = present[0]
             value = value[self.members.index(index)]
         out.i4(index)
         self.branches[index].encode(out, value)

@@ -102,7 +102,7 @@ class Serializer(ABC):
         )
 
     def null_form(self) -> bytes | None:
-        """Return how Java's null is written where it stands alone, ``None`` where it cannot be, or ``None`` is an object."""
+        """Return the bytes of Java's null that stands alone, ``None`` where there are none or ``None`` stands for an object."""
         if not self.nullable or self.none_is_value or self.logical == Scalar("null"):
             return None
         out = Output()
@@ -110,7 +110,7 @@ class Serializer(ABC):
         return bytes(out)
 
     def as_key(self) -> Serializer:
-        """Return the serializer in its role as that of an operator's keys."""
+        """Return the serializer as it reads and writes the keys of an operator."""
         return self
 
     def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
@@ -145,7 +145,7 @@ class Serializer(ABC):
         self.write_payload(out)
 
     def declarations(self) -> tuple[ClassDeclaration, ...]:
-        """Return the classes of the user's own by whose declarations values are read."""
+        """Return the user's declarations of classes by which values are read."""
         return tuple(dict.fromkeys(d for _, s in self.children() for d in s.declarations()))
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
@@ -172,7 +172,7 @@ class Serializer(ABC):
         return next((m for _, child in self.children() if (m := child.what_is_missing)), "")
 
     def shown_as(self, kind: JavaType) -> Serializer:
-        """Return the serializer for values of a declared Java type: only Kryo's may tell more by it."""
+        """Return the serializer for values of a declared Java type; only Kryo's decodes more by it."""
         return self
 
     @property
@@ -184,10 +184,10 @@ class Serializer(ABC):
 
 
 def blame(error: StatetoolError, *serializers: Serializer) -> None:
-    """Add to an error of bytes that did not fit the declarations by which they were read: one of them may be wrong."""
+    """Add a hint to an error of bytes that did not fit: the declarations by which they were read, one of which may be wrong."""
     declared = tuple(dict.fromkeys(d for s in serializers for d in s.declarations()))
     if not declared or not isinstance(error, FormatError) or "declare" in error.hint:
         return
-    said = ", ".join(map(str, declared[:_SHOWN_DECLARATIONS]))
+    shown = ", ".join(map(str, declared[:_SHOWN_DECLARATIONS]))
     more = f" and {len(declared) - _SHOWN_DECLARATIONS} more" if len(declared) > _SHOWN_DECLARATIONS else ""
-    error.hint = f"read as declared: {said}{more}; a declaration is wrong, or the bytes are damaged"
+    error.hint = f"read as declared: {shown}{more}; a declaration is wrong, or the bytes are damaged"

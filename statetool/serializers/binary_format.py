@@ -62,7 +62,7 @@ class SlotFormat(ABC):
         """Write a value that is not null."""
 
     def write_long_null(self, w: RegionWriter, at: int) -> None:
-        """Write null as generated projections do: some types reserve their variable part all the same."""
+        """Write null as generated projections do: wide decimals and precise timestamps reserve their variable part."""
 
 
 class NumberFormat(SlotFormat):
@@ -190,7 +190,7 @@ class BytesFormat(SlotFormat):
         return part.bytes(0, part.size, "bytes")
 
     def write(self, w: RegionWriter, at: int, value: Any) -> None:
-        w.inline_or_part(at, _as_bytes(value))
+        w.inline_or_part(at, _checked_bytes(value))
 
 
 class RawFormat(SlotFormat):
@@ -213,7 +213,7 @@ class RawFormat(SlotFormat):
 
     def write(self, w: RegionWriter, at: int, value: Any) -> None:
         if self.inner is None:
-            w.part(at, _as_bytes(value))
+            w.part(at, _checked_bytes(value))
             return
         out = Output()
         self.inner.encode(out, value)
@@ -309,7 +309,7 @@ class RowFormat(SlotFormat):
 
     @property
     def has_long_nulls(self) -> bool:
-        """Whether projections write some null in a form of their own."""
+        """Whether projections write the null of a field in another form than ``RowDataSerializer``."""
         return any(
             (isinstance(f, TimestampFormat) and not f.compact)
             or (isinstance(f, DecimalFormat) and f.precision > COMPACT_DIGITS)
@@ -406,8 +406,8 @@ def whole_millis(value: Any) -> int:
     EncodeError
         It has digits below the millisecond, which ``TIME`` does not store.
     """
-    millis, below = divmod(value, _NANOS)
-    if below:
+    millis, remainder = divmod(value, _NANOS)
+    if remainder:
         raise EncodeError(f"{value} ns of day have digits below the millisecond, which TIME cannot hold")
     return int(millis)
 
@@ -420,12 +420,12 @@ def unscaled_of(value: Any, precision: int, scale: int) -> int:
     EncodeError
         More digits behind the point than that, or more than ``precision`` in all.
     """
-    unscaled, found = from_decimal(value)
-    if found < scale:
-        unscaled *= 10 ** (scale - found)
-    elif found > scale:
-        unscaled, below = divmod(unscaled, 10 ** (found - scale))
-        if below:
+    unscaled, own_scale = from_decimal(value)
+    if own_scale < scale:
+        unscaled *= 10 ** (scale - own_scale)
+    elif own_scale > scale:
+        unscaled, remainder = divmod(unscaled, 10 ** (own_scale - scale))
+        if remainder:
             raise EncodeError(f"{value} has more than {scale} digits behind the point")
     if abs(unscaled) >= 10**precision:
         raise EncodeError(f"{value} has more than {precision} digits")
@@ -437,7 +437,7 @@ def twos_complement(value: int) -> bytes:
     return value.to_bytes(((value if value >= 0 else ~value).bit_length() + 8) // 8, "big", signed=True)
 
 
-def _as_bytes(value: Any) -> bytes:
+def _checked_bytes(value: Any) -> bytes:
     if not isinstance(value, (bytes, bytearray)):
         raise EncodeError(f"{type(value).__name__} instead of bytes")
     return bytes(value)

@@ -100,22 +100,22 @@ class NodeSerializer(PartsSerializer):
 
     @property
     def logical(self) -> LogicalType:
-        if self._old:
+        if self._is_list:
             return StructType.of(edges=self.nested[0].logical)
         return StructType.of(edges=ListType(StructType.of(ref_count=_I32, element=self.nested[0].logical)))
 
     @property
-    def _old(self) -> bool:
+    def _is_list(self) -> bool:
         return isinstance(self.nested[0].logical, ListType)
 
     def decode(self, c: Cursor) -> tuple[Any, ...]:
-        if self._old:
+        if self._is_list:
             return (self.nested[0].decode(c),)
         return ([(c.i4(), self.nested[0].decode(c)) for _ in range(c.count("edges", at_least=4))],)
 
     def encode(self, out: Output, value: Any) -> None:
         (edges,) = sequence(value, "node", 1)
-        if self._old:
+        if self._is_list:
             self.nested[0].encode(out, edges)
             return
         out.i4(len(sequence(edges, "list")))
@@ -126,7 +126,7 @@ class NodeSerializer(PartsSerializer):
 
     def program(self) -> Op:
         part = self.nested[0].program()
-        if self._old:
+        if self._is_list:
             return Struct(("edges",), (part,))
         edge = Struct(("ref_count", "element"), (Fixed("i32"), part))
         return whole(Struct(("edges",), (Repeated(edge),)), self.decode)
@@ -280,9 +280,9 @@ FIXED: Final[Mapping[str, Callable[[str, int], Serializer]]] = {
 
 def lockable(element: Serializer) -> Serializer:
     """Return the serializer of lockable elements, whose snapshot up to Flink 1.6 was that of its elements."""
-    found = LockableSerializer(element.snapshot_class, element.snapshot_version, 1, None, (element,))
-    found.legacy_bytes, found.proxy_bytes = element.legacy_bytes, element.proxy_bytes
-    return found
+    serializer = LockableSerializer(element.snapshot_class, element.snapshot_version, 1, None, (element,))
+    serializer.legacy_bytes, serializer.proxy_bytes = element.legacy_bytes, element.proxy_bytes
+    return serializer
 
 
 SNAPSHOTS: Final = {

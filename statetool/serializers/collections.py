@@ -12,6 +12,7 @@ from typing import Any, Final
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated, whole
+from statetool.kernels.sizes import MAX_EMPTY_ELEMENTS
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import (
     CompositeSerializer,
@@ -25,16 +26,14 @@ from statetool.serializers.composite import (
 from statetool.serializers.java_hash import hash_chain, to_int32
 from statetool.types import ListType, LogicalType, MapType
 
-_MAX_EMPTY_ELEMENTS: Final = 1 << 20
-
 
 def _count(c: Cursor, element: Serializer) -> int:
     """Read how many elements follow; elements of no bytes (``NullValue``) are limited by number."""
     if element.length != 0:
         return c.count("list elements")
     n = c.i4()
-    if not 0 <= n <= _MAX_EMPTY_ELEMENTS:
-        raise c.fail(f"{n} list elements that take no bytes (at most {_MAX_EMPTY_ELEMENTS})", pos=c.pos - 4)
+    if not 0 <= n <= MAX_EMPTY_ELEMENTS:
+        raise c.fail(f"{n} list elements that take no bytes (at most {MAX_EMPTY_ELEMENTS})", pos=c.pos - 4)
     return n
 
 
@@ -85,9 +84,9 @@ class SetSerializer(ListSerializer):
         out.i4(len(sequence(value, "set")))
         with inside("element"):
             for item in value:
-                there = item is not None or self.nested[0].none_is_value
-                out.bool(not there)
-                if there:
+                present = item is not None or self.nested[0].none_is_value
+                out.bool(not present)
+                if present:
                     self.nested[0].encode(out, item)
 
     def hash_code(self, value: Any) -> int:
@@ -129,9 +128,9 @@ class MapSerializer(CompositeSerializer):
             with inside("key"):
                 self.encode_key(out, k)
             with inside("value"):
-                there = v is not None or self.nested[1].none_is_value
-                out.bool(not there)
-                if there:
+                present = v is not None or self.nested[1].none_is_value
+                out.bool(not present)
+                if present:
                     self.nested[1].encode(out, v)
 
     def decode_key(self, c: Cursor) -> Any:

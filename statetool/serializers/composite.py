@@ -1,8 +1,8 @@
 """Base of serializers with nested serializers (``CompositeTypeSerializerSnapshot``).
 
 Version 3: i32 911108, i32 outer version, outer payload, nested block. Versions 1 and 2 (Flink 1.7): the snapshot
-version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, to which
-some classes add something.
+version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, which
+tuples end with a Java stream of their class.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def behind_flag(part: Serializer, null_flag: int) -> Op:
 
 
 def read_null(c: Cursor, part: Serializer) -> Any:
-    """Return the null that a flag has told; refuse it where ``None`` already is an object."""
+    """Return ``None`` for a null flag; refuse it where ``None`` stands for an object."""
     if part.none_is_value:
         raise c.fail(f"a null in the place of a {part.type_name}, whose None is an object", pos=c.pos - 1)
     return None

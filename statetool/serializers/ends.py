@@ -16,8 +16,8 @@ from statetool.kernels.rewrite import rewritten
 from statetool.kernels.skip import skip_many
 from statetool.kernels.skip_program import compile_skip
 
-#: Values behind one that cannot be read that are looked at for others.
-_MOST_LOOKED_AT: Final = 10_000
+#: How many values behind one of an undescribed class are searched for other such classes.
+_MAX_SEARCHED: Final = 10_000
 
 
 def undescribed(
@@ -34,24 +34,24 @@ def undescribed(
     pos, end
         Where the values are.
     """
-    at = error.where.offset
-    if at is not None:
-        for i in np.flatnonzero((pos <= at) & (at < end)).tolist():
+    offset = error.where.offset
+    if offset is not None:
+        for i in np.flatnonzero((pos <= offset) & (offset < end)).tolist():
             try:
                 decode(Cursor(data.data, int(pos[i]), int(end[i])))
             except UndescribedClassError as plain:
-                return _with_others(plain, decode, data, pos[i + 1 :], end[i + 1 :])
+                return _with_other_classes(plain, decode, data, pos[i + 1 :], end[i + 1 :])
             except StatetoolError:
                 continue
     return error
 
 
-def _with_others(
+def _with_other_classes(
     error: UndescribedClassError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
 ) -> UndescribedClassError:
-    """Return the error with the other classes that values behind it need, so that they can be declared at once."""
+    """Return the error with the other undescribed classes of the values behind it, so that all can be declared at once."""
     hints = {error.message: error.hint}
-    for start, stop in zip(pos[:_MOST_LOOKED_AT].tolist(), end[:_MOST_LOOKED_AT].tolist(), strict=True):
+    for start, stop in zip(pos[:_MAX_SEARCHED].tolist(), end[:_MAX_SEARCHED].tolist(), strict=True):
         try:
             decode(Cursor(data.data, start, stop))
         except UndescribedClassError as other:
@@ -71,11 +71,11 @@ def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Posi
         except DecodeError as error:
             raise undescribed(error, decode, data, pos, end) from None
         return after
-    rest: Iterable[int] = range(len(pos))
+    unserved: Iterable[int] = range(len(pos))
     if isinstance(op, ir.Graph):
         _, _, after, served = rewritten(data, op, pos, end)
-        rest = np.flatnonzero(~served).tolist()
-    for i in rest:
+        unserved = np.flatnonzero(~served).tolist()
+    for i in unserved:
         c = Cursor(data.data, int(pos[i]), int(end[i]))
         decode(c)
         after[i] = c.pos

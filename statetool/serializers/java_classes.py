@@ -55,7 +55,7 @@ def enum_class(name: str) -> JavaClass:
 def plain_class(name: str) -> JavaClass:
     """Return the descriptor of a class that is not serializable, as a ``Class`` object needs it.
 
-    Java resolves a class by its name; of one that is serializable it compares nothing where the stream says that it is not.
+    Java resolves it by its name, and compares nothing else where the stream says that it is not serializable.
     """
     return _class(name, suid=0, flags=0)
 
@@ -224,7 +224,7 @@ class StreamForm:
 
     @property
     def usual_comparison(self) -> str:
-        """How structured types compare that are found out from a class."""
+        """How structured types that are made of a class compare their values."""
         return "EQUALS" if self.release >= (2, 1) else "NONE"
 
     @property

@@ -76,12 +76,23 @@ def hash_chain(hashes: Iterable[int], start: int) -> int:
     return h
 
 
-def _mix_word(h: int, word: int) -> int:
+def mix_word(h: int, word: int) -> int:
+    """Return the state ``h`` of Murmur3 after another 32-bit word."""
     k = word * 0xCC9E2D51 & 0xFFFFFFFF
     k = (k << 15 | k >> 17) & 0xFFFFFFFF
     h ^= k * 0x1B873593 & 0xFFFFFFFF
     h = (h << 13 | h >> 19) & 0xFFFFFFFF
     return (h * 5 + 0xE6546B64) & 0xFFFFFFFF
+
+
+def finish_mix(h: int, length: int) -> int:
+    """Return the hash of Murmur3 for its state after the last word; ``length`` is mixed in."""
+    h ^= length
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & 0xFFFFFFFF
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & 0xFFFFFFFF
+    return to_int32(h ^ h >> 16)
 
 
 def hash_binary(data: bytes) -> int:
@@ -92,12 +103,7 @@ def hash_binary(data: bytes) -> int:
     h = 42
     whole = len(data) // 4 * 4
     for i in range(0, whole, 4):
-        h = _mix_word(h, int.from_bytes(data[i : i + 4], "little"))
+        h = mix_word(h, int.from_bytes(data[i : i + 4], "little"))
     for b in data[whole:]:
-        h = _mix_word(h, (b - 256 if b > 127 else b) & 0xFFFFFFFF)
-    h ^= len(data)
-    h ^= h >> 16
-    h = h * 0x85EBCA6B & 0xFFFFFFFF
-    h ^= h >> 13
-    h = h * 0xC2B2AE35 & 0xFFFFFFFF
-    return to_int32(h ^ h >> 16)
+        h = mix_word(h, (b - 256 if b > 127 else b) & 0xFFFFFFFF)
+    return finish_mix(h, len(data))

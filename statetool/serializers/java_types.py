@@ -73,22 +73,22 @@ def _nullable(out: Output) -> None:
     _composite(out, _RUNTIME + "NullableSerializer$NullableSerializerSnapshot", 2, bytes(4), 1)
 
 
-def _type(out: Output, kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+def _type(out: Output, kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
     name = PRIMITIVES.get(kind.name, kind.name)
     declared = context.find(name)
     if name in _NAMES:
         _simple(out, _NAMES[name])
     elif kind.is_array:
-        _array(out, kind.args[0], context, above)
-    elif declared is not None and name not in above and not declared.generic:
-        _class(out, declared, context, above)
+        _array(out, kind.args[0], context, enclosing)
+    elif declared is not None and name not in enclosing and not declared.generic:
+        _class(out, declared, context, enclosing)
     elif context.kryo == 5 and name in ("java.util.List", "java.util.Set", "java.util.Map") and kind.args:
-        _collection(out, kind, context, above)
+        _collection(out, kind, context, enclosing)
     else:
         _kryo(out, kind.binary_name)
 
 
-def _array(out: Output, element: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+def _array(out: Output, element: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
     if element.name in PRIMITIVES:
         _simple(out, f"{_NAMES[PRIMITIVES[element.name]]}PrimitiveArray", _BASE + "array.")
     elif element.name == "java.lang.String":
@@ -99,10 +99,10 @@ def _array(out: Output, element: JavaType, context: TypeContext, above: tuple[st
         component = Output()
         component.utf(element.binary_name)
         _composite(out, _BASE + "GenericArraySerializerSnapshot", 1, bytes(component), 1)
-        _type(out, element, context, above)
+        _type(out, element, context, enclosing)
 
 
-def _collection(out: Output, kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> None:
+def _collection(out: Output, kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> None:
     _nullable(out)
     short = kind.name.rpartition(".")[2]
     _composite(out, f"{_BASE}{short}SerializerSnapshot", 1, b"", len(kind.args))
@@ -110,10 +110,10 @@ def _collection(out: Output, kind: JavaType, context: TypeContext, above: tuple[
         # NullableListTypeInfo and NullableMapTypeInfo wrap elements and keys, no others.
         if i == 0 and short != "Set":
             _nullable(out)
-        _type(out, arg, context, above)
+        _type(out, arg, context, enclosing)
 
 
-def _class(out: Output, declared: ClassDeclaration, context: TypeContext, above: tuple[str, ...]) -> None:
+def _class(out: Output, declared: ClassDeclaration, context: TypeContext, enclosing: tuple[str, ...]) -> None:
     if declared.kind == "enum":
         out.utf(_BASE + "EnumSerializer$EnumSerializerSnapshot")
         out.i4(3)
@@ -130,12 +130,12 @@ def _class(out: Output, declared: ClassDeclaration, context: TypeContext, above:
     out.utf(declared.name)
     fields = []
     for name, kind in sorted(declared.fields):
-        part = Output()
-        _type(part, kind, context, (*above, declared.name))
+        serializer = Output()
+        _type(serializer, kind, context, (*enclosing, declared.name))
         key = Output()
         key.utf(declared.name)
         key.utf(name)
-        fields.append(OptionalEntry(name=name, key=bytes(key), value=bytes(part), value_at=0))
+        fields.append(OptionalEntry(name=name, key=bytes(key), value=bytes(serializer), value_at=0))
     write_optional_map(out, tuple(fields))
     write_optional_map(out, ())
     write_optional_map(out, ())

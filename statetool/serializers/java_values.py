@@ -41,17 +41,17 @@ def read_java(value: bytes) -> Any:
     return _plain(node, ())
 
 
-def _plain(node: Any, above: tuple[int, ...]) -> Any:
-    if id(node) in above:
+def _plain(node: Any, enclosing: tuple[int, ...]) -> Any:
+    if id(node) in enclosing:
         return {"$cycle": node.cls.name}
     match node:
         case JavaObject():
             if node.cls.name.startswith(_BOXES) and set(node.fields) == {"value"}:
                 return node.fields["value"]
-            inside = (*above, id(node))
-            shown = {"$class": node.cls.name, "fields": {k: _plain(v, inside) for k, v in node.fields.items()}}
+            path = (*enclosing, id(node))
+            shown = {"$class": node.cls.name, "fields": {k: _plain(v, path) for k, v in node.fields.items()}}
             if node.annotations:
-                shown["written"] = [_plain(v, inside) for v in node.annotations]
+                shown["written"] = [_plain(v, path) for v in node.annotations]
             return shown
         case JavaEnum():
             return {"$enum": node.name}
@@ -60,8 +60,8 @@ def _plain(node: Any, above: tuple[int, ...]) -> Any:
         case JavaArray(items=bytes() as raw) | (bytes() as raw):
             return {"$hex": raw.hex()}
         case JavaArray():
-            inside = (*above, id(node))
-            return [_plain(i, inside) for i in node.items]
+            path = (*enclosing, id(node))
+            return [_plain(i, path) for i in node.items]
         case str():
             return str(node)
     return node

@@ -1,7 +1,7 @@
 """Names for fields that a snapshot has only numbers for: rows of the table runtime, and ``Row``; types for rows that have none.
 
-A path names a row inside of a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...); a beginning that only one
-row has is enough, so none at all where there is one.
+A path names a row inside of a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...); a prefix that
+only one row has is enough, so the empty path where there is one row.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def name_fields(serializer: Serializer, path: Path, names: FieldNames, what: str
         No such row, more than one, other than one name a field, or types that are not those of the snapshot.
     """
     rows = list(rows_of(serializer))
-    found = [(at, row) for at, row in rows if at[: len(path)] == path]
-    if len(found) != 1:
+    matching_rows = [(at, row) for at, row in rows if at[: len(path)] == path]
+    if len(matching_rows) != 1:
         known = ", ".join(repr(".".join((what, *at))) for at, _ in rows)
         raise OptionError(
-            f"{'.'.join((what, *path))!r} has {len(found)} rows whose fields could be named",
+            f"{'.'.join((what, *path))!r} has {len(matching_rows)} rows whose fields could be named",
             hint=f"its rows are {known}" if known else "only rows without names can be given names",
         )
-    at, row = found[0]
-    return with_part(serializer, at, _named(row, names, ".".join((what, *path))))
+    at, row = matching_rows[0]
+    return with_part(serializer, at, _with_names(row, names, ".".join((what, *path))))
 
 
-def _named(row: Serializer, names: FieldNames, what: str) -> Serializer:
+def _with_names(row: Serializer, names: FieldNames, what: str) -> Serializer:
     if isinstance(names, str):
-        row, names = _typed(row, names, what)
+        row, names = _with_types(row, names, what)
     if isinstance(row, BinaryRowSerializer):
         raise OptionError(f"names alone for the fields of {what!r}: {row.reason}", hint=row.to_declare)
     assert isinstance(row, RowDataSerializer | RowSerializer)
@@ -65,7 +65,7 @@ def _named(row: Serializer, names: FieldNames, what: str) -> Serializer:
     return row.with_names(names)
 
 
-def _typed(row: Serializer, text: str, what: str) -> tuple[Serializer, tuple[str, ...]]:
+def _with_types(row: Serializer, text: str, what: str) -> tuple[Serializer, tuple[str, ...]]:
     """Return a row with the types of ``ROW<...>``, and the names in it."""
     sql = parse_table_type(text)
     if sql.root != "ROW":
@@ -80,9 +80,9 @@ def _typed(row: Serializer, text: str, what: str) -> tuple[Serializer, tuple[str
             f"types for {what!r}, whose snapshot has types of its own that are not those of SQL",
             hint="give a list of names for its fields",
         )
-    found = [str(_nullable(t)) for t in row.sql]
-    if [str(_nullable(t)) for _, t in sql.parts] != found:
-        raise OptionError(f"{sql} for {what!r}, whose snapshot says {', '.join(found)}")
+    snapshot_types = [str(_nullable(t)) for t in row.sql]
+    if [str(_nullable(t)) for _, t in sql.parts] != snapshot_types:
+        raise OptionError(f"{sql} for {what!r}, whose snapshot says {', '.join(snapshot_types)}")
     return row, names
 
 
@@ -92,7 +92,7 @@ def _nullable(sql: SqlType) -> SqlType:
 
 
 def with_part(serializer: Serializer, path: Path, new: Serializer) -> Serializer:
-    """Return the serializer with another one at the end of some steps."""
+    """Return the serializer with the nested one at a path replaced."""
     if not path:
         return new
     part = dict(serializer.children())[path[0]]

@@ -65,8 +65,8 @@ class NullableSerializer(CompositeSerializer):
         return Flagged(self.nested[0].program(), null_flag=1, padding=self.padding)
 
 
-def _shown(part: Serializer) -> LogicalType:
-    """Return the type of something that may be there: of what has a ``None`` of its own, a struct of it."""
+def _optional_type(part: Serializer) -> LogicalType:
+    """Return the type of an optional value: a struct of it where it has a ``None`` of its own."""
     return StructType.of(value=part.logical) if part.none_is_value else part.logical
 
 
@@ -78,7 +78,7 @@ def _unwrapped(part: Serializer, value: Any) -> Any:
     return sequence(value, part.type_name, 1)[0] if part.none_is_value else value
 
 
-def _program(part: Serializer) -> Op:
+def _optional_program(part: Serializer) -> Op:
     return Struct(("value",), (part.program(),)) if part.none_is_value else part.program()
 
 
@@ -91,7 +91,7 @@ class OptionSerializer(CompositeSerializer):
 
     @property
     def logical(self) -> LogicalType:
-        return _shown(self.nested[0])
+        return _optional_type(self.nested[0])
 
     def decode(self, c: Cursor) -> Any:
         start = c.pos
@@ -116,7 +116,7 @@ class OptionSerializer(CompositeSerializer):
     def program(self) -> Op:
         if self.nested[0].nullable and not self.nested[0].none_is_value:
             return PerRecord(self.decode)
-        return Flagged(_program(self.nested[0]), null_flag=0)
+        return Flagged(_optional_program(self.nested[0]), null_flag=0)
 
 
 class EitherSerializer(CompositeSerializer):
@@ -127,7 +127,7 @@ class EitherSerializer(CompositeSerializer):
 
     @property
     def logical(self) -> LogicalType:
-        return StructType.of(**{name: _shown(s) for name, s in self.children()})
+        return StructType.of(**{name: _optional_type(s) for name, s in self.children()})
 
     def read_side(self, c: Cursor) -> int:
         """Read which of the two follows."""
@@ -165,7 +165,7 @@ class EitherSerializer(CompositeSerializer):
     def program(self) -> Op:
         if any(part.nullable and not part.none_is_value for part in self.nested):
             return PerRecord(self.decode)
-        left, right = map(_program, self.nested)
+        left, right = map(_optional_program, self.nested)
         return EitherOf(left, right)
 
 

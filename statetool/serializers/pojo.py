@@ -20,7 +20,7 @@ from statetool.serializers.composite import check_last, inside, sequence
 from statetool.serializers.java_types import class_snapshot
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.optional_map import OptionalEntry, read_optional_map, write_optional_map
-from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, old_serializer
+from statetool.serializers.snapshot import SnapshotClass, SnapshotReader, read_serializer_stream
 from statetool.types import Field, LogicalType, Scalar, StructType
 from statetool.types.declared import ClassDeclaration, TypeContext, skeleton
 
@@ -50,7 +50,7 @@ class PojoSerializer(Serializer):
         self._maps = maps
         self.fields = fields
         self.registered = registered
-        # Snapshots list them as they were met, which differs from subtask to subtask; columns must not.
+        # A snapshot lists them in the order in which its subtask met them; columns have one order for all subtasks.
         self.others = tuple(sorted(others, key=lambda part: part[0]))
         #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
@@ -59,7 +59,7 @@ class PojoSerializer(Serializer):
     def _settle_columns(self) -> None:
         self._others = dict(self.others)
         self._framed_only = any(part.framed_only for _, part in self.children())
-        self._columns = self._union()
+        self._columns = self._merged_columns()
         self.class_field = _CLASS_FIELD
         while self.class_field in self._columns:
             self.class_field = f"_{self.class_field}"
@@ -72,38 +72,38 @@ class PojoSerializer(Serializer):
         bool
             Whether there were any.
         """
-        known = {n for n, _ in (*self.registered, *self.others)}
-        new = [(n, s) for n, s in other.others if n not in known]
-        self.others = (*self.others, *new)
+        known_names = {n for n, _ in (*self.registered, *self.others)}
+        added = [(n, s) for n, s in other.others if n not in known_names]
+        self.others = (*self.others, *added)
         if self._maps:
-            names = {n for n, _ in new}
+            added_names = {n for n, _ in added}
             fields, registered, others = self._maps
-            self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in names)))
-        return bool(new)
+            self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in added_names)))
+        return bool(added)
 
     def settle(self, *, changed: bool) -> bool:
-        """Bring subclasses into an order that does not depend on who met them first, and columns up to date.
+        """Sort the subclasses, so that their order does not depend on the subtask that met them first, and renew the columns.
 
         Parameters
         ----------
         changed
-            This class got new subclasses, or the snapshot of one inside of it was written anew.
+            This class got new subclasses, or the snapshot of a nested one was rewritten.
 
         Returns
         -------
         bool
-            Whether its snapshot was written anew.
+            Whether its snapshot was rewritten.
         """
         self.others = tuple(sorted(self.others, key=lambda part: part[0]))
         self._settle_columns()
         if not self._maps:
             return False
         names = [entry.name for entry in self._maps[2]]
-        anew = changed or names != sorted(names)
-        if anew:
+        rewritten = changed or names != sorted(names)
+        if rewritten:
             parts = (self.fields, self.registered, self.others)
-            self._maps = tuple(_described(m, dict(p)) for m, p in zip(self._maps, parts, strict=True))
-        return anew
+            self._maps = tuple(_with_snapshots(m, dict(p)) for m, p in zip(self._maps, parts, strict=True))
+        return rewritten
 
     @property
     def type_name(self) -> str:
@@ -125,7 +125,7 @@ class PojoSerializer(Serializer):
         """Whether values of subclasses may occur."""
         return bool(self.registered or self.others)
 
-    def _union(self) -> dict[str, LogicalType]:
+    def _merged_columns(self) -> dict[str, LogicalType]:
         """Columns by name: own fields, then those of subclasses; a name with two types is qualified by its class."""
         columns = {n: s.logical for n, s in self.fields}
         for cls, s in (*self.registered, *self.others):
@@ -150,13 +150,13 @@ class PojoSerializer(Serializer):
         if flags == _SUBCLASS:
             start = c.pos
             cls = c.utf()
-            part_of = self._others.get(cls)
-            if part_of is None:
+            subclass = self._others.get(cls)
+            if subclass is None:
                 raise UndescribedClassError(
                     f"a value of {cls}, a subclass of {self.pojo_class} that the snapshot does not describe",
                     hint=f'{skeleton(cls)}, and extends=["{self.pojo_class}"]',
                 ).at(offset=c.base + start)
-            return self._sub_row(cls, part_of, c)
+            return self._sub_row(cls, subclass, c)
         if flags == _TAGGED:
             tag = c.u1()
             if tag >= len(self.registered):
@@ -214,9 +214,9 @@ class PojoSerializer(Serializer):
             out.u1(_EXACT)
             for name, part in self.fields:
                 with inside(name):
-                    there = row[name] is not None or part.none_is_value
-                    out.bool(not there)
-                    if there:
+                    present = row[name] is not None or part.none_is_value
+                    out.bool(not present)
+                    if present:
                         part.encode(out, row[name])
             return
         for tag, (name, part) in enumerate(self.registered):
@@ -225,12 +225,12 @@ class PojoSerializer(Serializer):
                 out.u1(tag)
                 self._encode_sub(out, cls, part, row)
                 return
-        part_of = self._others.get(cls)
-        if part_of is None:
+        subclass = self._others.get(cls)
+        if subclass is None:
             raise EncodeError(f"{cls!r} is not {self.pojo_class} nor a subclass that the snapshot describes")
         out.u1(_SUBCLASS)
         out.utf(cls)
-        self._encode_sub(out, cls, part_of, row)
+        self._encode_sub(out, cls, subclass, row)
 
     def _encode_sub(self, out: Output, cls: str, serializer: Serializer, row: dict[str, Any]) -> None:
         with inside(cls):
@@ -251,17 +251,17 @@ class PojoSerializer(Serializer):
             write_optional_map(out, entries)
 
 
-def _described(entries: tuple[OptionalEntry, ...], parts: dict[str, Serializer]) -> tuple[OptionalEntry, ...]:
-    """Return entries with the snapshots of these serializers, in their order."""
-    found = []
+def _with_snapshots(entries: tuple[OptionalEntry, ...], parts: dict[str, Serializer]) -> tuple[OptionalEntry, ...]:
+    """Return the entries with the snapshots of ``parts``, in their order."""
+    rewritten = []
     for entry in entries:
         if entry.value is not None and not isinstance(parts[entry.name], OpaqueSerializer):
             out = Output()
             parts[entry.name].write_snapshot(out)
             entry = replace(entry, value=bytes(out))
-        found.append(entry)
+        rewritten.append(entry)
     order = {name: i for i, name in enumerate(parts)}
-    return tuple(sorted(found, key=lambda e: order[e.name]))
+    return tuple(sorted(rewritten, key=lambda e: order[e.name]))
 
 
 def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:
@@ -270,7 +270,7 @@ def _subclass_columns(serializer: Serializer) -> dict[str, LogicalType]:
     return {"value": serializer.logical}
 
 
-def _parts(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) -> tuple[tuple[str, Serializer], ...]:
+def _read_entries(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) -> tuple[tuple[str, Serializer], ...]:
     parts: list[tuple[str, Serializer]] = []
     for entry in entries:
         if entry.value is None:
@@ -290,18 +290,18 @@ def _parts(reader: SnapshotReader, entries: tuple[OptionalEntry, ...]) -> tuple[
 def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
-    fields, registered, others = (_parts(reader, m) for m in maps)
+    fields, registered, others = (_read_entries(reader, m) for m in maps)
     others += _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
     return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
 
 
 def _declared_subclasses(
-    reader: SnapshotReader, pojo_class: str, known: set[str]
+    reader: SnapshotReader, pojo_class: str, described: set[str]
 ) -> tuple[tuple[str, Serializer], ...]:
     """Return the subclasses that the user declared and the snapshot does not describe."""
-    below = [d for d in reader.types.subclasses(pojo_class) if d.name not in known]
-    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in below)
+    declarations = [d for d in reader.types.subclasses(pojo_class) if d.name not in described]
+    parts = tuple((d, reader.snapshot(Cursor(class_snapshot(d, reader.types)))) for d in declarations)
     for d, serializer in parts:
         if isinstance(serializer, PojoSerializer):
             serializer.declared = d
@@ -333,7 +333,7 @@ def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> 
             part_name = entry.utf()
             if entry.pos - body.pos != at_serializer:
                 raise entry.fail(f"the serializer of {part_name!r} is not where its offset {at_serializer} says")
-            old_serializer(entry)
+            read_serializer_stream(entry)
             if entry.pos - body.pos != at_snapshot:
                 raise entry.fail(f"the snapshot of {part_name!r} is not where its offset {at_snapshot} says")
             parts.append((part_name, reader.proxied(entry)))

@@ -1,8 +1,8 @@
 """State of Python operators: byte arrays in which PyFlink's coders wrote values.
 
 In process mode, where Python runs beside the JVM, a Python state is called ``python-state-`` and its name. Value, reducing and
-aggregating states are list states of ``byte[]`` with one value in one array; list states are such too, and an array holds one value after
-another, all that were added together; map and broadcast states are maps of ``ByteArrayWrapper`` to ``byte[]``, each with one
+aggregating states are list states of ``byte[]`` with one value in one array; list states are such too, and an array holds all values that
+were added together, one after another; map and broadcast states are maps of ``ByteArrayWrapper`` to ``byte[]``, each with one
 value. :mod:`statetool.serializers.pyflink_coders` says what is inside. In thread mode, where Python runs inside of the JVM,
 states are those of Flink with Java's types, and only pickles are byte arrays, without a length of their own.
 
@@ -67,7 +67,7 @@ class BareSerializer(Serializer):
         self.coder.decode(c)
 
     def program(self) -> Op:
-        return self.coder.part
+        return self.coder.program
 
     def write_payload(self, out: Output) -> None:
         raise NotImplementedError("a value without its byte array is no type of a state")
@@ -120,8 +120,8 @@ class PythonSerializer(Serializer):
 
     def encode(self, out: Output, value: Any) -> None:
         inner = Output()
-        for one in sequence(value, self.type_name) if self.many else (value,):
-            self.item.encode(inner, one)
+        for item in sequence(value, self.type_name) if self.many else (value,):
+            self.item.encode(inner, item)
         out.bytes4(inner)
 
     def skip(self, c: Cursor) -> None:
@@ -172,11 +172,11 @@ class PickleSerializer(Serializer):
 
 
 def python_part(serializer: Serializer) -> PythonSerializer | None:
-    """Return what was declared for the values (or the elements) of a state, below their time of last access."""
-    below = unwrap(serializer)
-    if isinstance(below, TtlSerializer):
-        below = unwrap(below.value)
-    return below if isinstance(below, PythonSerializer) else None
+    """Return the declared serializer of a state's values or elements, without their time of last access, if there is one."""
+    inner = unwrap(serializer)
+    if isinstance(inner, TtlSerializer):
+        inner = unwrap(inner.value)
+    return inner if isinstance(inner, PythonSerializer) else None
 
 
 def declared_in_python(name: str, serializers: Mapping[str, Serializer], context: TypeContext) -> dict[str, Serializer]:
@@ -187,49 +187,49 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
     OptionError
         The state is not of the declared kind.
     """
-    given = dict(context.python)
-    declared = given.get(name, given.get(name.removeprefix(PYTHON_STATE)))
+    declarations = dict(context.python)
+    declared = declarations.get(name, declarations.get(name.removeprefix(PYTHON_STATE)))
     if declared is None:
         return dict(serializers)
-    held, is_map = _held(serializers)
-    arrays = sum(_count(s) for s in held.values())
+    contents, is_map = _contents(serializers)
+    arrays = sum(_count_arrays(s) for s in contents.values())
     if not name.startswith(PYTHON_STATE):
         # Thread mode: only pickles and bytes are byte arrays, everything else is told by the snapshot.
-        binders = [b for kind in declared.types for b in _in_thread_mode(kind, context.unsafe_pickle)]
+        binders = [binder for kind in declared.types for binder in _in_thread_mode(kind, context.unsafe_pickle)]
         fits = True
     else:
         binders = [_coded(kind, declared, context.unsafe_pickle) for kind in declared.types]
         fits = is_map == (declared.kind == "map")
     if not fits or arrays != len(binders):
         raise OptionError(
-            f"state {name!r} is declared as {declared} and is a {'map' if is_map else held[_VALUE].type_name}"
+            f"state {name!r} is declared as {declared} and is a {'map' if is_map else contents[_VALUE].type_name}"
             f" with {arrays} byte arrays",
-            hint=f"declare {_what_fits(is_map)} with the types that the state's descriptor has in the Python job",
+            hint=f"declare {_fitting_descriptor(is_map)} with the types that the state's descriptor has in the Python job",
         ).at(state=name)
-    left = iter(binders)
-    return {**serializers, **{k: _replaced(s, left) for k, s in sorted(held.items())}}
+    unused_binders = iter(binders)
+    return {**serializers, **{k: _bound(s, unused_binders) for k, s in sorted(contents.items())}}
 
 
 def what_to_declare(name: str, serializers: Mapping[str, Serializer]) -> str:
-    """Return the words for a state of a Python operator that nobody declared; empty for all others."""
+    """Return the hint for a state of a Python operator that nobody declared; empty for all others."""
     if not name.startswith(PYTHON_STATE):
         return ""
-    held, is_map = _held(serializers)
-    if not any(_count(s) for s in held.values()):
+    contents, is_map = _contents(serializers)
+    if not any(_count_arrays(s) for s in contents.values()):
         return ""
     short = name.removeprefix(PYTHON_STATE)
     if short == _MERGING:
         return f"bytes of a Python job until declared: --python '{short}=MapState(TIME_WINDOW, TIME_WINDOW)'"
-    return f"bytes of a Python job until declared: --python '{short}={_what_fits(is_map)}', as its descriptor in the job says"
+    return f"bytes of a Python job until declared: --python '{short}={_fitting_descriptor(is_map)}', as its descriptor in the job says"
 
 
-def _held(serializers: Mapping[str, Serializer]) -> tuple[dict[str, Serializer], bool]:
+def _contents(serializers: Mapping[str, Serializer]) -> tuple[dict[str, Serializer], bool]:
     """Return the serializers of a state's contents, and whether they are keys and values."""
-    held = {k: s for k, s in serializers.items() if k in (_KEY, _VALUE)}
-    return held, len(held) == 2 or isinstance(unwrap(held[_VALUE]), MapSerializer)
+    contents = {k: s for k, s in serializers.items() if k in (_KEY, _VALUE)}
+    return contents, len(contents) == 2 or isinstance(unwrap(contents[_VALUE]), MapSerializer)
 
 
-def _what_fits(is_map: bool) -> str:
+def _fitting_descriptor(is_map: bool) -> str:
     return "MapState(KEY, VALUE)" if is_map else "TYPE or ListState(TYPE)"
 
 
@@ -242,26 +242,26 @@ def _coded(kind: PythonType, declared: PythonState, unsafe_pickle: bool) -> _Bin
 
 
 def _in_thread_mode(kind: PythonType, unsafe_pickle: bool) -> Iterator[_Binder]:
-    """Yield what to make of each byte array that a type is, or has in it."""
+    """Yield what replaces each byte array that a type is or contains, in thread mode."""
     if kind.name in ("PICKLED_BYTE_ARRAY", "ROW", "TUPLE"):
         yield lambda array: PickleSerializer(array, unsafe_pickle=unsafe_pickle)
     elif kind.name == "PRIMITIVE_ARRAY":
         if kind.args[0].name == "BYTE":
             yield lambda array: array
     else:
-        for part in kind.args:
-            yield from _in_thread_mode(part, unsafe_pickle)
+        for nested in kind.args:
+            yield from _in_thread_mode(nested, unsafe_pickle)
 
 
-def _count(serializer: Serializer) -> int:
-    return (serializer.type_name in _ARRAYS) + sum(_count(s) for _, s in serializer.children())
+def _count_arrays(serializer: Serializer) -> int:
+    return (serializer.type_name in _ARRAYS) + sum(_count_arrays(s) for _, s in serializer.children())
 
 
-def _replaced(serializer: Serializer, left: Iterator[_Binder]) -> Serializer:
+def _bound(serializer: Serializer, binders: Iterator[_Binder]) -> Serializer:
     if serializer.type_name in _ARRAYS:
-        return next(left)(serializer)
+        return next(binders)(serializer)
     for step, part in serializer.children():
-        changed = _replaced(part, left)
+        changed = _bound(part, binders)
         if changed is not part:
             serializer = serializer.with_child(step, changed)
     return serializer

@@ -40,6 +40,7 @@ from statetool.types import (
 )
 from statetool.types.python_types import PythonType
 
+#: Types that are written as a serializer of Flink writes them.
 _OF_FLINK: Final = {
     "BOOLEAN": "Boolean", "BYTE": "Byte", "SHORT": "Short", "INT": "Int", "LONG": "Long", "BIG_INT": "Long",
     "FLOAT": "Float", "DOUBLE": "Double", "INSTANT": "Instant", "TIME_WINDOW": "TimeWindow",
@@ -57,8 +58,8 @@ class Coder:
     op: ir.Op | None
 
     @property
-    def part(self) -> ir.Op:
-        """The program, of this coder as a part of another's."""
+    def program(self) -> ir.Op:
+        """The program of the values, record by record where kernels cannot serve them."""
         return self.op if self.op is not None else ir.PerRecord(self.decode)
 
 
@@ -82,12 +83,12 @@ def _write_text(out: Output, value: Any) -> None:
 def _read_decimal(c: Cursor) -> Decimal:
     start = c.pos
     try:
-        found = Decimal(_read_text(c))
+        decimal = Decimal(_read_text(c))
     except InvalidOperation as e:
         raise c.fail("not the text of a Decimal", pos=start) from e
-    if not found.is_finite():
-        raise c.fail(f"{found} cannot be shown as a decimal", pos=start)
-    return found
+    if not decimal.is_finite():
+        raise c.fail(f"{decimal} cannot be shown as a decimal", pos=start)
+    return decimal
 
 
 def _read_millis_of_day(c: Cursor) -> int:
@@ -101,7 +102,7 @@ def _write_millis_of_day(out: Output, value: Any) -> None:
 
 
 _STRING: Final = Coder(Scalar("string"), _read_text, _write_text, ir.Counted(text=True))
-_OTHERS: Final = {
+_OF_PYFLINK: Final = {
     "STRING": _STRING,
     "CHAR": _STRING,
     "BIG_DEC": Coder(BigDecimalType(), _read_decimal, lambda out, v: _write_text(out, str(v)), None),
@@ -117,8 +118,8 @@ def coder_of(kind: PythonType, *, unsafe_pickle: bool) -> Coder:
     if kind.name in _OF_FLINK:
         spec = _BY_NAME[_OF_FLINK[kind.name]]
         return Coder(spec.logical, spec.decode, spec.encode, spec.op)
-    if kind.name in _OTHERS:
-        return _OTHERS[kind.name]
+    if kind.name in _OF_PYFLINK:
+        return _OF_PYFLINK[kind.name]
     if kind.name == "PICKLED_BYTE_ARRAY":
         return Coder(Scalar("string"), _unpickled, refuse_pickle, None) if unsafe_pickle else _BYTES
     if kind.name == "PRIMITIVE_ARRAY" and kind.args[0].name == "BYTE":
@@ -152,7 +153,7 @@ def unpickle(raw: bytes) -> str:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Loads PyFlink's rows, which accumulators are, without PyFlink: as the objects that rows are shown as."""
+    """Loads PyFlink's rows (accumulators are rows) without PyFlink: as dicts of their fields and row kind."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "pyflink.common.types" and name in ("_create_row", "RowKind"):
@@ -191,12 +192,12 @@ def _tuple(parts: list[Coder]) -> Coder:
             part.encode(out, item)
 
     fields = tuple(Field(n, p.logical) for n, p in zip(names, parts, strict=True))
-    op = ir.Struct(names, tuple(p.part for p in parts))
+    op = ir.Struct(names, tuple(p.program for p in parts))
     return Coder(StructType(fields), decode, encode, op)
 
 
-def _row(parts: list[Coder], given: tuple[str, ...]) -> Coder:
-    names = given or tuple(f"f{i}" for i in range(len(parts)))
+def _row(parts: list[Coder], declared_names: tuple[str, ...]) -> Coder:
+    names = declared_names or tuple(f"f{i}" for i in range(len(parts)))
 
     def decode(c: Cursor) -> tuple[Any, ...]:
         mask = read_mask(c, len(parts) + 2)
@@ -217,7 +218,7 @@ def _row(parts: list[Coder], given: tuple[str, ...]) -> Coder:
                 part.encode(out, item)
 
     fields = [Field(n, p.logical) for n, p in zip(names, parts, strict=True)]
-    op = ir.Masked(names, tuple(p.part for p in parts), row_kind=True)
+    op = ir.Masked(names, tuple(p.program for p in parts), row_kind=True)
     return Coder(StructType((*fields, Field(KIND_FIELD, Scalar("string")))), decode, encode, op)
 
 
@@ -235,7 +236,7 @@ def _list(element: Coder, *, flagged: bool) -> Coder:
             if item is not None or not flagged:
                 element.encode(out, item)
 
-    op = ir.Repeated(ir.Flagged(element.part, null_flag=0) if flagged else element.part)
+    op = ir.Repeated(ir.Flagged(element.program, null_flag=0) if flagged else element.program)
     return Coder(ListType(element.logical), decode, encode, ir.whole(op, decode))
 
 
@@ -251,5 +252,5 @@ def _map(key: Coder, item: Coder) -> Coder:
             if v is not None:
                 item.encode(out, v)
 
-    op = ir.Pairs(key.part, ir.Flagged(item.part, null_flag=1))
+    op = ir.Pairs(key.program, ir.Flagged(item.program, null_flag=1))
     return Coder(MapType(key.logical, item.logical), decode, encode, ir.whole(op, decode))

@@ -59,14 +59,14 @@ def _read(raw: bytes) -> list[int]:
     at += 4 * n
     if not runs or n >= _OFFSETS_FROM:
         at += 4 * n
-    found: list[int] = []
+    ints: list[int] = []
     for i in range(n):
         high, cardinality = heads[2 * i] << 16, heads[2 * i + 1] + 1
         if runs and runs[i >> 3] >> (i & 7) & 1:
             (count,) = struct.unpack_from("<H", raw, at)
             pairs = struct.unpack_from(f"<{2 * count}H", raw, at + 2)
             at += 2 + 4 * count
-            low = [v for s, more in zip(pairs[::2], pairs[1::2], strict=True) for v in range(s, s + more + 1)]
+            low = [v for s, extra in zip(pairs[::2], pairs[1::2], strict=True) for v in range(s, s + extra + 1)]
         elif cardinality <= _MOST_IN_LIST:
             low = list(struct.unpack_from(f"<{cardinality}H", raw, at))
             at += 2 * cardinality
@@ -78,10 +78,10 @@ def _read(raw: bytes) -> list[int]:
             at += _BITS_BYTES
         if len(low) != cardinality or any(a >= b for a, b in pairwise(low)) or low[-1] > 0xFFFF:
             raise DecodeError(f"a container of a bitmap that is not {cardinality} ascending values")
-        found += [v - (1 << 32) if v >= 1 << 31 else v for v in (high | x for x in low)]
+        ints += [v - (1 << 32) if v >= 1 << 31 else v for v in (high | x for x in low)]
     if at != len(raw):
         raise DecodeError(f"{len(raw) - at} bytes trail behind a bitmap")
-    return found
+    return ints
 
 
 def bitmap_bytes(ints: Iterable[int]) -> bytes:

@@ -96,7 +96,7 @@ class RowSerializer(CompositeSerializer):
         return hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
 
     def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
-        """A key may be given without its kind, that of one field (PyFlink makes such of all keys) as the field alone."""
+        """Take a key without its kind as well, and one of a single field (all of PyFlink's keys) as the field alone."""
         return super().key_forms(_whole_row(self, value))
 
     def program(self) -> Op:
@@ -106,14 +106,14 @@ class RowSerializer(CompositeSerializer):
 
 
 def _whole_row(part: Serializer, value: Any) -> Any:
-    """Put in what :meth:`RowSerializer.key_forms` lets be left out, in rows and in tuples of rows."""
+    """Return a key with the row kind and the tuple of one field where they were left out, in rows and in tuples of rows."""
     if isinstance(part, RowSerializer):
-        n, given = len(part.nested), value if isinstance(value, (tuple, list)) else None
-        if given is not None and len(given) == n + part.row_kind and (not part.row_kind or given[-1] in ROW_KINDS):
-            fields, kind = given[:n], given[n:]
+        n, values = len(part.nested), value if isinstance(value, (tuple, list)) else None
+        if values is not None and len(values) == n + part.row_kind and (not part.row_kind or values[-1] in ROW_KINDS):
+            fields, kind = values[:n], values[n:]
         else:
-            alone = n == 1 and (given is None or len(given) != 1)
-            fields, kind = (value,) if alone else given or (), (ROW_KINDS[0],) * part.row_kind
+            is_field_alone = n == 1 and (values is None or len(values) != 1)
+            fields, kind = (value,) if is_field_alone else values or (), (ROW_KINDS[0],) * part.row_kind
         if len(fields) != n:
             raise EncodeError(f"{value!r} is not a row of {n} fields")
         return (*(_whole_row(p, v) for p, v in zip(part.nested, fields, strict=True)), *kind)

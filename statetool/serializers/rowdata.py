@@ -32,13 +32,11 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.binary_region import Region
 from statetool.serializers.composite import CompositeSerializer, composite, inside, sequence
 from statetool.serializers.java_hash import hash_binary
-from statetool.serializers.row import ROW_KINDS
+from statetool.serializers.row import KIND_FIELD, ROW_KINDS
 from statetool.serializers.simple_types import serializer_of_class
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 from statetool.serializers.sql_types import SqlType, parse_logical_type
 from statetool.types import Field, LogicalType, Scalar, StructType
-
-KIND_FIELD: Final = "_kind"
 
 
 def slot_format(sql: SqlType, part: Serializer | None = None) -> fmt.SlotFormat:
@@ -97,9 +95,9 @@ _NUMBERS: Final[dict[str, tuple[SlotKind, LogicalType]]] = {
 
 def row_format(parts: Sequence[tuple[str, SqlType]], nested: Sequence[Serializer] = ()) -> fmt.RowFormat:
     """Return the format of a row of named fields; ``nested`` are their serializers, if known."""
-    known = nested if len(nested) == len(parts) else (None,) * len(parts)
+    serializers = nested if len(nested) == len(parts) else (None,) * len(parts)
     return fmt.RowFormat(
-        [n for n, _ in parts], [slot_format(t, part) for (_, t), part in zip(parts, known, strict=True)]
+        [n for n, _ in parts], [slot_format(t, part) for (_, t), part in zip(parts, serializers, strict=True)]
     )
 
 
@@ -134,7 +132,7 @@ class BinaryDataSerializer(Serializer):
         return ""
 
     def declared_type(self) -> SqlType:
-        """Return the type that makes such a serializer."""
+        """Return the SQL type that Flink makes this serializer for."""
         raise UnsupportedError(f"the types of {self.type_name} are not known")
 
     @property
@@ -178,7 +176,7 @@ class RowDataSerializer(BinaryDataSerializer):
     """Struct of ``f0`` .. (or the names given), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
 
     As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``. Keys and other rows that projections made
-    (:meth:`as_projection`) are written as those write them.
+    (:meth:`as_projection`) are written as projections write them.
     """
 
     def __init__(
@@ -398,7 +396,7 @@ def _read_row_data(reader: SnapshotReader, c: Cursor, name: str, version: int) -
             raise c.fail(f"{len(nested)} serializers for {len(trees)} fields of a row")
         row = RowDataSerializer(name, version, payload, tuple(map(parse_logical_type, trees)), nested)
         folded = {n.lower() for n in names}
-        # Names that no table can have side by side are left out, as those that are not there.
+        # Names that differ only in case, or one that is _kind, cannot be columns of a table: none is used.
         return row.with_names(names) if names and len(folded) == len(names) and KIND_FIELD not in folded else row
     except UnsupportedError as error:
         return BinaryDataSerializer(name, version, payload, reason=error.message)

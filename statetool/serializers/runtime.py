@@ -135,10 +135,10 @@ class TtlSerializer(CompositeSerializer):
             return last_access, self.value.decode(c)
 
     def encode(self, out: Output, value: Any) -> None:
-        last_access, kept = sequence(value, "value with its last access", 2)
+        last_access, user_value = sequence(value, "value with its last access", 2)
         out.i8(last_access)
         with inside("value"):
-            self.value.encode(out, kept)
+            self.value.encode(out, user_value)
 
     def program(self) -> Op:
         return Ttl(self.value.program())

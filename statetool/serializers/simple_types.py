@@ -17,7 +17,7 @@ from statetool.serializers.simple import SimpleSerializer, SimpleType
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 
 _WINDOWS: Final = (runtime.TIME_WINDOW, runtime.GLOBAL_WINDOW, runtime.COUNT_WINDOW)
-_OTHERS: Final = (
+_TYPES: Final = (
     *basic.TYPES,
     *temporal.TYPES,
     *arrays.TYPES,
@@ -30,18 +30,18 @@ _OTHERS: Final = (
 )
 #: By what follows the last ``.`` of the class's name.
 _BY_CLASS: Final = {
-    **{f"{t.name}Serializer": t for t in _OTHERS},
+    **{f"{t.name}Serializer": t for t in _TYPES},
     **{f"{t.name}$Serializer": t for t in _WINDOWS},
 }
 
 
 def serializer_of_class(java_class: str) -> Serializer | None:
     """Return the serializer of a serializer class without parts, ``None`` if it is another one."""
-    spec = _find(java_class)
+    spec = _simple_type(java_class)
     return None if spec is None else spec.serializer()
 
 
-def _find(java_class: str) -> SimpleType | None:
+def _simple_type(java_class: str) -> SimpleType | None:
     return _BY_CLASS.get(java_class.rpartition(".")[2])
 
 
@@ -51,19 +51,19 @@ def _read_parameterless(reader: SnapshotReader, c: Cursor, name: str, version: i
     serializer_class = c.utf()
     # Of windows the class is called Serializer; all others have names of their own.
     inner = serializer_class.replace(".Serializer", "$Serializer")
-    spec = _find(inner if inner.endswith("$Serializer") else inner.replace("$", "."))
+    spec = _simple_type(inner if inner.endswith("$Serializer") else inner.replace("$", "."))
     if spec is not None:
         return SimpleSerializer(name, version, spec, serializer_class)
     make = cep.FIXED.get(serializer_class.replace("$", ".").rpartition(".")[2])
     if make is None:
         raise UnknownSerializerError(f"serializer class {serializer_class!r} is not known").at(offset=at)
-    found = make(name, version)
+    serializer = make(name, version)
     out = Output()
     out.utf(name)
     out.i4(version)
     out.utf(serializer_class)
-    found.legacy_bytes = bytes(out)
-    return found
+    serializer.legacy_bytes = bytes(out)
+    return serializer
 
 
 SNAPSHOTS: Final = {"ParameterlessTypeSerializerConfig": SnapshotClass(_read_parameterless, (1,))}

@@ -42,7 +42,7 @@ class SnapshotClass(NamedTuple):
     read, versions
         The form of Flink 1.7 and later.
     legacy, legacy_versions
-        The form of Flink 1.6 and older, which other classes do not have or have alike.
+        The form of Flink 1.6 and older, where it is another one.
     outer_versions
         Of composite snapshots: the versions of what stands before the nested serializers.
     of_stream
@@ -69,7 +69,7 @@ class SnapshotReader:
     types
         What is known of the types from outside of their snapshots: the version of Kryo, declared classes.
     hidden
-        Serializer classes whose snapshot up to Flink 1.6 was that of their only part, and how they are made of it.
+        Serializer classes whose snapshot up to Flink 1.6 was that of their element's serializer, and how they are made of it.
     """
 
     classes: Mapping[str, SnapshotClass]
@@ -90,17 +90,17 @@ class SnapshotReader:
         name = c.utf()
         version = c.i4()
         if version != ADAPTER_VERSION:
-            known = self._class(c, name, start)
-            return self._payload(c, known.read, known.versions, name, version)
-        stream = old_serializer(c)
+            snapshot_class = self._class(c, name, start)
+            return self._payload(c, snapshot_class.read, snapshot_class.versions, name, version)
+        stream = read_serializer_stream(c)
         if name.rpartition(".")[2] not in self.classes:
             c.i4()
-        known = self._class(c, name, start)
-        if known.of_stream is not None:
-            check_version(c, name, c.i4(), known.versions)
-            serializer = known.of_stream(self, stream, name, version)
+        snapshot_class = self._class(c, name, start)
+        if snapshot_class.of_stream is not None:
+            check_version(c, name, c.i4(), snapshot_class.versions)
+            serializer = snapshot_class.of_stream(self, stream, name, version)
         else:
-            serializer = self._old_payload(c, known, name)
+            serializer = self._old_payload(c, snapshot_class, name)
         serializer.legacy_bytes = bytes(c.data[start : c.pos])
         return serializer
 
@@ -113,8 +113,8 @@ class SnapshotReader:
         check_version(c, "serializer snapshot proxy", proxy, (1, 2))
         name_at = c.pos
         name = c.utf()
-        known = self._class(c, name, name_at)
-        serializer = self._old_payload(c, known, name)
+        snapshot_class = self._class(c, name, name_at)
+        serializer = self._old_payload(c, snapshot_class, name)
         serializer.proxy_bytes = bytes(c.data[start : c.pos])
         return serializer
 
@@ -127,15 +127,17 @@ class SnapshotReader:
         if not n and size:
             raise body.fail(f"{size} bytes of no serializers")
         ends = [*(at_serializer for at_serializer, _ in offsets[1:]), size]
-        found = []
+        serializers = []
         for (at_serializer, at_snapshot), end in zip(offsets, ends[:n], strict=True):
             if not 0 <= at_serializer <= at_snapshot <= end <= size:
                 raise body.fail(f"offsets {at_serializer} and {at_snapshot} are outside of {size} bytes")
-            listed = self._listed(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base))
-            old = old_serializer(Cursor(body.data, body.pos + at_serializer, body.pos + at_snapshot, base=body.base))
-            around = self.hidden.get(class_of_stream(old))
-            found.append(listed if around is None else around(listed))
-        return tuple(found)
+            serializer = self._read_listed(Cursor(body.data, body.pos + at_snapshot, body.pos + end, base=body.base))
+            stream = read_serializer_stream(
+                Cursor(body.data, body.pos + at_serializer, body.pos + at_snapshot, base=body.base)
+            )
+            wrap = self.hidden.get(class_of_stream(stream))
+            serializers.append(serializer if wrap is None else wrap(serializer))
+        return tuple(serializers)
 
     def nested(self, c: Cursor) -> tuple[Serializer, ...]:
         """Read a nested block (``NestedSerializersSnapshotDelegate``)."""
@@ -144,7 +146,7 @@ class SnapshotReader:
         check_version(c, "nested serializers", c.i4(), (1,))
         return tuple(self.snapshot(c) for _ in range(c.count("nested serializers", at_least=6)))
 
-    def _listed(self, entry: Cursor) -> Serializer:
+    def _read_listed(self, entry: Cursor) -> Serializer:
         # Entries are framed by their offsets, so an unknown class hides nothing here.
         start = entry.pos
         try:
@@ -154,19 +156,19 @@ class SnapshotReader:
             opaque.proxy_bytes = bytes(entry.data[start : entry.end])
             return opaque
 
-    def _class(self, c: Cursor, name: str, at: int) -> SnapshotClass:
-        known = self.classes.get(name.rpartition(".")[2])
-        if known is None:
+    def _class(self, c: Cursor, name: str, name_at: int) -> SnapshotClass:
+        snapshot_class = self.classes.get(name.rpartition(".")[2])
+        if snapshot_class is None:
             raise UnknownSerializerError(
                 f"serializer snapshot class {name!r} is not known",
                 hint="its values stay bytes where their frame is known",
-            ).at(offset=c.base + at)
-        return known
+            ).at(offset=c.base + name_at)
+        return snapshot_class
 
-    def _old_payload(self, c: Cursor, known: SnapshotClass, name: str) -> Serializer:
-        if known.legacy is None:
-            return self._payload(c, known.read, known.versions, name, c.i4())
-        return self._payload(c, known.legacy, known.legacy_versions, name, c.i4())
+    def _old_payload(self, c: Cursor, snapshot_class: SnapshotClass, name: str) -> Serializer:
+        if snapshot_class.legacy is None:
+            return self._payload(c, snapshot_class.read, snapshot_class.versions, name, c.i4())
+        return self._payload(c, snapshot_class.legacy, snapshot_class.legacy_versions, name, c.i4())
 
     def _payload(self, c: Cursor, read: ReadPayload, versions: tuple[int, ...], name: str, version: int) -> Serializer:
         """Read what follows the version; types nested beyond all measure (only damage makes them) are refused."""
@@ -193,17 +195,17 @@ def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) ->
     UnknownSerializerError
         A newer one than all that are known: what follows is not read by the layout of another version.
     FormatError
-        One that never was.
+        A version that never existed.
     """
     if version in known:
         return
-    are = ", ".join(map(str, known))
+    expected = ", ".join(map(str, known))
     if version > max(known):
         raise UnknownSerializerError(
-            f"{what} version {version} is not known, only {are}",
+            f"{what} version {version} is not known, only {expected}",
             hint="its values stay bytes where their frame is known",
         ).at(offset=c.offset - 4)
-    raise c.fail(f"{what} version {version}, expected {are}", pos=c.pos - 4)
+    raise c.fail(f"{what} version {version}, expected {expected}", pos=c.pos - 4)
 
 
 def write_proxied(out: Output, serializer: Serializer) -> None:
@@ -215,7 +217,7 @@ def write_proxied(out: Output, serializer: Serializer) -> None:
     serializer.write_snapshot(out)
 
 
-def old_serializer(c: Cursor) -> Cursor:
+def read_serializer_stream(c: Cursor) -> Cursor:
     """Step over a Java-serialized serializer object (``TypeSerializerSerializationUtil``), and return its stream."""
     if (version := c.i4()) != 1:
         raise c.fail(f"serializer proxy version {version}, expected 1", pos=c.pos - 4)

@@ -74,18 +74,18 @@ def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serialize
         if sql_snapshot(sql, NEWEST) != bytes(snapshot):
             return serializer
         return snapshot_reader().snapshot(
-            Cursor(_for_all(sql) if release is None else sql_snapshot(sql, StreamForm(release)))
+            Cursor(_snapshot_for_all(sql) if release is None else sql_snapshot(sql, StreamForm(release)))
         )
     if not serializer.replaceable:
         return serializer
     for step, part in serializer.children():
-        other = fitted(part, release)
-        if other is not part:
-            serializer = serializer.with_child(step, other)
+        fitted_part = fitted(part, release)
+        if fitted_part is not part:
+            serializer = serializer.with_child(step, fitted_part)
     return serializer
 
 
-def _for_all(sql: SqlType) -> bytes:
+def _snapshot_for_all(sql: SqlType) -> bytes:
     try:
         old, new = sql_snapshot(sql, _OLDEST), sql_snapshot(sql, _BEFORE_GETTERS_CHANGED)
     except UnsupportedError:
@@ -146,7 +146,7 @@ def _head(out: Output, name: str, version: int = _VERSION) -> None:
 
 def _write_streams(out: Output, types: list[SqlType], form: StreamForm) -> None:
     """Append the types, then their serializers, each as a stream of its own."""
-    for one in types:
-        write_java_stream(out, type_object(one, form))
-    for one in types:
-        write_java_stream(out, serializer_object(one, form))
+    for sql in types:
+        write_java_stream(out, type_object(sql, form))
+    for sql in types:
+        write_java_stream(out, serializer_object(sql, form))

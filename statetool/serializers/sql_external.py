@@ -1,4 +1,4 @@
-"""``ExternalSerializer``: what a user's class is to SQL, written as the internal serializer writes it.
+"""``ExternalSerializer``: values of a user's class in SQL, written as the internal serializer writes them.
 
 Outer payload of the snapshot: Java stream (data type), bool (input is internal). Nested: the internal serializer, which does not
 always know what its numbers mean: that of a ``DATE`` is ``IntSerializer``. The data type does. Follows ``ExternalSerializer`` and
@@ -41,7 +41,7 @@ class ExternalSerializer(WrapperSerializer):
 
     @property
     def replaceable(self) -> bool:
-        """The data type has names."""
+        """No: the data type names the fields."""
         return False
 
     @staticmethod
@@ -117,18 +117,18 @@ class TimeSerializer(TypedSerializer):
 
 
 def typed(part: Serializer, sql: SqlType) -> Serializer:
-    """Return an internal serializer with what only the type knows of its values."""
-    plain = part.logical
+    """Return the internal serializer with the names of fields and the logical type that only the data type tells."""
+    logical = part.logical
     if isinstance(part, RowDataSerializer) and len(sql.parts) == len(part.names):
         return part.with_names([name for name, _ in sql.parts])
     if isinstance(part, TimestampDataSerializer) and sql.root == "TIMESTAMP_LTZ":
-        assert isinstance(plain, TimestampType)
-        return TypedSerializer(part, TimestampType(plain.unit, zoned=True, digits=plain.digits))
-    if plain == Scalar("int32") and sql.root == "DATE":
+        assert isinstance(logical, TimestampType)
+        return TypedSerializer(part, TimestampType(logical.unit, zoned=True, digits=logical.digits))
+    if logical == Scalar("int32") and sql.root == "DATE":
         return TypedSerializer(part, DateType())
-    if plain == Scalar("int32") and sql.root == "TIME":
+    if logical == Scalar("int32") and sql.root == "TIME":
         return TimeSerializer(part, Scalar("time"))
-    if plain == Scalar("int64") and sql.root == "INTERVAL DAY TO SECOND":
+    if logical == Scalar("int64") and sql.root == "INTERVAL DAY TO SECOND":
         return TypedSerializer(part, Scalar("day_interval"))
     return part
 

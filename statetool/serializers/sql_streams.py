@@ -1,8 +1,8 @@
 """Logical types, and the serializers that Flink makes for them, as the Java objects that snapshots hold.
 
-A ``RowData`` snapshot holds its logical types by Java serialization, those of arrays and maps hold the serializers of what is in
-them as well, whose getters are lambdas. What comes out here equals Flink's bytes, but for what a job decides: whether two fields of
-one name share a string.
+A ``RowData`` snapshot holds its logical types by Java serialization, those of arrays and maps also the serializers of their elements,
+keys and values, whose getters are lambdas. The bytes equal Flink's, but for what a job decides: whether two fields of one name share a
+string.
 
 Follows ``LogicalType`` and its subclasses, ``InternalSerializers``, ``RowData.createFieldGetter`` and
 ``ArrayData.createElementGetter``, Flink 1.13 to 2.3.
@@ -49,7 +49,7 @@ SINGLETONS: Final = {
     "VARIANT": "VariantSerializer",
     "BITMAP": "BitmapSerializer",
 }
-#: Getters of ``RowData`` that only take the place of the field, numbered by javac in the order of the source.
+#: Getters of ``RowData`` that capture nothing but the position of the field, numbered by javac in the order of the source.
 _FIELD_LAMBDAS: Final = {
     root: number
     for number, roots in enumerate(
@@ -113,9 +113,9 @@ def _object(cls: JavaClass, **fields: Any) -> JavaObject:
 
 def _java_list(items: Iterable[Any]) -> JavaObject:
     """``Collections.unmodifiableList(new ArrayList<>(items))``."""
-    found = list(items)
-    size = len(found)
-    inner = JavaObject(java.ARRAY_LIST, {"size": size}, [size.to_bytes(4, "big"), *found])
+    elements = list(items)
+    size = len(elements)
+    inner = JavaObject(java.ARRAY_LIST, {"size": size}, [size.to_bytes(4, "big"), *elements])
     return _object(java.UNMODIFIABLE_LIST, c=inner, list=inner)
 
 
@@ -188,8 +188,8 @@ class _Objects:
         raise UnsupportedError(f"logical type {sql} cannot be written")
 
     def fields(self, cls: JavaClass, sql: SqlType, start: int = 0) -> list[JavaObject]:
-        notes = sql.descriptions or (None,) * len(sql.parts)
-        parts = list(zip(sql.parts, notes, strict=True))[start:]
+        descriptions = sql.descriptions or (None,) * len(sql.parts)
+        parts = list(zip(sql.parts, descriptions, strict=True))[start:]
         return [_object(cls, description=_text(d), name=_text(n), type=self.type(t)) for (n, t), d in parts]
 
     def user(self, sql: SqlType) -> dict[str, Any]:
@@ -205,10 +205,10 @@ class _Objects:
         user = sql.user
         assert user is not None
         parent = user.parent
-        own = self.fields(java.ATTRIBUTE, sql, 0 if parent is None else len(parent.parts))
-        compared = user.comparison or self.form.usual_comparison
+        attributes = self.fields(java.ATTRIBUTE, sql, 0 if parent is None else len(parent.parts))
+        comparison = user.comparison or self.form.usual_comparison
         named: dict[str, Any] = {
-            self.form.comparison_word: JavaEnum(self.form.comparison, compared),
+            self.form.comparison_word: JavaEnum(self.form.comparison, comparison),
             "implementationClass": java.plain_class(sql.class_name) if sql.class_name else None,
         }
         if self.form.release >= (2, 1):
@@ -219,7 +219,7 @@ class _Objects:
             **self.user(sql),
             **named,
             isInstantiable=user.instantiable,
-            attributes=_immutable_list(own) if self.form.copies_attributes else _java_list(own),
+            attributes=_immutable_list(attributes) if self.form.copies_attributes else _java_list(attributes),
             superType=None if parent is None else self.type(parent),
         )
 
@@ -231,8 +231,8 @@ class _Objects:
 
     def raw_serializer(self, sql: SqlType) -> JavaObject:
         if sql.tree is not None and isinstance(sql.tree.fields.get("serializer"), JavaObject):
-            found: JavaObject = sql.tree.fields["serializer"]
-            return found
+            serializer: JavaObject = sql.tree.fields["serializer"]
+            return serializer
         name = sql.serializer.rpartition(".")[2]
         if sql.tree is not None or name not in java.SINGLETONS:
             raise UnsupportedError(
@@ -314,13 +314,13 @@ class _Objects:
 
     def field_lambda(self, name: str, *captured: int | JavaObject) -> JavaObject:
         row, getter = java.signature(java.DATA + "RowData"), java.signature(java.DATA + "RowData$FieldGetter")
-        taken = "".join("I" if isinstance(c, int) else getter for c in captured)
-        return self.a_lambda(
+        captured_types = "".join("I" if isinstance(c, int) else getter for c in captured)
+        return self.lambda_object(
             "RowData",
             "FieldGetter",
             "getFieldOrNull",
             f"({row})Ljava/lang/Object;",
-            (_INVOKE_STATIC, f"lambda$createFieldGetter${name}", f"({taken}{row})Ljava/lang/Object;"),
+            (_INVOKE_STATIC, f"lambda$createFieldGetter${name}", f"({captured_types}{row})Ljava/lang/Object;"),
             captured,
         )
 
@@ -346,23 +346,23 @@ class _Objects:
 
     def element_lambda(self, name: str, *captured: int | JavaObject) -> JavaObject:
         array, getter = java.signature(java.DATA + "ArrayData"), java.signature(java.DATA + "ArrayData$ElementGetter")
-        taken = "".join("I" if isinstance(c, int) else getter for c in captured)
-        called = f"({taken}{array}I)Ljava/lang/Object;"
-        return self.element_method(_INVOKE_STATIC, f"lambda$createElementGetter${name}", called, captured)
+        captured_types = "".join("I" if isinstance(c, int) else getter for c in captured)
+        method_signature = f"({captured_types}{array}I)Ljava/lang/Object;"
+        return self.element_method(_INVOKE_STATIC, f"lambda$createElementGetter${name}", method_signature, captured)
 
     def element_method(
         self, invoked: int, name: str, method_signature: str, captured: Sequence[int | JavaObject]
     ) -> JavaObject:
-        called = f"({java.signature(java.DATA + 'ArrayData')}I)Ljava/lang/Object;"
+        signature = f"({java.signature(java.DATA + 'ArrayData')}I)Ljava/lang/Object;"
         method = (invoked, name, method_signature)
-        return self.a_lambda("ArrayData", "ElementGetter", "getElementOrNull", called, method, captured)
+        return self.lambda_object("ArrayData", "ElementGetter", "getElementOrNull", signature, method, captured)
 
-    def a_lambda(
+    def lambda_object(
         self,
         owner: str,
         interface: str,
         method: str,
-        called: str,
+        interface_signature: str,
         implemented: tuple[int, str, str],
         captured: Sequence[int | JavaObject],
     ) -> JavaObject:
@@ -376,11 +376,11 @@ class _Objects:
             capturingClass=java.plain_class(java.DATA + owner),
             functionalInterfaceClass=f"{path}${interface}",
             functionalInterfaceMethodName=method,
-            functionalInterfaceMethodSignature=called,
+            functionalInterfaceMethodSignature=interface_signature,
             implClass=path,
             implMethodName=name,
             implMethodSignature=signature,
-            instantiatedMethodType=called,
+            instantiatedMethodType=interface_signature,
         )
 
     def boxed(self, number: int) -> JavaObject:

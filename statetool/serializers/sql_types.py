@@ -53,8 +53,8 @@ _MAX_DEPTH: Final = 64
 class UserType:
     """What a ``DISTINCT`` or ``STRUCTURED`` type has beside its parts.
 
-    ``identifier`` is its name in a catalog (catalog, database, object), which structured types that are made of a class do not have.
-    ``comparison`` is ``None`` where it is what a release finds out from a class: ``EQUALS``, before 2.1 ``NONE``.
+    ``identifier`` is its name in a catalog (catalog, database, object), which structured types made of a class do not have.
+    ``comparison`` is ``None`` where it is what a release gives to types made of a class: ``EQUALS``, before 2.1 ``NONE``.
     """
 
     identifier: tuple[str, str, str] | None = None
@@ -145,10 +145,10 @@ class SqlType:
         return self.root
 
     def _fields(self) -> list[str]:
-        notes = self.descriptions or (None,) * len(self.parts)
+        descriptions = self.descriptions or (None,) * len(self.parts)
         return [
-            f"{_name(n)} {t}" + ("" if note is None else f" {_quoted(note)}")
-            for (n, t), note in zip(self.parts, notes, strict=True)
+            f"{_name(n)} {t}" + ("" if description is None else f" {_quoted(description)}")
+            for (n, t), description in zip(self.parts, descriptions, strict=True)
         ]
 
     def _interval(self) -> str:
@@ -183,7 +183,7 @@ class _Parser:
     """Parses one stream; parts that several types share are parsed once, and counted each time."""
 
     def __init__(self) -> None:
-        self.done: dict[int, tuple[SqlType, int]] = {}
+        self.parsed: dict[int, tuple[SqlType, int]] = {}
         self.count = 0
 
     def parse(self, tree: Any, depth: int) -> SqlType:
@@ -191,17 +191,17 @@ class _Parser:
             raise UnsupportedError(f"{tree!r} is not a logical type")
         if depth > _MAX_DEPTH:
             raise UnsupportedError(f"logical types nested deeper than {_MAX_DEPTH}")
-        known = self.done.get(id(tree))
-        if known is not None:
-            self._counted(known[1])
-            return known[0]
-        before = self.count
-        self._counted(1)
-        found = self._parse(tree, depth + 1)
-        self.done[id(tree)] = found, self.count - before
-        return found
+        cached = self.parsed.get(id(tree))
+        if cached is not None:
+            self._count_parts(cached[1])
+            return cached[0]
+        parts_before = self.count
+        self._count_parts(1)
+        sql = self._parse(tree, depth + 1)
+        self.parsed[id(tree)] = sql, self.count - parts_before
+        return sql
 
-    def _counted(self, parts: int) -> None:
+    def _count_parts(self, parts: int) -> None:
         self.count += parts
         if self.count > _MAX_PARTS:
             raise UnsupportedError(f"a logical type of more than {_MAX_PARTS} parts")
@@ -245,8 +245,8 @@ class _Parser:
                 parts = tuple((n, self.parse(tree.fields.get(f"{n}Type"), depth)) for n in ("key", "value"))
                 return SqlType(root="MAP", nullable=nullable, parts=parts)
             case "RowType":
-                parts, notes = self.fields(tree, "fields", depth)
-                return SqlType(root="ROW", nullable=nullable, parts=parts, descriptions=notes)
+                parts, descriptions = self.fields(tree, "fields", depth)
+                return SqlType(root="ROW", nullable=nullable, parts=parts, descriptions=descriptions)
             case "StructuredType":
                 return self.structured(tree, nullable, depth)
             case "DistinctType":
@@ -258,46 +258,47 @@ class _Parser:
         self, tree: JavaObject, name: str, depth: int
     ) -> tuple[tuple[tuple[str, SqlType], ...], tuple[str | None, ...]]:
         """Return the named parts of a row or structured type, and their descriptions."""
-        found, notes = [], []
+        fields, descriptions = [], []
         for part in java_list(tree.fields.get(name)):
             label = part.fields.get("name") if isinstance(part, JavaObject) else None
             if not isinstance(label, str):
                 raise UnsupportedError(f"a field of {tree.cls.name} without a name")
-            found.append((str(label), self.parse(part.fields.get("type"), depth)))
-            notes.append(_text(part.fields.get("description")))
-        return tuple(found), tuple(notes) if any(n is not None for n in notes) else ()
+            fields.append((str(label), self.parse(part.fields.get("type"), depth)))
+            descriptions.append(_text(part.fields.get("description")))
+        return tuple(fields), tuple(descriptions) if any(n is not None for n in descriptions) else ()
 
     def structured(self, tree: JavaObject, nullable: bool, depth: int) -> SqlType:
         """Return a structured type; its attributes follow those of its supertypes (``getChildren``)."""
-        above = tree.fields.get("superType")
-        parent = None if above is None else self.parse(above, depth)
-        parts, notes = self.fields(tree, "attributes", depth)
-        if parent is not None and (parent.descriptions or notes):
-            notes = (*(parent.descriptions or (None,) * len(parent.parts)), *(notes or (None,) * len(parts)))
+        supertype = tree.fields.get("superType")
+        parent = None if supertype is None else self.parse(supertype, depth)
+        parts, descriptions = self.fields(tree, "attributes", depth)
+        if parent is not None and (parent.descriptions or descriptions):
+            inherited = parent.descriptions or (None,) * len(parent.parts)
+            descriptions = (*inherited, *(descriptions or (None,) * len(parts)))
         name = tree.fields.get("className") or _class_name(tree.fields.get("implementationClass"))
         return SqlType(
             root="STRUCTURED",
             nullable=nullable,
             parts=(*(() if parent is None else parent.parts), *parts),
-            descriptions=notes,
+            descriptions=descriptions,
             class_name=str(name),
             user=_user(tree, parent),
         )
 
 
 def _user(tree: JavaObject, parent: SqlType | None) -> UserType:
-    name = tree.fields.get("objectIdentifier")
+    qualified = tree.fields.get("objectIdentifier")
     identifier = None
-    if isinstance(name, JavaObject):
-        catalog, database, thing = (str(name.fields.get(f"{n}Name")) for n in ("catalog", "database", "object"))
-        identifier = (catalog, database, thing)
-    compared = tree.fields.get("comparison", tree.fields.get("comparision"))  # 1.13 spells it so
+    if isinstance(qualified, JavaObject):
+        catalog, database, name = (str(qualified.fields.get(f"{n}Name")) for n in ("catalog", "database", "object"))
+        identifier = (catalog, database, name)
+    comparison = tree.fields.get("comparison", tree.fields.get("comparision"))  # 1.13 spells it so
     return UserType(
         identifier=identifier,
         description=_text(tree.fields.get("description")),
         final=bool(tree.fields.get("isFinal")),
         instantiable=bool(tree.fields.get("isInstantiable", True)),
-        comparison=None if _enum_name(compared) in ("", "EQUALS") else _enum_name(compared),
+        comparison=None if _enum_name(comparison) in ("", "EQUALS") else _enum_name(comparison),
         parent=parent,
     )
 
@@ -340,9 +341,9 @@ def _number(tree: JavaObject, name: str, least: int, most: int) -> int:
 
 
 def _raw_class(tree: JavaObject) -> str:
-    found = _class_name(tree.fields.get("clazz"))
-    if found:
-        return found
+    name = _class_name(tree.fields.get("clazz"))
+    if name:
+        return name
     info = tree.fields.get("typeInfo")
     return info.cls.name if isinstance(info, JavaObject) else "?"
 

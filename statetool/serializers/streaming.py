@@ -40,7 +40,7 @@ _ACTIVE, _IDLE = 0, -1
 
 
 class StreamElementSerializer(CompositeSerializer):
-    """Struct of ``value`` and ``timestamp`` (millis), ``element`` (what it is), and ``marker`` with the rest of what is no record.
+    """Struct of ``value`` and ``timestamp`` (millis), ``element`` (its kind), and ``marker``: the other fields of what is no record.
 
     u8 tag: 0 record: i64 timestamp, value; 1 record: value; 2 watermark: i64; 3 latency marker: i64 time, 16 bytes operator id,
     i32 subtask; 4 status: i32, 0 active, -1 idle; 5 (2.x) attributes: bool backlog; 6 (2.x) internal watermark: i32 subpartition
@@ -216,9 +216,9 @@ class TraversableSerializer(CompositeSerializer):
         out.i4(len(value))
         with inside("element"):
             for item in value:
-                there = item is not None or self.nested[0].none_is_value
-                out.bool(there)
-                if there:
+                present = item is not None or self.nested[0].none_is_value
+                out.bool(present)
+                if present:
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
@@ -231,7 +231,7 @@ class TraversableSerializer(CompositeSerializer):
 def _struct(
     names: tuple[str, ...], kinds: str
 ) -> tuple[LogicalType, int, Op, Callable[[Cursor], Any], Callable[[Output, Any], None]]:
-    """Fixed structs: ``q`` i64, ``i`` i32, ``h`` i16."""
+    """Return type, length, program, reader and writer of a struct of numbers: ``q`` i64, ``i`` i32, ``h`` i16."""
     readers = {"q": Cursor.i8, "i": Cursor.i4, "h": Cursor.i2}
     writers = {"q": Output.i8, "i": Output.i4, "h": Output.i2}
     types = {"q": _I64, "i": _I32, "h": Scalar("int16")}
@@ -312,22 +312,23 @@ def _value_array(element: SimpleType) -> SimpleType:
     return SimpleType(name=name, logical=ListType(element.logical), length=-1, op=op, decode=decode, encode=encode)
 
 
+_STRING_VALUE: Final = next(t for t in BASIC if t.name == "StringValue")
+
+
 def _decode_string_values(c: Cursor) -> list[str]:
     n = c.i4()
     inner = c.slice(c.i4(), "strings")
-    string = next(t for t in BASIC if t.name == "StringValue")
     if n < 0 or n > inner.left:
         raise c.fail(f"{n} strings in {inner.left} bytes")
-    values = [string.decode(inner) for _ in range(n)]
+    values = [_STRING_VALUE.decode(inner) for _ in range(n)]
     inner.expect_end("the last string")
     return values
 
 
 def _encode_string_values(out: Output, value: Any) -> None:
-    string = next(t for t in BASIC if t.name == "StringValue")
     inner = Output()
     for item in value:
-        string.encode(inner, item)
+        _STRING_VALUE.encode(inner, item)
     out.i4(len(value))
     out.bytes4(inner)
 

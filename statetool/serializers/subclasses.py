@@ -18,11 +18,11 @@ def learn(mine: Serializer, other: Serializer) -> bool:
     bool
         Whether there were any.
     """
-    return _join(mine, other)[0]
+    return _learn_nested(mine, other)[0]
 
 
-def _join(mine: Serializer, other: Serializer) -> tuple[bool, bool]:
-    """Return whether subclasses were added, and whether the snapshot of ``mine`` was written anew."""
+def _learn_nested(mine: Serializer, other: Serializer) -> tuple[bool, bool]:
+    """Return whether subclasses were added, and whether the snapshot of ``mine`` changed."""
     if type(mine) is not type(other):
         return False, False
     learned = False
@@ -31,9 +31,9 @@ def _join(mine: Serializer, other: Serializer) -> tuple[bool, bool]:
             return False, False
         learned = mine.adopt(other)
     theirs = dict(other.children())
-    inner = [_join(child, theirs[step]) for step, child in mine.children() if step in theirs]
-    learned |= any(new for new, _ in inner)
-    rewritten = any(anew for _, anew in inner)
+    inner = [_learn_nested(child, theirs[step]) for step, child in mine.children() if step in theirs]
+    learned |= any(added for added, _ in inner)
+    rewritten = any(nested_rewritten for _, nested_rewritten in inner)
     if isinstance(mine, PojoSerializer):
         rewritten = mine.settle(changed=learned or rewritten)
     return learned, rewritten

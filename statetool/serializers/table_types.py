@@ -47,10 +47,10 @@ def parse_table_type(text: str) -> SqlType:
         Not a type; names what was expected.
     """
     tokens = tokens_of(text)
-    found = TableTypes(tokens, text).type()
+    sql = TableTypes(tokens, text).type()
     if tokens:
         raise OptionError(f"type {text!r}: expected the end, found {tokens[0]}")
-    return found
+    return sql
 
 
 class TableTypes:
@@ -61,9 +61,9 @@ class TableTypes:
         self.text = text
 
     def fail(self, expected: str) -> OptionError:
-        found = self.tokens[0] if self.tokens else "the end"
+        token = self.tokens[0] if self.tokens else "the end"
         return OptionError(
-            f"type {self.text!r}: expected {expected}, found {found}",
+            f"type {self.text!r}: expected {expected}, found {token}",
             hint="types are those of Flink SQL, as in ROW<id BIGINT NOT NULL, total DECIMAL(38, 4), tags ARRAY<STRING>>",
         )
 
@@ -87,11 +87,11 @@ class TableTypes:
         if name not in _WORDS:
             raise self.fail("a type")
         del self.tokens[0]
-        found = self._type(name)
+        sql = self._type(name)
         if self.taken("NOT", "NULL"):
-            return replace(found, nullable=False)
+            return replace(sql, nullable=False)
         self.taken("NULL")
-        return found
+        return sql
 
     def _type(self, name: str) -> SqlType:
         if name in _PLAIN:
@@ -133,8 +133,8 @@ class TableTypes:
                 close = ")" if self.taken("(") else ">"
                 if close == ">":
                     self.take("<")
-                parts, notes = self.fields(close)
-                return SqlType(root="ROW", parts=parts, descriptions=notes)
+                parts, descriptions = self.fields(close)
+                return SqlType(root="ROW", parts=parts, descriptions=descriptions)
         return self.of_user(name)
 
     def of_user(self, name: str) -> SqlType:
@@ -160,26 +160,26 @@ class TableTypes:
         cls = self.quoted("the name of a class in quotes")
         if not self.taken(","):
             raise self.fail("attributes")
-        parts, notes = self.fields(">")
-        return SqlType(root="STRUCTURED", parts=parts, descriptions=notes, class_name=cls, user=UserType())
+        parts, descriptions = self.fields(">")
+        return SqlType(root="STRUCTURED", parts=parts, descriptions=descriptions, class_name=cls, user=UserType())
 
     def fields(self, close: str) -> tuple[tuple[tuple[str, SqlType], ...], tuple[str | None, ...]]:
         """Take fields up to the sign that ends them: names, types and descriptions; those of types alone are ``f0`` and so on."""
-        found: list[tuple[str, SqlType]] = []
-        notes: list[str | None] = []
+        fields: list[tuple[str, SqlType]] = []
+        descriptions: list[str | None] = []
         if self.taken(close):
             return (), ()
         while True:
-            name = f"f{len(found)}" if self.nameless() else self.name()
-            found.append((name, self.type()))
-            notes.append(self.quoted("a description") if self.word().startswith("'") else None)
+            name = f"f{len(fields)}" if self.nameless() else self.name()
+            fields.append((name, self.type()))
+            descriptions.append(self.quoted("a description") if self.word().startswith("'") else None)
             if self.taken(close):
                 break
             self.take(",")
-        folded = [n for n, _ in found]
-        if twice := sorted({n for n in folded if folded.count(n) > 1}):
+        names = [n for n, _ in fields]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
             raise OptionError(f"type {self.text!r}: fields that are there twice: {', '.join(twice)}")
-        return tuple(found), tuple(notes) if any(n is not None for n in notes) else ()
+        return tuple(fields), tuple(descriptions) if any(n is not None for n in descriptions) else ()
 
     def nameless(self) -> bool:
         """Tell whether a type comes next rather than the name of a field."""
@@ -204,9 +204,9 @@ class TableTypes:
         """Take a number in parentheses, if there is one."""
         if not self.taken("("):
             return default
-        found = self.plain_number(what, least, most)
+        number = self.plain_number(what, least, most)
         self.take(")")
-        return found
+        return number
 
     def plain_number(self, what: str, least: int, most: int) -> int:
         # The length is looked at first: Python refuses to read numbers of thousands of digits.

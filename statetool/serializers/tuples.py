@@ -16,13 +16,14 @@ from statetool.kernels.program import Constant, Op, PerRecord, Struct
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer, check_last, composite, inside, sequence, sum_of_lengths
 from statetool.serializers.java_hash import (
+    finish_mix,
     hash_chain,
     hash_double,
     hash_float,
     hash_long,
     hash_string,
     is_float32,
-    to_int32,
+    mix_word,
 )
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, LogicalType, Scalar, StructType
@@ -108,23 +109,10 @@ def scala_product_hash(hashes: list[int], *, class_name: str | None = None) -> i
     """``MurmurHash3.productHash`` of the elements' hash codes; Scala 2.13 mixes in the simple name of the class first."""
     h = 0xCAFEBABE
     if class_name is not None:
-        h = _mix(h, hash_string(class_name.rpartition(".")[2].rstrip("$").rpartition("$")[2]))
+        h = mix_word(h, hash_string(class_name.rpartition(".")[2].rstrip("$").rpartition("$")[2]))
     for part in hashes:
-        h = _mix(h, part)
-    h ^= len(hashes)
-    h ^= h >> 16
-    h = h * 0x85EBCA6B & 0xFFFFFFFF
-    h ^= h >> 13
-    h = h * 0xC2B2AE35 & 0xFFFFFFFF
-    return to_int32(h ^ h >> 16)
-
-
-def _mix(h: int, part: int) -> int:
-    k = part * 0xCC9E2D51 & 0xFFFFFFFF
-    k = (k << 15 | k >> 17) & 0xFFFFFFFF
-    h ^= k * 0x1B873593 & 0xFFFFFFFF
-    h = (h << 13 | h >> 19) & 0xFFFFFFFF
-    return (h * 5 + 0xE6546B64) & 0xFFFFFFFF
+        h = mix_word(h, part)
+    return finish_mix(h, len(hashes))
 
 
 def scala_hash(part: Serializer, value: Any) -> int:

@@ -15,23 +15,20 @@ from statetool.io.java_stream import read_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
-from statetool.serializers.basic import TYPES
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
-from statetool.serializers.written import WrittenSerializer
+from statetool.serializers.written import FLINK_VALUES, WrittenSerializer
 from statetool.types import LogicalType, Scalar
 from statetool.types.declared import skeleton
-
-_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
 
 
 class UserTypeSerializer(Serializer):
     """Bytes of a class that only user code can read: exact where a value fills its frame, else an error."""
 
-    def __init__(self, name: str, version: int, type_class: str, how: str) -> None:
+    def __init__(self, name: str, version: int, type_class: str, interface: str) -> None:
         super().__init__(name, version)
         self.type_class = type_class
-        self.how = how
+        self.interface = interface
 
     @property
     def framed_only(self) -> bool:
@@ -43,7 +40,7 @@ class UserTypeSerializer(Serializer):
 
     @property
     def type_name(self) -> str:
-        return f"{self.how} {self.type_class}"
+        return f"{self.interface} {self.type_class}"
 
     @property
     def logical(self) -> LogicalType:
@@ -102,15 +99,15 @@ class KnownValueSerializer(UserTypeSerializer):
         return self.spec.op if self.spec.op is not None else PerRecord(self.decode)
 
 
-def _generic(how: str) -> SnapshotClass:
+def _user_type(interface: str) -> SnapshotClass:
     def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
         type_class = c.utf()
-        if type_class in _VALUES:
-            return KnownValueSerializer(name, version, type_class, _VALUES[type_class])
+        if type_class in FLINK_VALUES:
+            return KnownValueSerializer(name, version, type_class, FLINK_VALUES[type_class])
         declared = reader.types.find(type_class)
         if declared is not None and declared.kind == "record":
-            return WrittenSerializer(name, version, declared, reader.types, how)
-        return UserTypeSerializer(name, version, type_class, how)
+            return WrittenSerializer(name, version, declared, reader.types, interface)
+        return UserTypeSerializer(name, version, type_class, interface)
 
     return SnapshotClass(read, (1, 2))
 
@@ -130,11 +127,11 @@ def _encode_java(out: Output, value: Any) -> None:
 JAVA: Final = SimpleType(name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java)
 
 SNAPSHOTS: Final = {
-    "ValueSerializer$ValueSerializerSnapshot": _generic("Value"),
-    "ValueSerializer$ValueSerializerConfigSnapshot": _generic("Value"),
-    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _generic("Value"),
-    "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _generic("Value"),
-    "WritableSerializer$WritableSerializerSnapshot": _generic("Writable"),
-    "WritableSerializer$WritableSerializerConfigSnapshot": _generic("Writable"),
+    "ValueSerializer$ValueSerializerSnapshot": _user_type("Value"),
+    "ValueSerializer$ValueSerializerConfigSnapshot": _user_type("Value"),
+    "CopyableValueSerializer$CopyableValueSerializerSnapshot": _user_type("Value"),
+    "CopyableValueSerializer$CopyableValueSerializerConfigSnapshot": _user_type("Value"),
+    "WritableSerializer$WritableSerializerSnapshot": _user_type("Writable"),
+    "WritableSerializer$WritableSerializerConfigSnapshot": _user_type("Writable"),
     **simple_readers((JAVA,)),
 }

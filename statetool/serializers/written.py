@@ -31,23 +31,24 @@ _FIXED: Final = dict(
     )
 )
 _BY_NAME: Final = {t.name: t for t in TYPES}
-_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
+#: Value classes of Flink itself, by class name.
+FLINK_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
 _UTF: Final = SimpleType(name="UTF", logical=Scalar("string"), length=-1, decode=Cursor.utf, encode=Output.utf)
 _BYTES: Final = JavaType("[]", (JavaType("byte"),))
 
 
-def _part(kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> SimpleType | _Fields:
+def _field_type(kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]) -> SimpleType | _Fields:
     if kind.name in _FIXED:
         return _BY_NAME[_FIXED[kind.name]]
     if kind.name == "java.lang.String":
         return _UTF
     if kind == _BYTES:
         return BYTES
-    if kind.name in _VALUES:
-        return _VALUES[kind.name]
+    if kind.name in FLINK_VALUES:
+        return FLINK_VALUES[kind.name]
     declared = context.find(kind.name)
-    if declared is not None and kind.name not in above:
-        return _Fields(declared, context, above)
+    if declared is not None and kind.name not in enclosing:
+        return _Fields(declared, context, enclosing)
     raise OptionError(
         f"{kind} is not a type that DataOutput writes",
         hint="primitives, String, byte[], Flink's values, declared classes",
@@ -57,9 +58,9 @@ def _part(kind: JavaType, context: TypeContext, above: tuple[str, ...]) -> Simpl
 class _Fields:
     """The fields of a class in the order in which they are written."""
 
-    def __init__(self, declared: ClassDeclaration, context: TypeContext, above: tuple[str, ...] = ()) -> None:
+    def __init__(self, declared: ClassDeclaration, context: TypeContext, enclosing: tuple[str, ...] = ()) -> None:
         self.name = declared.name
-        self.parts = [(n, _part(t, context, (*above, declared.name))) for n, t in declared.fields]
+        self.parts = [(n, _field_type(t, context, (*enclosing, declared.name))) for n, t in declared.fields]
         self.logical: LogicalType = StructType(tuple(Field(n, p.logical) for n, p in self.parts))
 
     @property
@@ -88,10 +89,12 @@ class _Fields:
 class WrittenSerializer(Serializer):
     """A class whose fields the user declared in the order of its ``write`` method."""
 
-    def __init__(self, name: str, version: int, declared: ClassDeclaration, context: TypeContext, how: str) -> None:
+    def __init__(
+        self, name: str, version: int, declared: ClassDeclaration, context: TypeContext, interface: str
+    ) -> None:
         super().__init__(name, version)
         self.type_class = declared.name
-        self.how = how
+        self.interface = interface
         self._fields = _Fields(declared, context)
         self._declared = context.within(declared.name)
 
@@ -100,7 +103,7 @@ class WrittenSerializer(Serializer):
 
     @property
     def type_name(self) -> str:
-        return f"{self.how} {self.type_class}"
+        return f"{self.interface} {self.type_class}"
 
     @property
     def logical(self) -> LogicalType:

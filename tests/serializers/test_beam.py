@@ -217,6 +217,6 @@ def test_a_whole_job(tmp_path: Path) -> None:
     assert hold["map_key"] == "h"
     (source,) = op.to_arrow("_default_").to_pylist()
     assert [p["nextOffset"] for p in source["value"]["value"]["partitions"]] == [1234567, -5]
-    found = statetool.verify(str(tmp_path), deep=True)
-    assert [p for p in found.problems if p.severity != "note"] == []
-    assert (found.entries, found.elements, found.keys) == (60, 1, 20)
+    verification = statetool.verify(str(tmp_path), deep=True)
+    assert [p for p in verification.problems if p.severity != "note"] == []
+    assert (verification.entries, verification.elements, verification.keys) == (60, 1, 20)

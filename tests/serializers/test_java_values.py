@@ -26,9 +26,9 @@ WRITTEN = bytes.fromhex(
 
 
 def test_an_object_is_shown_by_its_fields() -> None:
-    found = statetool.read_java(WRITTEN)
-    assert found["$class"] == "J"
-    assert found["fields"] == {
+    shown = statetool.read_java(WRITTEN)
+    assert shown["$class"] == "J"
+    assert shown["fields"] == {
         "n": 7,
         "boxed": 8,
         "s": "\u00e9",
@@ -39,7 +39,7 @@ def test_an_object_is_shown_by_its_fields() -> None:
         "me": {"$cycle": "J"},
         "c": {"$class": "java.lang.String"},
     }
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(shown)) == shown
 
 
 @pytest.mark.parametrize("damaged", [WRITTEN[:-1], WRITTEN + b"\0", b"\0" * 9, b""])

@@ -75,9 +75,9 @@ CASES = [(v, n) for v in (*VERSIONS, SCALA) for n in golden(v).values]
 
 @pytest.mark.parametrize(("version", "name"), CASES)
 def test_every_value_is_decoded_skipped_and_encoded(version: str, name: str) -> None:
-    known = golden(version)
-    s = bound(known.gen, known.snapshot)
-    raw, printed = known.values[name]
+    recorded = golden(version)
+    s = bound(recorded.gen, recorded.snapshot)
+    raw, printed = recorded.values[name]
     c = Cursor(raw)
     s.skip(c)
     assert c.left == 0
@@ -88,7 +88,7 @@ def test_every_value_is_decoded_skipped_and_encoded(version: str, name: str) -> 
         return
     value = s.decode(c)
     assert c.left == 0
-    if name in ONE_STREAM and (name, known.gen) != ("locales", 5):
+    if name in ONE_STREAM and (name, recorded.gen) != ("locales", 5):
         with pytest.raises(EncodeError):
             encoded(s, value)
         return
@@ -107,9 +107,9 @@ def test_every_value_is_decoded_skipped_and_encoded(version: str, name: str) -> 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_declared_class_is_a_struct(version: str) -> None:
-    known = golden(version)
-    s = of_type(known.gen, "KryoValues$Order")
-    raw = known.values["order"][0]
+    recorded = golden(version)
+    s = of_type(recorded.gen, "KryoValues$Order")
+    raw = recorded.values["order"][0]
     # The type itself is registered, so its values start with its id: by name is as good.
     row = dict(zip([f.name for f in s.logical.fields], s.decode(Cursor(raw)), strict=True))  # type: ignore[attr-defined]
     assert (row["id"], row["boxed"], row["small"], row["letter"], row["maybe"]) == (-7, 12, -300, "é", False)
@@ -127,7 +127,7 @@ def test_a_declared_class_is_a_struct(version: str) -> None:
     assert row["raw"] == b"\0\xff"
     assert row["maybeText"] == ("text",)
     assert row["pair"] == ("l", 1)
-    assert row["pairs"] == ([("m", 2), ("n", None)] if known.gen == 5 else None)
+    assert row["pairs"] == ([("m", 2), ("n", None)] if recorded.gen == 5 else None)
     assert row["lists"] == [["deep"], []]
     assert (row["day"], row["at"], str(row["amount"])) == (19782, -4_999_999_993, "-12.3400")
     assert row["box"] == ("boxed", ["m1", "m2"])
@@ -165,17 +165,17 @@ def test_a_java_record_is_a_struct() -> None:
     ],
 )
 def test_scala_values(name: str, text: str) -> None:
-    known = golden(SCALA)
-    assert bound(2, known.snapshot).decode(Cursor(known.values[name][0])) == text
+    recorded = golden(SCALA)
+    assert bound(2, recorded.snapshot).decode(Cursor(recorded.values[name][0])) == text
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_undeclared_class_is_named_with_a_way_out(version: str) -> None:
-    known = golden(version)
-    s = bound(known.gen, known.snapshot, ())
+    recorded = golden(version)
+    s = bound(recorded.gen, recorded.snapshot, ())
     with pytest.raises(UnknownSerializerError, match=r"statetool.declare\(\"KryoValues\$Item\""):
-        s.decode(Cursor(known.values["item"][0]))
-    opaque = of_type(known.gen, "KryoValues$Item", ())
+        s.decode(Cursor(recorded.values["item"][0]))
+    opaque = of_type(recorded.gen, "KryoValues$Item", ())
     assert opaque.framed_only
     assert "KryoValues$Item" in opaque.what_is_missing
     assert opaque.decode(Cursor(b"abc")) == b"abc"
@@ -189,23 +189,23 @@ def test_without_a_version_values_stay_bytes() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_wrong_declaration_is_noticed(version: str) -> None:
-    known = golden(version)
+    recorded = golden(version)
     wrong = (class_of_fields("KryoValues$Item", {"n": "Integer", "name": "String"}),)
-    s = bound(known.gen, known.snapshot, wrong)
+    s = bound(recorded.gen, recorded.snapshot, wrong)
     with pytest.raises(FormatError) as caught:
-        s.decode(Cursor(known.values["item"][0], base=1000))
-    said = str(caught.value)
-    assert "KryoValues$Item is declared with n: java.lang.Integer, name: java.lang.String" in said
-    found = re.search(r"its bytes begin with ((?:[0-9a-f]{2} ?)+)", said)
-    assert found is not None
-    assert bytes.fromhex(found[1])[:16] in known.values["item"][0]
+        s.decode(Cursor(recorded.values["item"][0], base=1000))
+    message = str(caught.value)
+    assert "KryoValues$Item is declared with n: java.lang.Integer, name: java.lang.String" in message
+    shown_bytes = re.search(r"its bytes begin with ((?:[0-9a-f]{2} ?)+)", message)
+    assert shown_bytes is not None
+    assert bytes.fromhex(shown_bytes[1])[:16] in recorded.values["item"][0]
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, SCALA])
 def test_damage_raises_our_errors_only(version: str) -> None:
-    known = golden(version)
-    s = bound(known.gen, known.snapshot)
-    for name, (raw, _) in known.values.items():
+    recorded = golden(version)
+    s = bound(recorded.gen, recorded.snapshot)
+    for name, (raw, _) in recorded.values.items():
         for at in range(0, len(raw), max(1, len(raw) // 12)):
             for damaged in (
                 raw[:at],
@@ -223,11 +223,11 @@ def test_damage_raises_our_errors_only(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_objects_nested_without_end_are_refused(version: str) -> None:
-    known = golden(version)
-    s = bound(known.gen, known.snapshot)
-    one = b"\1\0java.util.ArrayLis\xf4\1" + (b"\x02" if known.gen == 5 else b"\1")
-    inner = b"\1\0\1" + (b"\x02" if known.gen == 5 else b"\1")
-    deep = one + inner * 5000
+    recorded = golden(version)
+    s = bound(recorded.gen, recorded.snapshot)
+    outer = b"\1\0java.util.ArrayLis\xf4\1" + (b"\x02" if recorded.gen == 5 else b"\1")
+    inner = b"\1\0\1" + (b"\x02" if recorded.gen == 5 else b"\1")
+    deep = outer + inner * 5000
     for read in (s.decode, s.skip):
         with pytest.raises(FormatError, match="nested"):
             read(Cursor(deep))
@@ -237,8 +237,8 @@ def test_objects_nested_without_end_are_refused(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_counts_are_compared_with_what_is_left(version: str) -> None:
-    known = golden(version)
-    s = bound(known.gen, known.snapshot)
+    recorded = golden(version)
+    s = bound(recorded.gen, recorded.snapshot)
     for name in ("java.util.ArrayLis\xf4", "java.util.HashMa\xf0", "java.util.TreeSe\xf4", "[\xc9"):
         raw = b"\1\0" + name.encode("latin-1") + b"\1" + b"\xff\xff\xff\xff\x07" + b"\0" * 20
         for read in (s.decode, s.skip):

@@ -102,8 +102,8 @@ def test_joda_time_without_serializers_is_its_fields(version: str, name: str) ->
     s = serializer(version, "joda-fields")
     raw, cls, _ = lines(version)["joda-fields", name]
     text = decoded(s, raw)
-    ((found, body),) = json.loads(text).items()
-    assert found == cls
+    ((shown_class, body),) = json.loads(text).items()
+    assert shown_class == cls
     if name.startswith("date-time"):
         millis = {"date-time": 1700000000123, "date-time-zone": -5, "date-time-offset": 7}
         assert body["iMillis"] == millis[name]
@@ -163,8 +163,8 @@ def test_a_wrapper_in_a_declared_list_shows_its_elements(version: str) -> None:
     assert isinstance(loose, KryoSerializer)
     typed = loose.shown_as(parse_java_type("java.util.List<a.B>"))
     assert isinstance(typed, KryoSerializer)
-    one = encoded(typed, [(["a", None],)])
-    assert decoded(typed, one) == [(["a", None],)]
+    raw_list = encoded(typed, [(["a", None],)])
+    assert decoded(typed, raw_list) == [(["a", None],)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -284,8 +284,8 @@ def test_flat_classes_are_decoded_by_kernels(version: str, section: str) -> None
     s = serializer(version, section, FLAT)
     op = s.program()
     assert isinstance(op, Graph)
-    found = [line for (other, name), line in lines(version).items() if other == section and name != "snapshot"]
-    raws = [raw for raw, _, _ in found]
+    section_lines = [line for (other, name), line in lines(version).items() if other == section and name != "snapshot"]
+    raws = [raw for raw, _, _ in section_lines]
     ends = [sum(map(len, raws[: i + 1])) for i in range(len(raws))]
     starts = [0, *ends[:-1]]
     whole = b"".join(raws)
@@ -298,15 +298,15 @@ def test_flat_classes_are_decoded_by_kernels(version: str, section: str) -> None
     assert after == ends
     values = [decoded(s, raw) for raw in raws]
     assert rows_of(array) == rows_of(plain_to_arrow(values, s.logical, options))
-    for (_, _, printed), value in zip(found, values, strict=True):
+    for (_, _, printed), value in zip(section_lines, values, strict=True):
         assert decoded(s, encoded(s, value)) == value
         row = dict(zip((f.name for f in s.logical.fields), map(_shown, value), strict=True))  # type: ignore[attr-defined]
-        said = json.loads(printed)
+        printed_row = json.loads(printed)
         for name in ("day", "moment", "instant"):
             row[name] = None if row[name] is None else _iso(row[name], name)
         row["stamp"] = None if row["stamp"] is None else row["stamp"] // 1_000_000
         row["whole"] = None if row["whole"] is None else str(row["whole"])
-        assert row == said
+        assert row == printed_row
 
 
 def _iso(value: int, name: str) -> str:

@@ -100,9 +100,9 @@ def test_protobuf_messages_are_decoded_and_encoded(version: str, section: str, n
     for number in ("99", "-3"):
         printed = printed.replace(f"UNKNOWN_ENUM_VALUE_State_{number}", number)
     pool, kind = message_class(DESCRIPTOR, f"{MESSAGES[message]}.{message}")
-    known = text_format.Parse(printed, kind(), descriptor_pool=pool)
-    bare = raw[-known.ByteSize() :] if known.ByteSize() else b""
-    assert kind.FromString(bare).SerializeToString(deterministic=True) == known.SerializeToString(deterministic=True)
+    parsed = text_format.Parse(printed, kind(), descriptor_pool=pool)
+    bare = raw[-parsed.ByteSize() :] if parsed.ByteSize() else b""
+    assert kind.FromString(bare).SerializeToString(deterministic=True) == parsed.SerializeToString(deterministic=True)
 
 
 def test_protobuf_values_are_those_of_the_job() -> None:

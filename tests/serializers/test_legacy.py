@@ -62,7 +62,7 @@ def resilient(*parts: tuple[bytes, bytes]) -> bytes:
 
 
 def pojo(*tables: Sequence[tuple[str, tuple[bytes, bytes]]], shift: int = 0) -> bytes:
-    """Return a POJO's: three tables of offsets, then one buffer into which all of them point."""
+    """Return the snapshot of a POJO: three tables of offsets, then one buffer into which all of them point."""
     out, body = Output(), Output()
     out.utf("com.acme.Base")
     for entries in tables:
@@ -78,9 +78,9 @@ def pojo(*tables: Sequence[tuple[str, tuple[bytes, bytes]]], shift: int = 0) -> 
 
 def read(raw: bytes) -> Serializer:
     c = Cursor(raw)
-    found = snapshot_reader().proxied(c)
+    serializer = snapshot_reader().proxied(c)
     c.expect_end("the snapshot")
-    return found
+    return serializer
 
 
 @pytest.mark.parametrize("registered", [False, True])

@@ -25,8 +25,8 @@ _CASES = [case for cases in generated().values() for case in cases]
 
 @settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
 @given(typed_values())
-def test_what_is_encoded_is_decoded_and_skipped(made: tuple[bytes, list[Any]]) -> None:
-    snapshot, values = made
+def test_what_is_encoded_is_decoded_and_skipped(typed: tuple[bytes, list[Any]]) -> None:
+    snapshot, values = typed
     s = snapshot_reader().snapshot(Cursor(snapshot))
     out = Output()
     starts = []

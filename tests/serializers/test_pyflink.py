@@ -117,8 +117,8 @@ def test_broadcast_state_has_its_key_beside_its_value() -> None:
         "VALUE_SERIALIZER": snapshot_reader().snapshot(Cursor(BYTES)),
     }
     context = TypeContext(python=python_types({"s": "MapState(LONG, STRING)"}))
-    found = declared_in_python("python-state-s", serializers, context)
-    assert [found[k].type_name for k in sorted(found)] == ["Python LONG", "Python STRING"]
+    declared = declared_in_python("python-state-s", serializers, context)
+    assert [declared[k].type_name for k in sorted(declared)] == ["Python LONG", "Python STRING"]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_in_thread_mode_a_pickle_is_the_whole_byte_array() -> None:
     for declared, snapshot in (("PICKLED_BYTE_ARRAY", BYTES), (pair, build.map_of(build.STRING, BYTES))):
         loaded = list(leaves(bound(snapshot, declared, name="s", unsafe=True)))[-1]
         assert json.loads(loaded.decode(Cursor(raw))) == {"a": [1, "b"]}
-        kept = list(leaves(bound(snapshot, declared, name="s")))[-1]
-        assert kept.decode(Cursor(raw)) == raw[4:]
-        assert encoded(kept, raw[4:]) == raw
+        raw_pickle = list(leaves(bound(snapshot, declared, name="s")))[-1]
+        assert raw_pickle.decode(Cursor(raw)) == raw[4:]
+        assert encoded(raw_pickle, raw[4:]) == raw
     assert bound(build.LONG, "LONG", name="s").type_name == "Long"
 
 
@@ -167,12 +167,12 @@ def leaves(s: Serializer) -> Iterator[Serializer]:
 def test_the_operator_in_front_of_a_name_tells_operators_apart() -> None:
     types = TypeContext(python=python_types({"s": "LONG", "b.s": "STRING"}))
     for operator, kind in (("a", "LONG"), ("b", "STRING")):
-        found = declared_in_python(
+        declared = declared_in_python(
             "python-state-s",
             {"VALUE_SERIALIZER": snapshot_reader().snapshot(Cursor(build.list_of(BYTES)))},
             types.of_operator(operator),
         )
-        assert found["VALUE_SERIALIZER"].type_name == f"List<Python {kind}>"
+        assert declared["VALUE_SERIALIZER"].type_name == f"List<Python {kind}>"
 
 
 class Boom:

@@ -56,7 +56,7 @@ def serializer(version: str, section: str) -> Serializer:
 @pytest.mark.parametrize("section", VALUES)
 def test_records_are_structs_both_ways(version: str, section: str) -> None:
     s = serializer(version, section)
-    said = OF_KRYO if (version, section) == ("1.20.5", "lists") else VALUES[section]
+    expected = OF_KRYO if (version, section) == ("1.20.5", "lists") else VALUES[section]
     names = [f.name for f in s.logical.fields]  # type: ignore[attr-defined]
     raws = [raw for (other, name), raw in lines(version).items() if other == section and name != "snapshot"]
     values = []
@@ -67,7 +67,7 @@ def test_records_are_structs_both_ways(version: str, section: str) -> None:
         out = Output()
         s.encode(out, values[-1])
         assert bytes(out) == raw
-    assert [dict(zip(names, value, strict=True)) for value in values] == said
+    assert [dict(zip(names, value, strict=True)) for value in values] == expected
     ends = [sum(map(len, raws[: i + 1])) for i in range(len(raws))]
     array, after = by_kernels(s, b"".join(raws), [0, *ends[:-1]], ends, ReadOptions())
     assert after == ends

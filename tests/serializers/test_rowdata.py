@@ -109,14 +109,14 @@ def test_nanoseconds_are_kept_where_the_type_has_them(precision: int) -> None:
     for nanos in ("error", "companion")[: 2 if precision == 6 else 1]:
         with pytest.raises(StatetoolError, match="digits below the microsecond"):
             columns(s, raw, nanos=nanos)
-    kept = columns(s, raw, nanos="always")
+    with_nanos = columns(s, raw, nanos="always")
     fitting = encoded(s, (1_700_000_000_123_456_000, "+I"))
     assert [f.name for f in columns(s, fitting).type] == (
-        ["f0", "_kind"] if precision == 6 else [f.name for f in kept.type]
+        ["f0", "_kind"] if precision == 6 else [f.name for f in with_nanos.type]
     )
-    assert [f.name for f in kept.type] == ["f0", "f0_nanos", "_kind"]
-    assert kept.field(0).cast(pa.int64()).to_pylist() == [1_700_000_000_123_456]
-    assert kept.field(1).to_pylist() == [789]
+    assert [f.name for f in with_nanos.type] == ["f0", "f0_nanos", "_kind"]
+    assert with_nanos.field(0).cast(pa.int64()).to_pylist() == [1_700_000_000_123_456]
+    assert with_nanos.field(1).to_pylist() == [789]
     assert columns(s, raw, nanos="truncate").field(0).cast(pa.int64()).to_pylist() == [1_700_000_000_123_456]
 
 

@@ -88,9 +88,9 @@ def of_section(section: str) -> list[tuple[bytes, str, str]]:
 @pytest.mark.parametrize("section", VALUES)
 def test_values_are_those_of_the_job_both_ways(section: str) -> None:
     s = serializer(section)
-    found = of_section(section)
-    assert [decoded(s, raw) for raw, _, _ in found] == VALUES[section]
-    assert [encoded(s, value) for value in VALUES[section]] == [raw for raw, _, _ in found]
+    section_lines = of_section(section)
+    assert [decoded(s, raw) for raw, _, _ in section_lines] == VALUES[section]
+    assert [encoded(s, value) for value in VALUES[section]] == [raw for raw, _, _ in section_lines]
 
 
 @pytest.mark.parametrize("section", [s for s in VALUES if s != "option-nothing"])

@@ -17,7 +17,7 @@ _RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
 _JAVA = b"\xac\xed\x00\x05t\x00\x01x"
 
 
-def _old_serializer() -> bytes:
+def _serializer_stream() -> bytes:
     out = Output()
     out.i4(1)
     out.bytes4(_JAVA)
@@ -43,14 +43,14 @@ def _resilient(*snapshots: bytes) -> bytes:
     head.i4(len(snapshots))
     for snapshot in snapshots:
         head.i4(len(body))
-        body += _old_serializer()
+        body += _serializer_stream()
         head.i4(len(body))
         body += snapshot
     head.bytes4(body)
     return bytes(head)
 
 
-def _old(name: str, payload: bytes, version: int = 1) -> bytes:
+def _behind_proxy(name: str, payload: bytes, version: int = 1) -> bytes:
     out = Output()
     out.i4(1)
     out.utf(name)
@@ -62,15 +62,15 @@ def _adapter(name: str, payload: bytes, version: int = 1) -> bytes:
     out = Output()
     out.utf(name)
     out.i4(0x7A53C4F0)
-    out += _old_serializer()
+    out += _serializer_stream()
     out.i4(version)
     return bytes(out) + payload
 
 
 def _read_both(name: str, payload: bytes, version: int = 1) -> Serializer:
     """Read the form of Flink 1.6 and that of 1.7, check that both are written back, return the first."""
-    proxied, adapted = _old(name, payload, version), _adapter(name, payload, version)
-    found = []
+    proxied, adapted = _behind_proxy(name, payload, version), _adapter(name, payload, version)
+    serializers = []
     for raw, proxy in ((proxied, True), (adapted, False)):
         c = Cursor(raw)
         s = snapshot_reader().proxied(c) if proxy else snapshot_reader().snapshot(c)
@@ -81,9 +81,9 @@ def _read_both(name: str, payload: bytes, version: int = 1) -> Serializer:
         else:
             s.write_snapshot(out)
         assert bytes(out) == raw
-        found.append(s)
-    assert found[0].logical == found[1].logical
-    return found[0]
+        serializers.append(s)
+    assert serializers[0].logical == serializers[1].logical
+    return serializers[0]
 
 
 def test_current_snapshot_behind_its_proxy_is_written_back() -> None:
@@ -138,7 +138,7 @@ def test_old_pojo_has_three_maps_by_offset_in_one_buffer() -> None:
         for name, snapshot in zip(names, (INT, STRING), strict=False):
             body.utf(name)
             payload.i4(len(body))
-            body += _old_serializer()
+            body += _serializer_stream()
             payload.i4(len(body))
             body += snapshot
     payload.bytes4(body)
@@ -170,7 +170,7 @@ def test_unknown_class_is_named_with_its_offset() -> None:
 
 
 def test_unknown_class_in_an_old_list_is_framed_by_its_offsets() -> None:
-    odd = _old("com.acme.StrangeConfigSnapshot", b"whatever")
+    odd = _behind_proxy("com.acme.StrangeConfigSnapshot", b"whatever")
     s = _read_both(_BASE + "base.MapSerializerConfigSnapshot", _resilient(STRING, odd))
     assert s.framed_only
     assert s.decode(Cursor(bytes.fromhex("00000001 0261 00 0102"))) == [("a", b"\1\2")]

@@ -27,45 +27,45 @@ def form_of(release: str) -> StreamForm:
 
 
 def written(text: str, release: str) -> dict[str, bytes]:
-    """Return what statetool writes for a release, with what is not held by state left out as the recording does."""
+    """Return what statetool writes for a release; of a type that state cannot hold only the type, as in the recording."""
     sql, form = parse_table_type(text), form_of(release)
     out = Output()
     write_java_stream(out, type_object(sql, form))
-    found = {"type": bytes(out)}
+    parts = {"type": bytes(out)}
     if sql.root != "NULL":
         out = Output()
         write_java_stream(out, serializer_object(sql, form))
-        found |= {"serializer": bytes(out), "snapshot": sql_snapshot(sql, form)}
-    return found
+        parts |= {"serializer": bytes(out), "snapshot": sql_snapshot(sql, form)}
+    return parts
 
 
-def whole(release: str) -> Written:
-    """Return all that a release wrote, with what is as in the releases before it."""
-    found: Written = {}
+def recorded_for(release: str) -> Written:
+    """Return the recordings that hold for a release: those of earlier ones that did not change since are not repeated."""
+    recordings: Written = {}
     for name, types in RECORDED.items():
-        found |= types
+        recordings |= types
         if name == release:
             break
-    return found
+    return recordings
 
 
 @pytest.mark.parametrize("release", RECORDED)
 def test_streams_are_those_of_every_release(release: str) -> None:
-    types = whole(release)
+    types = recorded_for(release)
     assert len(types) > 150
     wrong = [t for t, parts in types.items() if written(t, release) != parts]
     assert wrong == []
 
 
 def test_the_newest_release_has_every_type() -> None:
-    assert set(TYPES) <= whole(list(RECORDED)[-1]).keys()
+    assert set(TYPES) <= recorded_for(list(RECORDED)[-1]).keys()
 
 
-@pytest.mark.parametrize("text", whole(list(RECORDED)[-1]))
+@pytest.mark.parametrize("text", recorded_for(list(RECORDED)[-1]))
 def test_types_are_read_as_they_are_declared(text: str) -> None:
-    raw = whole(list(RECORDED)[-1])[text]["type"]
-    found = parse_logical_type(read_java_stream(Cursor(raw)))
-    assert str(found) == text
+    raw = recorded_for(list(RECORDED)[-1])[text]["type"]
+    sql = parse_logical_type(read_java_stream(Cursor(raw)))
+    assert str(sql) == text
     assert str(parse_table_type(text)) == text
 
 
@@ -73,26 +73,26 @@ def test_declared_snapshots_are_fitted_to_a_release_wherever_they_are() -> None:
     declared = flink.map_of("STRING", sql_serializer(parse_table_type("ARRAY<MAP<STRING, INT>>")))
     old = Output()
     fitted(declared, (1, 13)).write_snapshot(old)
-    assert bytes(old).endswith(whole("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
+    assert bytes(old).endswith(recorded_for("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
     new = Output()
     fitted(declared, (2, 3)).write_snapshot(new)
-    assert bytes(new).endswith(whole("2.3.0")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
+    assert bytes(new).endswith(recorded_for("2.3.0")["ARRAY<MAP<STRING, INT>>"]["snapshot"])
     assert bytes(new) != bytes(old)
 
 
 def test_snapshots_that_were_read_are_not_fitted() -> None:
-    old = whole("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"]
-    kept = Output()
-    fitted(snapshot_reader().snapshot(Cursor(old)), (2, 3)).write_snapshot(kept)
-    assert bytes(kept) == old
+    old = recorded_for("1.13.6")["ARRAY<MAP<STRING, INT>>"]["snapshot"]
+    snapshot = Output()
+    fitted(snapshot_reader().snapshot(Cursor(old)), (2, 3)).write_snapshot(snapshot)
+    assert bytes(snapshot) == old
 
 
 def test_without_a_release_all_of_them_read_a_snapshot_or_it_is_refused() -> None:
     text = "ROW<a INT NOT NULL, b ARRAY<ARRAY<BIGINT NOT NULL>>>"
-    kept = Output()
-    fitted(sql_serializer(parse_table_type(text)), None).write_snapshot(kept)
-    assert bytes(kept) == sql_snapshot(parse_table_type(text), StreamForm((1, 13)))
-    assert bytes(kept) != sql_snapshot(parse_table_type(text), StreamForm((2, 3)))
+    snapshot = Output()
+    fitted(sql_serializer(parse_table_type(text)), None).write_snapshot(snapshot)
+    assert bytes(snapshot) == sql_snapshot(parse_table_type(text), StreamForm((1, 13)))
+    assert bytes(snapshot) != sql_snapshot(parse_table_type(text), StreamForm((2, 3)))
     with pytest.raises(OptionError, match=r"do not read each other's") as caught:
         fitted(sql_serializer(parse_table_type("ROW<a ARRAY<MAP<STRING, INT>>>")), None)
     assert "flink_version" in caught.value.hint

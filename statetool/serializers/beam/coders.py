@@ -53,7 +53,7 @@ def opaque(name: str) -> Coder:
 
 
 def struct(name: str, parts: Sequence[tuple[str, Coder]]) -> Coder:
-    """Return the coder of parts one after another; ``name`` alone where the end of one before the last is not known."""
+    """Return the coder of parts one after another; exact bytes where the end of one before the last is not known."""
     if any(part.framed for _, part in parts[:-1]):
         return opaque(name)
 
@@ -104,7 +104,7 @@ def iterable(kind: str, part: Coder) -> Coder:
     if part.framed:
         return opaque(name)
 
-    def counted(c: Cursor, n: int, start: int) -> list[Any]:
+    def read_elements(c: Cursor, n: int, start: int) -> list[Any]:
         if n < 0 or n * part.least > c.left or (part.least == 0 and n > MAX_EMPTY_ELEMENTS):
             raise c.fail(f"{n} elements in {c.left} bytes", pos=start)
         with inside("element"):
@@ -114,13 +114,13 @@ def iterable(kind: str, part: Coder) -> Coder:
         start = c.pos
         n = c.i4()
         if n != -1:
-            return counted(c, n, start)
-        found: list[Any] = []
+            return read_elements(c, n, start)
+        elements: list[Any] = []
         while (block := read_varint(c, 64)) != 0:
-            found += counted(c, block, start)
-            if part.least == 0 and len(found) > MAX_EMPTY_ELEMENTS:
+            elements += read_elements(c, block, start)
+            if part.least == 0 and len(elements) > MAX_EMPTY_ELEMENTS:
                 raise c.fail(f"more than {MAX_EMPTY_ELEMENTS} elements of no bytes", pos=start)
-        return found
+        return elements
 
     def encode(out: Output, value: Any) -> None:
         if not isinstance(value, (tuple, list)):
@@ -160,7 +160,7 @@ def length_prefixed(part: Coder) -> Coder:
     """Return ``LengthPrefixCoder`` of a coder, which writes its value as if nothing followed it."""
     name = f"LengthPrefix<{part.name}>"
     if part in (TEXT, BYTES):
-        # Their own size is left out, and that is what stands here.
+        # As the outermost coder they write no size of their own: the prefix takes its place.
         return Coder(name=name, logical=part.logical, decode=part.decode, encode=part.encode)
     if part.name not in PLAIN:
         return Coder(name=name, logical=Scalar("binary"), decode=read_bytes, encode=write_bytes)

@@ -40,7 +40,7 @@ def _read_only(out: Output, value: Any) -> None:
 class Coder:
     """One coder.
 
-    ``least`` are the bytes that a value takes at least. ``framed``: the end of a value is not known, so that it must end its frame.
+    ``least`` is the smallest number of bytes of a value. ``framed``: the end of a value is not known, so that it must end its frame.
     """
 
     name: str

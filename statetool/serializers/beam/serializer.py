@@ -76,7 +76,7 @@ class BeamSerializer(Serializer):
         out += self._payload
 
 
-def _coder(c: Cursor) -> Coder:
+def _read_coder(c: Cursor) -> Coder:
     """Read the Java stream of a ``CoderTypeSerializer``."""
     start = c.pos
     tree = read_java_stream(c)
@@ -89,40 +89,40 @@ def _coder(c: Cursor) -> Coder:
         raise c.fail(f"the coder of a serializer of Beam: {error}", pos=start) from error
 
 
-def _of_stream(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    return BeamSerializer(name, version, _coder(c), b"")
+def _read_stream(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+    return BeamSerializer(name, version, _read_coder(c), b"")
 
 
-def _read_alone(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
+def _refuse_alone(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     raise c.fail(f"{name} without the serializer that Flink writes in front of it")
 
 
 def _read_unversioned(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     start = c.pos
-    raw = _uncompressed(c.slice(c.i4(), "a serializer of Beam"))
+    raw = _decompress(c.slice(c.i4(), "a serializer of Beam"))
     payload = bytes(c.data[start : c.pos])
-    return BeamSerializer(name, version, _coder(Cursor(raw)), payload)
+    return BeamSerializer(name, version, _read_coder(Cursor(raw)), payload)
 
 
-def _uncompressed(c: Cursor) -> bytes:
+def _decompress(c: Cursor) -> bytes:
     if c.take(len(_SNAPPY), "the head of compressed data") != _SNAPPY:
         raise c.fail("not what SnappyOutputStream writes", pos=c.pos - len(_SNAPPY))
     c.skip(8)
-    found = bytearray()
+    raw = bytearray()
     while c.left:
         start = c.pos
         block = c.bytes4("a compressed block")
         try:
-            found += cramjam.snappy.decompress_raw(block)
+            raw += cramjam.snappy.decompress_raw(block)
         except cramjam.DecompressionError as e:
             raise c.fail(f"a compressed block that cannot be read: {e}", pos=start) from e
-        if len(found) > _MOST_BYTES:
+        if len(raw) > _MOST_BYTES:
             raise c.fail(f"more than {_MOST_BYTES} bytes of a serializer of Beam", pos=start)
-    return bytes(found)
+    return bytes(raw)
 
 
 SNAPSHOTS: Final = {
-    "CoderTypeSerializer$LegacySnapshot": SnapshotClass(_read_alone, (1,), of_stream=_of_stream),
+    "CoderTypeSerializer$LegacySnapshot": SnapshotClass(_refuse_alone, (1,), of_stream=_read_stream),
     "UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
     "CoderTypeSerializer$UnversionedTypeSerializerSnapshot": SnapshotClass(_read_unversioned, (1,)),
 }

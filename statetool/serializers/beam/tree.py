@@ -1,4 +1,4 @@
-"""From the Java stream of a Beam coder, parsed as data, to what reads its values. Nothing is ever run.
+"""Coders of Beam, made of their Java streams, which are parsed as data: nothing is ever run.
 
 A coder that is not known becomes one whose values are exact bytes, and says its class.
 """
@@ -46,7 +46,7 @@ def short_name(class_name: str) -> str:
 
 
 def coder_of(tree: Any) -> Coder:
-    """Return the coder that an object of a Java stream is.
+    """Return the coder that an object of a Java stream describes.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def coder_of(tree: Any) -> Coder:
 
 
 class _Builder:
-    """Makes coders of objects; parts are counted, as one object may stand for any number of them."""
+    """Makes coders of objects; parts are counted each time, as many parts may refer to one object."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -119,7 +119,7 @@ class _Builder:
         return None
 
     def numbered(self, tree: Any) -> Sequence[tuple[int, Coder]]:
-        """Return coders by number, of a map of Guava's in its serialized form."""
+        """Return the coders of a serialized map of Guava, with their numbers."""
         if not isinstance(tree, JavaObject) or not tree.cls.name.endswith("$SerializedForm"):
             raise UnsupportedError("its map of coders is of a class that is not known")
         keys, values = (java_list(tree.fields.get(n)) for n in ("keys", "values"))
@@ -151,17 +151,17 @@ class _Builder:
             raise UnsupportedError("a field without a type")
         match enum.name:
             case "ARRAY" | "ITERABLE":
-                found = bc.iterable("List", self.of_field(kind.fields.get("collectionElementType")))
+                coder = bc.iterable("List", self.of_field(kind.fields.get("collectionElementType")))
             case "MAP":
                 key, value = (self.of_field(kind.fields.get(n)) for n in ("mapKeyType", "mapValueType"))
-                found = bc.map_of("Map", key, value)
+                coder = bc.map_of("Map", key, value)
             case "ROW":
-                found = self.row(kind.fields.get("rowSchema"))
+                coder = self.row(kind.fields.get("rowSchema"))
             case name if name in _OF_FIELD:
-                found = bc.LEAVES[_OF_FIELD[name]]
+                coder = bc.LEAVES[_OF_FIELD[name]]
             case name:
                 raise UnsupportedError(f"fields of type {name} are not known")
-        return bc.nullable(found) if kind.fields.get("nullable") and not top else found
+        return bc.nullable(coder) if kind.fields.get("nullable") and not top else coder
 
 
 def _pair(key: Coder, value: Coder) -> Coder:
@@ -169,8 +169,8 @@ def _pair(key: Coder, value: Coder) -> Coder:
 
 
 def _avro(tree: JavaObject) -> Coder:
-    found = tree.fields.get("schemaSupplier", tree.fields.get("schemaStrSupplier"))
-    text = found.fields.get("schema") if isinstance(found, JavaObject) else None
+    supplier = tree.fields.get("schemaSupplier", tree.fields.get("schemaStrSupplier"))
+    text = supplier.fields.get("schema") if isinstance(supplier, JavaObject) else None
     if not isinstance(text, str):
         raise UnsupportedError("the stream of its coder has no schema as text")
     try:

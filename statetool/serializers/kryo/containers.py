@@ -12,7 +12,7 @@ array               varint n + 1, elements                   same
 ==================  =======================================  ==================================================
 
 Elements are values with their class; where the declared element type is final, objects without. In Kryo 5 the flag then says
-that some may be null; else it says that all have one class, which is written once, with a bool for nulls.
+that elements may be null; else it says that all have one class, which is written once, with a bool for nulls.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Container:
     write: Callable[[GraphWriter, Obj, Args], None]
 
 
-def _count(g: GraphReader, n: int, start: int) -> int:
+def _checked_count(g: GraphReader, n: int, start: int) -> int:
     if n < 0 or n > g.c.left:
         raise g.c.fail(f"{n} elements do not fit the {g.c.left} bytes left", pos=start)
     return n
@@ -71,7 +71,7 @@ def _elements(g: GraphReader, args: Args, *, headed: bool, nullable: bool) -> An
     if g.gen == 2:
         header = g.value() if headed else None
         start = g.c.pos
-        n = _count(g, g.c.varint(), start)
+        n = _checked_count(g, g.c.varint(), start)
         if element is not None and g.registry.is_final(element):
             items = [g.object(element.binary_name, nullable=True) for _ in range(n)]
         else:
@@ -96,10 +96,10 @@ def _elements_5(
         return [], header
     if final:
         assert element is not None
-        _count(g, n, start)
+        _checked_count(g, n, start)
         return [g.object(element.binary_name, args, nullable=flag) for _ in range(n)], header
     if not flag:
-        _count(g, n, start)
+        _checked_count(g, n, start)
         return [g.value(args) for _ in range(n)], header
     name = g.class_name()
     if name is None:
@@ -108,7 +108,7 @@ def _elements_5(
             raise g.c.fail(f"a collection of {n} nulls", pos=start)
         return [None] * n, header
     nulls = g.c.bool() if nullable else False
-    _count(g, n, start)
+    _checked_count(g, n, start)
     return [g.object(name, args, nullable=nulls) for _ in range(n)], header
 
 
@@ -190,7 +190,7 @@ def _read_map(g: GraphReader, name: str, args: Args) -> Any:
             raise g.c.fail("a null map behind its class", pos=start)
         n -= 1
         header = g.value() if headed else None
-    _count(g, n, start)
+    _checked_count(g, n, start)
     kinds: tuple[JavaType | None, ...] = args if len(args) == 2 else (None, None)
     items = [tuple(_read_part(g, kind) for kind in kinds) for _ in range(n)]
     return Headed(header, items) if headed else items
@@ -235,7 +235,7 @@ def _read_array(g: GraphReader, name: str, args: Args) -> Any:
     n = g.c.varint()
     if n == 0:
         raise g.c.fail("a null array behind its class", pos=start)
-    _count(g, n - 1, start)
+    _checked_count(g, n - 1, start)
     if element.name == "byte":
         return g.c.take(n - 1, "byte array")
     if _bare_elements(g, element):
@@ -272,7 +272,7 @@ def _read_as_list(g: GraphReader, name: str, args: Args) -> Any:
     if g.gen == 5:
         return _elements(g, args, headed=False, nullable=True)
     start = g.c.pos
-    n = _count(g, g.c.varint(), start)
+    n = _checked_count(g, g.c.varint(), start)
     component = g.class_name() or "java.lang.Object"
     return Headed(component, [g.value() for _ in range(n)])
 
@@ -295,7 +295,8 @@ def _read_enum_set(g: GraphReader, name: str, args: Args) -> Any:
     declared = g.registry.declared(enum or "")
     if enum is None or declared is None or declared.kind != "enum":
         raise g.registry.unknown(enum or "null").at(offset=g.c.base + start)
-    return Headed(enum, [Obj(enum, _constant(g, declared.constants)) for _ in range(_count(g, g.c.varint(), start))])
+    n = _checked_count(g, g.c.varint(), start)
+    return Headed(enum, [Obj(enum, _constant(g, declared.constants)) for _ in range(n)])
 
 
 def _constant(g: GraphReader, constants: tuple[str, ...]) -> str:
@@ -368,8 +369,8 @@ def find(name: str, gen: wire.Generation) -> Container | None:
     """Return how a class with elements is read and written."""
     if name.startswith("["):
         return _ARRAY
-    found = _TABLE.get(name)
-    if found is None and gen == 2 and name.startswith("scala."):
-        known = scala.find(name)
-        return None if known is None else Container(*known)
-    return found
+    container = _TABLE.get(name)
+    if container is None and gen == 2 and name.startswith("scala."):
+        scala_body = scala.find(name)
+        return None if scala_body is None else Container(*scala_body)
+    return container

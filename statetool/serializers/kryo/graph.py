@@ -81,15 +81,15 @@ class GraphReader:
                 raise self.c.fail(f"a null {name} where there can be none", pos=start)
             return None
         if k >= 2:
-            return self._back(k - 2, start)
-        at = len(self._objects)
+            return self._referenced(k - 2, start)
+        index = len(self._objects)
         self._objects.append(None)
-        found = Obj(name, None)
+        obj = Obj(name, None)
         if self.skipping:
-            self._objects[at] = found
-        found.value = self._body(name, args)
-        self._objects[at] = found
-        return found
+            self._objects[index] = obj
+        obj.value = self._body(name, args)
+        self._objects[index] = obj
+        return obj
 
     def _present(self, start: int) -> bool:
         mark = self.c.varint()
@@ -97,33 +97,33 @@ class GraphReader:
             raise self.c.fail(f"{mark} where 0 (null) or 1 must be", pos=start)
         return mark == 1
 
-    def _back(self, index: int, start: int) -> Obj:
+    def _referenced(self, index: int, start: int) -> Obj:
         if index >= len(self._objects):
             raise self.c.fail(f"a reference to object {index} of {len(self._objects)}", pos=start)
-        found = self._objects[index]
-        if found is None:
+        obj = self._objects[index]
+        if obj is None:
             raise self.c.fail(
                 "an object that contains itself, which no table can show",
                 pos=start,
                 hint="leave the state out with states=[...], or keep its bytes with on_error='keep_raw'",
             )
-        return found
+        return obj
 
     def _has_reference(self, name: str) -> bool:
-        known = self.registry.references.get(name)
-        if known is None:
+        has_reference = self.registry.references.get(name)
+        if has_reference is None:
             declared = self.registry.declared(name)
-            known = not is_box(name) and (self.gen == 2 or declared is None or declared.kind != "enum")
-            self.registry.references[name] = known
-        return known
+            has_reference = not is_box(name) and (self.gen == 2 or declared is None or declared.kind != "enum")
+            self.registry.references[name] = has_reference
+        return has_reference
 
     def final(self, name: str) -> Any:
         """Read an object of a final class that cannot be null, and return its value."""
         start = self.c.pos
-        found = self.object(name)
-        if found is None or found.cls != name or found.value is None:
+        obj = self.object(name)
+        if obj is None or obj.cls != name or obj.value is None:
             raise self.c.fail(f"a reference to something else where a {name} must be", pos=start)
-        return found.value
+        return obj.value
 
     def field(self, declared: JavaType) -> Obj | None:
         """Read the value of a field (or component) of a declared type."""
@@ -160,26 +160,26 @@ class GraphReader:
         fields = self.registry.fields.get((declared.name, args))
         if fields is None:
             fields = self.registry.fields[declared.name, args] = fields_of(declared, args, self.gen)
-        found: dict[str, Obj | None] = {}
+        values: dict[str, Obj | None] = {}
         name, start = "", self.c.pos
         try:
             for name, kind in fields:
-                found[name] = self.field(kind)
+                values[name] = self.field(kind)
         except StatetoolError as error:
-            self._contradicted(error, declared, start)
+            self._blame_declaration(error, declared, start)
             raise error.inside(name) from error.__cause__
-        return found
+        return values
 
-    def _contradicted(self, error: StatetoolError, declared: ClassDeclaration, start: int) -> None:
-        """Say which declaration the bytes contradict: the innermost one, where nothing better is known."""
+    def _blame_declaration(self, error: StatetoolError, declared: ClassDeclaration, start: int) -> None:
+        """Add a hint to an error that has none: the innermost declaration, which the bytes contradict."""
         if not isinstance(error, FormatError) or isinstance(error, UnknownSerializerError) or error.hint:
             return
         if self.registry.context.find(declared.name) is None:
             return
         fields = ", ".join(f"{n}: {kind}" for n, kind in declared.fields[:_SHOWN_FIELDS])
-        some = bytes(self.c.data[start : min(start + _SHOWN_BYTES, self.c.end)]).hex(" ")
+        first_bytes = bytes(self.c.data[start : min(start + _SHOWN_BYTES, self.c.end)]).hex(" ")
         error.hint = (
-            f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {some}: "
+            f"{declared.name} is declared with {fields or 'no fields'}, and its bytes begin with {first_bytes}: "
             "the declaration is wrong, or they are damaged"
         )
 
@@ -194,7 +194,7 @@ class GraphReader:
         return declared.constants[ordinal]
 
     def undeclared(self, name: str) -> bytes:
-        """Read what Java serialization wrote (every ``Throwable``): its stream names the class, which proves it."""
+        """Read an object of an undeclared class that Java serialization wrote (every ``Throwable``): its stream names the class."""
         start = self.c.pos
         head = bytes(self.c.data[start : min(start + 4, self.c.end)])
         if head == _JAVA_HEAD or "java.lang.Throwable" in self._streams:
@@ -208,14 +208,14 @@ class GraphReader:
     def java_bytes(self, name: str, stream: str) -> bytes:
         """Read an object in Java serialization and return its bytes."""
         start = self.c.pos
-        found = self.java(stream)
-        if not isinstance(found, JavaObject) or found.cls.name != name:
+        obj = self.java(stream)
+        if not isinstance(obj, JavaObject) or obj.cls.name != name:
             raise self.c.fail(f"not a {name} in a Java stream", pos=start)
         return bytes(self.c.data[start : self.c.pos])
 
 
 def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], Any]:
-    """Return how bodies of a class are read; found once for each class."""
+    """Return how bodies of a class are read."""
     body = registry.body(name)
     if body is not None:
         read = body.read
@@ -228,12 +228,12 @@ def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], A
         return lambda g, args: g.c.take(g.c.varint(), "message")
     library = registry.container(name)
     if library is not None:
-        whole = library[0]
-        return lambda g, args: whole(g, name, args)
+        read_library = library[0]
+        return lambda g, args: read_library(g, name, args)
     container = containers.find(name, registry.gen)
     if container is not None:
-        elements = container.read
-        return lambda g, args: elements(g, name, args)
+        read_elements = container.read
+        return lambda g, args: read_elements(g, name, args)
     declared = registry.declared(name)
     if registry.is_scala_object(name):
         return lambda g, args: None
@@ -281,9 +281,9 @@ class GraphWriter:
         if name is None:
             self.out.append(0)
             return
-        known = self.registry.id_of(boxed(name))
-        if known is not None:
-            self.out.varint(known + 2)
+        class_id = self.registry.id_of(boxed(name))
+        if class_id is not None:
+            self.out.varint(class_id + 2)
             return
         self.out.append(1)
         if name in self._names:
@@ -390,10 +390,10 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     Kryo knows type arguments from the field that holds the object: all the way down in Kryo 5 (not in records), only those of
     the field itself in Kryo 2.24.
     """
-    known = dict(zip(declared.parameters, args, strict=False))
+    arguments = dict(zip(declared.parameters, args, strict=False))
     fields = []
     for name, kind in sorted(declared.fields):
-        kind = resolved(kind, known)
+        kind = resolved(kind, arguments)
         if declared.record and gen == 5 and not kind.is_array:
             kind = JavaType(kind.name)
         elif gen == 2 and not kind.is_array:
@@ -402,8 +402,8 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
     return fields
 
 
-def resolved(kind: JavaType, known: dict[str, JavaType]) -> JavaType:
-    """Put type arguments in the place of type parameters; one that is not known is an Object."""
-    if kind.name in known and not kind.args:
-        return known[kind.name]
-    return JavaType(kind.name, tuple(resolved(a, known) for a in kind.args), kind.as_json) if kind.args else kind
+def resolved(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
+    """Return a type with type arguments in the place of its type parameters; one without is read as an Object."""
+    if kind.name in arguments and not kind.args:
+        return arguments[kind.name]
+    return JavaType(kind.name, tuple(resolved(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind

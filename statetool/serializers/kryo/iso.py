@@ -36,20 +36,20 @@ def duration_text(seconds: int, nanos: int) -> str:
     sign = 1 if whole >= 0 else -1
     hours, minutes, rest = abs(whole) // 3600 * sign, abs(whole) // 60 % 60 * sign, abs(whole) % 60 * sign
     text = "PT" + (f"{hours}H" if hours else "") + (f"{minutes}M" if minutes else "")
-    below = abs(total) % _BILLION
-    if rest or below:
+    nanos_of_second = abs(total) % _BILLION
+    if rest or nanos_of_second:
         minus = "-" if total < 0 and (rest < 0 or rest == 0) else ""
-        digits = f"{below:09d}".rstrip("0")
+        digits = f"{nanos_of_second:09d}".rstrip("0")
         text += f"{minus}{abs(rest)}{'.' + digits if digits else ''}S"
     return text
 
 
 def parse_duration(text: str) -> tuple[int, int]:
     """Return seconds and nanoseconds (0 to 999,999,999)."""
-    found = _DURATION.fullmatch(text) if isinstance(text, str) else None
-    if found is None or text in ("PT", "-PT"):
+    match = _DURATION.fullmatch(text) if isinstance(text, str) else None
+    if match is None or text in ("PT", "-PT"):
         raise EncodeError(f"{text!r} is not a duration such as PT1H2M3.5S")
-    all_minus, hours, minutes, minus, seconds, fraction = found.groups()
+    all_minus, hours, minutes, minus, seconds, fraction = match.groups()
     total = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * _BILLION
     part = int(seconds or 0) * _BILLION + int((fraction or "").ljust(9, "0"))
     total += -part if minus else part
@@ -69,10 +69,10 @@ def parse_offset(text: str) -> int:
     """Return the seconds of the id of a ``ZoneOffset``."""
     if text == "Z":
         return 0
-    found = _OFFSET.fullmatch(text)
-    if found is None:
+    match = _OFFSET.fullmatch(text)
+    if match is None:
         raise EncodeError(f"{text!r} is not an offset such as +01:00")
-    sign, hours, minutes, seconds = found.groups()
+    sign, hours, minutes, seconds = match.groups()
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0)) * (-1 if sign == "-" else 1)
 
 
@@ -92,8 +92,8 @@ def date_text(days: int) -> str:
 
 def date_time_text(nanos: int) -> str:
     """Return what ``LocalDateTime.toString`` gives."""
-    days, rest = divmod(nanos, _DAY)
-    return f"{date_text(days)}T{time_text(rest)}"
+    days, nanos_of_day = divmod(nanos, _DAY)
+    return f"{date_text(days)}T{time_text(nanos_of_day)}"
 
 
 def parse_date(text: str) -> int:
@@ -105,14 +105,14 @@ def parse_date(text: str) -> int:
 
 
 def _date_and_rest(text: str) -> tuple[int, str]:
-    found = _DATE_TIME.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _DATE_TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise EncodeError(f"{text!r} is not a date and time such as 2020-01-02T03:04:05")
-    year, month, day = (int(p) for p in found.groups()[:3])
+    year, month, day = (int(p) for p in match.groups()[:3])
     days = days_from_civil(year, month, day)
     if civil_from_days(days) != (year, month, day):
         raise EncodeError(f"{text!r} is not a date")
-    return days, found[4]
+    return days, match[4]
 
 
 def parse_time(text: str) -> int:
@@ -124,13 +124,13 @@ def parse_time(text: str) -> int:
 
 
 def _time_and_rest(text: str) -> tuple[int, str]:
-    found = _TIME.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _TIME.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         raise EncodeError(f"{text!r} is not a time of day such as 03:04:05")
-    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise EncodeError(f"{text!r} is not a time of day")
-    return ((hour * 60 + minute) * 60 + second) * _BILLION + int((found[4] or "").ljust(9, "0")), found[5]
+    return ((hour * 60 + minute) * 60 + second) * _BILLION + int((match[4] or "").ljust(9, "0")), match[5]
 
 
 def parse_date_time(text: str) -> tuple[int, str]:

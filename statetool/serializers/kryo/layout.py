@@ -1,4 +1,4 @@
-"""Which layout values of a declared type are rewritten to by kernels; ``None`` where only the reference reads them.
+"""The layout to which kernels rewrite values of a declared type; ``None`` where only plain decoding reads them.
 
 Kernels serve classes whose fields are numbers, strings, enums, dates, big numbers, UUIDs, arrays, other such classes, and lists and maps
 of these in their usual classes. What Kryo knows of type arguments (:func:`statetool.serializers.kryo.graph.fields_of`) decides what is
@@ -61,7 +61,7 @@ _SCALARS: Final[dict[str, tuple[GraphKind, Op]]] = {
     "java.time.LocalTime": ("time", Temporal("time")),
     "java.time.LocalDateTime": ("date_time", Temporal("date_time")),
 }
-#: The classes that lists and maps usually are of: what is in front of those of the second kind is a comparator, null here.
+#: The usual classes of lists and maps; those of the second group write a comparator first, which must be null here.
 _LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "ArrayDeque", "Vector"), ("TreeSet",)
 _MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
 
@@ -82,31 +82,31 @@ class _Layouts:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def part(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
+    def part(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
         """Return how objects of a type are rewritten; ``args`` are the type arguments that Kryo knows."""
         registry = self._registry
-        if kind.as_json or kind.name in above:
+        if kind.as_json or kind.name in enclosing:
             raise _UnservedError
         if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
             return self._scalar(boxed(kind.name))
         if kind.is_array:
-            return self._array(kind, above)
+            return self._array(kind, enclosing)
         if kind.name in LISTS and len(kind.args) == 1:
-            return self._list(kind, args, above)
+            return self._list(kind, args, enclosing)
         if kind.name in MAPS and len(kind.args) == 2:
-            return self._map(kind, args, above)
+            return self._map(kind, args, enclosing)
         declared = registry.declared(kind.name)
-        if declared is None or registry.context.subclasses(kind.name) or not self._plain(kind.name):
+        if declared is None or registry.context.subclasses(kind.name) or not self._is_plain(kind.name):
             raise _UnservedError
         if declared.kind == "record":
-            return self._record(declared, kind, args, (*above, kind.name))
+            return self._record(declared, kind, args, (*enclosing, kind.name))
         if declared.kind == "enum" and not declared.bodies:
             shape = Choice(declared.constants)
             classes = (self._class(kind.name),)
             return GraphPart("enum", shape, registry.gen == 2, len(declared.constants), classes)
         raise _UnservedError
 
-    def _plain(self, name: str) -> bool:
+    def _is_plain(self, name: str) -> bool:
         registry = self._registry
         if registry.container(name) is not None:
             return False
@@ -117,13 +117,13 @@ class _Layouts:
         wire.write_class_name(out, name, self._registry.gen)
         return GraphClass(self._registry.id_of(boxed(name)), bytes(out), is_sorted)
 
-    def _usual(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
+    def _usual_classes(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
         """Return the usual classes, but for those that the job has serializers or the user declarations for."""
-        found = [(f"java.util.{n}", is_sorted) for is_sorted, some in enumerate(names) for n in some]
+        candidates = [(f"java.util.{n}", is_sorted) for is_sorted, group in enumerate(names) for n in group]
         return tuple(
             self._class(n, is_sorted=bool(is_sorted))
-            for n, is_sorted in found
-            if self._plain(n) and self._registry.declared(n) is None
+            for n, is_sorted in candidates
+            if self._is_plain(n) and self._registry.declared(n) is None
         )
 
     def _scalar(self, name: str) -> GraphPart:
@@ -132,59 +132,61 @@ class _Layouts:
         kind, shape = _SCALARS[name]
         return GraphPart(kind, shape, not is_box(name), classes=(self._class(name),))
 
-    def _position(self, kind: JavaType, known: JavaType | None, above: tuple[str, ...]) -> tuple[GraphMode, GraphPart]:
-        """Return how a field or an element is written that Kryo knows as of the type ``known``."""
+    def _position(
+        self, kind: JavaType, kryo_type: JavaType | None, enclosing: tuple[str, ...]
+    ) -> tuple[GraphMode, GraphPart]:
+        """Return how a field or an element is written whose type Kryo knows as ``kryo_type``."""
         registry = self._registry
-        if known is None:
-            return "value", self.part(kind, (), above)
-        if known.name in PRIMITIVES:
-            return "body", self.part(kind, (), above)
-        if registry.is_final(known):
-            if known.binary_name != kind.binary_name:
+        if kryo_type is None:
+            return "value", self.part(kind, (), enclosing)
+        if kryo_type.name in PRIMITIVES:
+            return "body", self.part(kind, (), enclosing)
+        if registry.is_final(kryo_type):
+            if kryo_type.binary_name != kind.binary_name:
                 raise _UnservedError
-            return "nullable", self.part(kind, known.args, above)
-        return "value", self.part(kind, known.args, above)
+            return "nullable", self.part(kind, kryo_type.args, enclosing)
+        return "value", self.part(kind, kryo_type.args, enclosing)
 
-    def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
-        of = dict(zip(declared.parameters, kind.args, strict=False))
-        types = {name: resolved(t, of) for name, t in declared.fields}
-        places = {name: i for i, (name, _) in enumerate(declared.fields)}
+    def _record(self, declared: ClassDeclaration, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
+        arguments = dict(zip(declared.parameters, kind.args, strict=False))
+        types = {name: resolved(t, arguments) for name, t in declared.fields}
+        declared_positions = {name: i for i, (name, _) in enumerate(declared.fields)}
         on_wire = fields_of(declared, args, self._registry.gen)
         if not on_wire:
             raise _UnservedError
-        parts = tuple(self._position(types[name], known, above) for name, known in on_wire)
+        parts = tuple(self._position(types[name], kryo_type, enclosing) for name, kryo_type in on_wire)
         names = tuple(name for name, _ in on_wire)
-        shape = Struct(names, tuple(_slot(p) for p in parts), tuple(places[n] for n in names))
+        shape = Struct(names, tuple(_slot(p) for p in parts), tuple(declared_positions[n] for n in names))
         return GraphPart("record", shape, size=len(parts), classes=(self._class(declared.name),), parts=parts)
 
-    def _list(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
-        known = self._inside(args[0]) if args else None
-        element = self._position(kind.args[0], known, above)
-        return GraphPart("list", Repeated(_slot(element)), classes=self._usual(_LIST_CLASSES), parts=(element,))
+    def _list(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
+        kryo_type = self._element_type(args[0]) if args else None
+        element = self._position(kind.args[0], kryo_type, enclosing)
+        return GraphPart("list", Repeated(_slot(element)), classes=self._usual_classes(_LIST_CLASSES), parts=(element,))
 
-    def _map(self, kind: JavaType, args: Args, above: tuple[str, ...]) -> GraphPart:
-        known = [self._inside(a) for a in args] if len(args) == 2 else [None, None]
-        key, value = (self._position(a, k, above) for a, k in zip(kind.args, known, strict=True))
+    def _map(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
+        kryo_types = [self._element_type(a) for a in args] if len(args) == 2 else [None, None]
+        key, value = (self._position(a, k, enclosing) for a, k in zip(kind.args, kryo_types, strict=True))
         shape = Pairs(_slot(key), _slot(value))
-        return GraphPart("map", shape, classes=self._usual(_MAP_CLASSES), parts=(key, value))
+        return GraphPart("map", shape, classes=self._usual_classes(_MAP_CLASSES), parts=(key, value))
 
-    def _inside(self, kind: JavaType) -> JavaType:
+    def _element_type(self, kind: JavaType) -> JavaType:
         """Return what Kryo knows of an element: in 2.24 nothing of its type arguments."""
         return kind if self._registry.gen == 5 or kind.is_array else JavaType(kind.name)
 
-    def _array(self, kind: JavaType, above: tuple[str, ...]) -> GraphPart:
+    def _array(self, kind: JavaType, enclosing: tuple[str, ...]) -> GraphPart:
         classes = (self._class(kind.binary_name),)
         element = kind.args[0]
         if element.name == "byte":
             return GraphPart("bytes", Counted(), classes=classes)
-        known = JavaType(element.name, element.args if element.is_array else ())
+        kryo_type = JavaType(element.name, element.args if element.is_array else ())
         part: tuple[GraphMode, GraphPart]
         if element.is_array:
-            part = "nullable", self.part(element, (), above)
-        elif element.name in PRIMITIVES or self._registry.is_final(known):
-            part = self._position(element, known, above)
+            part = "nullable", self.part(element, (), enclosing)
+        elif element.name in PRIMITIVES or self._registry.is_final(kryo_type):
+            part = self._position(element, kryo_type, enclosing)
         else:
-            part = "value", self.part(element, (), above)
+            part = "value", self.part(element, (), enclosing)
         return GraphPart("array", Repeated(_slot(part)), classes=classes, parts=(part,))
 
 

@@ -94,14 +94,14 @@ def _write_date_time(g: GraphWriter, value: Any) -> None:
     put_string(g, zone)
 
 
-def _unpacked(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
+def _unpacked_date(g: GraphReader, packed: int, start: int) -> tuple[int, int, int]:
     year, month, day = packed // (13 * 32), packed // 32 % 13, packed % 32
     if packed < 0 or not month or not day:
         raise g.c.fail(f"{packed} is not a date of Joda-Time", pos=start)
     return year, month, day
 
 
-def _packed(year: Any, month: Any, day: Any) -> int:
+def _packed_date(year: Any, month: Any, day: Any) -> int:
     if not (year >= 0 and 1 <= month <= 12 and 1 <= day <= 31):
         raise EncodeError(f"{year}-{month}-{day} cannot be written as a date of Joda-Time")
     return int((year * 13 + month) * 32 + day)
@@ -109,28 +109,28 @@ def _packed(year: Any, month: Any, day: Any) -> int:
 
 def _read_date(g: GraphReader) -> tuple[Any, ...]:
     start = g.c.pos
-    return *_unpacked(g, wire.read_positive(g.c), start), need_string(g)
+    return *_unpacked_date(g, wire.read_positive(g.c), start), need_string(g)
 
 
 def _write_date(g: GraphWriter, value: Any) -> None:
     *date, chronology = value
-    wire.write_positive(g.out, _packed(*date))
+    wire.write_positive(g.out, _packed_date(*date))
     put_string(g, chronology)
 
 
 def _read_local(g: GraphReader) -> tuple[Any, ...]:
     start = g.c.pos
     days, millis = divmod(wire.read_positive_long(g.c), _DAY_MS)
-    return *_unpacked(g, days, start), millis * _NANOS, need_string(g)
+    return *_unpacked_date(g, days, start), millis * _NANOS, need_string(g)
 
 
 def _write_local(g: GraphWriter, value: Any) -> None:
     *date, time, chronology = value
-    wire.write_positive_long(g.out, _packed(*date) * _DAY_MS + _of_day(time))
+    wire.write_positive_long(g.out, _packed_date(*date) * _DAY_MS + _millis_of_day(time))
     put_string(g, chronology)
 
 
-def _of_day(nanos: Any) -> int:
+def _millis_of_day(nanos: Any) -> int:
     if nanos % _NANOS or not 0 <= nanos < _DAY_MS * _NANOS:
         raise EncodeError(f"{nanos} ns is not a time of day of Joda-Time, which has milliseconds")
     return int(nanos // _NANOS)
@@ -146,7 +146,7 @@ def _read_time(g: GraphReader) -> tuple[Any, ...]:
 
 def _write_time(g: GraphWriter, value: Any) -> None:
     time, chronology = value
-    wire.write_positive(g.out, _of_day(time))
+    wire.write_positive(g.out, _millis_of_day(time))
     wire.write_string(g.out, chronology, g.gen)
 
 
@@ -162,7 +162,7 @@ def _write_interval(g: GraphWriter, value: Any) -> None:
 
 
 _DATE: Final = {"year": INT32, "month": INT32, "day": INT32}
-#: What is one value, by the class of the serializer.
+#: Bodies that are one value, by the class of the serializer.
 BODIES: Final[dict[str, Body]] = {
     f"{_KAFFEE}jodatime.Joda{name}Serializer": Body(StructType.of(**fields), read, write)
     for name, fields, read, write in (
@@ -204,7 +204,7 @@ def _write_map(g: GraphWriter, obj: Obj, args: Args) -> None:
     g.object(Obj("java.util.HashMap", obj.value))
 
 
-def _kind_of(name: str) -> int:
+def _wrapper_kind(name: str) -> int:
     _, _, kind = name.partition("$")
     for prefix in ("Unmodifiable", "Synchronized"):
         if kind.removeprefix(prefix) in _WRAPPERS:
@@ -224,14 +224,14 @@ def _read_wrapped(g: GraphReader, name: str, args: Args) -> Any:
 
 
 def _write_wrapped(g: GraphWriter, obj: Obj, args: Args) -> None:
-    g.out.varint(_kind_of(obj.cls))
+    g.out.varint(_wrapper_kind(obj.cls))
     g.value(obj.value)
 
 
 _COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
 WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
 MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
-#: What has elements, by the class of the serializer.
+#: Readers and writers of bodies with elements, by the class of the serializer.
 CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
     f"{_KAFFEE}guava.ImmutableListSerializer": _COUNTED,
     f"{_KAFFEE}guava.ImmutableSetSerializer": _COUNTED,

@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.kryo import protobuf
 from statetool.types.declared import ClassDeclaration
 
-#: What all messages are; jobs give these a default serializer, and a field of such a type may hold any message.
+#: Supertypes of all messages; jobs give these a default serializer, and a field of such a type may hold any message.
 ABSTRACT: Final = frozenset(
     {
         "com.google.protobuf.AbstractMessage",
@@ -36,7 +36,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON would not tell whole.
+        Not such a message, or one that JSON cannot hold without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
@@ -58,17 +58,17 @@ def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
 
 def _thrift_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     c = Cursor(raw)
-    found = _thrift_struct(c, dict(enumerate(declared.constants, 1)), 0)
+    tree = _thrift_struct(c, dict(enumerate(declared.constants, 1)), 0)
     c.expect_end(f"a {declared.name}")
-    return found
+    return tree
 
 
 def _thrift_struct(c: Cursor, names: dict[int, str], depth: int) -> dict[str, Any]:
-    found = {}
+    fields = {}
     while (kind := c.u1()) != 0:
-        field = c.i2()
-        found[names.get(field) or str(field)] = _thrift_value(c, kind, depth)
-    return found
+        field_id = c.i2()
+        fields[names.get(field_id) or str(field_id)] = _thrift_value(c, kind, depth)
+    return fields
 
 
 def _thrift_value(c: Cursor, kind: int, depth: int) -> Any:

@@ -28,67 +28,67 @@ class Headed:
     items: list[Any]
 
 
-def _util(*names: str, package: str = "java.util.") -> frozenset[str]:
+def _classes(*names: str, package: str = "java.util.") -> frozenset[str]:
     return frozenset(package + n for n in names)
 
 
 _CONCURRENT: Final = "java.util.concurrent."
 #: Classes written by ``CollectionSerializer``.
 COLLECTIONS: Final = (
-    _util("ArrayList", "LinkedList", "Vector", "Stack", "HashSet", "LinkedHashSet", "ArrayDeque")
-    | _util("CopyOnWriteArrayList", "CopyOnWriteArraySet", "ConcurrentLinkedQueue", package=_CONCURRENT)
-    | _util("ConcurrentLinkedDeque", "LinkedBlockingQueue", "LinkedBlockingDeque", package=_CONCURRENT)
-    | _util("ConcurrentSkipListSet", "PriorityBlockingQueue", package=_CONCURRENT)
-    | _util(
+    _classes("ArrayList", "LinkedList", "Vector", "Stack", "HashSet", "LinkedHashSet", "ArrayDeque")
+    | _classes("CopyOnWriteArrayList", "CopyOnWriteArraySet", "ConcurrentLinkedQueue", package=_CONCURRENT)
+    | _classes("ConcurrentLinkedDeque", "LinkedBlockingQueue", "LinkedBlockingDeque", package=_CONCURRENT)
+    | _classes("ConcurrentSkipListSet", "PriorityBlockingQueue", package=_CONCURRENT)
+    | _classes(
         "UnmodifiableCollection", "UnmodifiableList", "UnmodifiableRandomAccessList", package="java.util.Collections$"
     )
-    | _util("UnmodifiableSet", "UnmodifiableSortedSet", "CopiesList", "SetFromMap", package="java.util.Collections$")
-    | _util("SynchronizedCollection", "SynchronizedList", package="java.util.Collections$")
-    | _util(
+    | _classes("UnmodifiableSet", "UnmodifiableSortedSet", "CopiesList", "SetFromMap", package="java.util.Collections$")
+    | _classes("SynchronizedCollection", "SynchronizedList", package="java.util.Collections$")
+    | _classes(
         "SynchronizedRandomAccessList", "SynchronizedSet", "SynchronizedSortedSet", package="java.util.Collections$"
     )
-    | _util(
+    | _classes(
         "CheckedCollection", "CheckedList", "CheckedRandomAccessList", "CheckedSet", package="java.util.Collections$"
     )
-    | _util("ArrayList$SubList", "AbstractList$SubList", "SubList", "RandomAccessSubList", "HashMap$KeySet")
-    | _util(
+    | _classes("ArrayList$SubList", "AbstractList$SubList", "SubList", "RandomAccessSubList", "HashMap$KeySet")
+    | _classes(
         "HashMap$Values", "LinkedHashMap$LinkedKeySet", "LinkedHashMap$LinkedValues", "TreeMap$KeySet", "TreeMap$Values"
     )
-    | _util("ConcurrentHashMap$KeySetView", "ConcurrentHashMap$ValuesView", package=_CONCURRENT)
-    | _util("SetWrapper", "MutableSetWrapper", "MutableBufferWrapper", package="scala.collection.convert.Wrappers$")
+    | _classes("ConcurrentHashMap$KeySetView", "ConcurrentHashMap$ValuesView", package=_CONCURRENT)
+    | _classes("SetWrapper", "MutableSetWrapper", "MutableBufferWrapper", package="scala.collection.convert.Wrappers$")
     | frozenset(("org.apache.avro.generic.GenericData$Array",))
 )
 #: ``List.of``, ``Set.of``: as above, but Kryo 5 says nothing of nulls.
-IMMUTABLE: Final = _util("ListN", "List12", "SubList", "SetN", "Set12", package="java.util.ImmutableCollections$")
+IMMUTABLE: Final = _classes("ListN", "List12", "SubList", "SetN", "Set12", package="java.util.ImmutableCollections$")
 #: Collections that write their comparator.
-SORTED: Final = _util("TreeSet", "PriorityQueue")
+SORTED: Final = _classes("TreeSet", "PriorityQueue")
 #: Classes written by ``MapSerializer``.
 MAPS: Final = (
-    _util("HashMap", "LinkedHashMap", "Hashtable", "Properties", "WeakHashMap", "IdentityHashMap", "EnumMap")
-    | _util("ConcurrentHashMap", package=_CONCURRENT)
-    | _util("UnmodifiableMap", "SynchronizedMap", "CheckedMap", package="java.util.Collections$")
-    | _util(
+    _classes("HashMap", "LinkedHashMap", "Hashtable", "Properties", "WeakHashMap", "IdentityHashMap", "EnumMap")
+    | _classes("ConcurrentHashMap", package=_CONCURRENT)
+    | _classes("UnmodifiableMap", "SynchronizedMap", "CheckedMap", package="java.util.Collections$")
+    | _classes(
         "UnmodifiableSortedMap", "UnmodifiableNavigableMap", "SynchronizedSortedMap", package="java.util.Collections$"
     )
-    | _util("MapN", "Map1", package="java.util.ImmutableCollections$")
-    | _util("MutableMapWrapper", "ConcurrentMapWrapper", package="scala.collection.convert.Wrappers$")
+    | _classes("MapN", "Map1", package="java.util.ImmutableCollections$")
+    | _classes("MutableMapWrapper", "ConcurrentMapWrapper", package="scala.collection.convert.Wrappers$")
 )
 #: Maps that write their comparator; the second one in Kryo 5 only.
 SORTED_MAP: Final = "java.util.TreeMap"
 SKIP_LIST_MAP: Final = "java.util.concurrent.ConcurrentSkipListMap"
-EMPTY: Final = _util("EmptyList", "EmptySet", package="java.util.Collections$")
+EMPTY: Final = _classes("EmptyList", "EmptySet", package="java.util.Collections$")
 EMPTY_MAP: Final = "java.util.Collections$EmptyMap"
-SINGLETONS: Final = _util("SingletonList", "SingletonSet", package="java.util.Collections$")
+SINGLETONS: Final = _classes("SingletonList", "SingletonSet", package="java.util.Collections$")
 SINGLETON_MAP: Final = "java.util.Collections$SingletonMap"
 AS_LIST: Final = "java.util.Arrays$ArrayList"
-ENUM_SETS: Final = _util("RegularEnumSet", "JumboEnumSet")
+ENUM_SETS: Final = _classes("RegularEnumSet", "JumboEnumSet")
 #: One value with its class, or null.
 HOLDERS: Final = frozenset(("java.util.Optional", "java.util.concurrent.atomic.AtomicReference"))
 
 #: All collections (lists in JSON), and all maps.
 LIST_LIKE: Final = COLLECTIONS | IMMUTABLE | SORTED | EMPTY | SINGLETONS | ENUM_SETS | {AS_LIST}
 MAP_LIKE: Final = MAPS | {SORTED_MAP, SKIP_LIST_MAP, EMPTY_MAP, SINGLETON_MAP}
-#: What is made where only an interface is declared.
+#: The class that is written where only an interface is declared.
 IMPLEMENTATIONS: Final = {
     **dict.fromkeys(
         ("java.util.List", "java.util.Collection", "java.lang.Iterable", "java.util.AbstractList"),

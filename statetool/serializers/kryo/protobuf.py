@@ -18,7 +18,7 @@ from statetool.types.declared import ClassDeclaration
 
 _UNKNOWN: Final = "$unknown"
 _GROUP_END: Final = 4
-_SOUND: Final = (4, 25)
+_OLDEST: Final = (4, 25)
 
 
 def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
@@ -27,7 +27,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON would not tell whole.
+        Not such a message, or one that JSON cannot hold without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
@@ -41,13 +41,13 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     try:
         tree = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
         _add_unknown(message, tree)
-        again = _from_tree(kind(), tree, pool)
+        reparsed = _from_tree(kind(), tree, pool)
     except (json_format.Error, EncodeError, ValueError, TypeError, KeyError) as e:
         raise DecodeError(
             f"a {declared.message} that JSON cannot tell: {e}",
             hint="give a descriptor of all messages that it packs (protoc --include_imports)",
         ) from e
-    if again.SerializePartialToString(deterministic=True) != message.SerializePartialToString(deterministic=True):
+    if reparsed.SerializePartialToString(deterministic=True) != message.SerializePartialToString(deterministic=True):
         raise DecodeError(
             f"a {declared.message} with parts that its descriptor does not know",
             hint="declare it with a newer descriptor",
@@ -84,9 +84,9 @@ def _module(name: str) -> Any:
 def _check_release(version: str) -> None:
     """Refuse releases whose C code ends the process when it is asked for unknown fields."""
     major, minor, *_ = version.split(".")
-    if (int(major), int(minor)) < _SOUND:
+    if (int(major), int(minor)) < _OLDEST:
         raise MissingDependencyError(
-            f"Protobuf messages need the package protobuf from {'.'.join(map(str, _SOUND))}, this is {version}",
+            f"Protobuf messages need the package protobuf from {'.'.join(map(str, _OLDEST))}, this is {version}",
             hint="pip install 'statetool[protobuf]'",
         )
 
@@ -105,8 +105,8 @@ def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
     _check_release(_module("google.protobuf").__version__)
     pool = _module("google.protobuf.descriptor_pool").DescriptorPool()
     try:
-        found = _module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(descriptor)
-        for file in found.file:
+        file_set = _module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(descriptor)
+        for file in file_set.file:
             pool.Add(file)
         kind = _module("google.protobuf.message_factory").GetMessageClass(pool.FindMessageTypeByName(message))
     except (KeyError, TypeError, ValueError, _module("google.protobuf.message").DecodeError) as e:
@@ -117,21 +117,21 @@ def message_class(descriptor: bytes, message: str) -> tuple[Any, Any]:
     return pool, kind
 
 
-def _parts(message: Any) -> list[tuple[str, Any, Any]]:
+def _inner_messages(message: Any) -> list[tuple[str, Any, Any]]:
     """Return the messages inside a message: field, key (or index, or nothing), message."""
-    found: list[tuple[str, Any, Any]] = []
+    inner_messages: list[tuple[str, Any, Any]] = []
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
         name = f"[{field.full_name}]" if field.is_extension else field.name
         if field.message_type.GetOptions().map_entry:
             if field.message_type.fields_by_name["value"].message_type is not None:
-                found += [(name, _key_text(k), v) for k, v in value.items()]
+                inner_messages += [(name, _key_text(k), v) for k, v in value.items()]
         elif hasattr(value, "ListFields"):
-            found.append((name, None, value))
+            inner_messages.append((name, None, value))
         else:
-            found += [(name, i, v) for i, v in enumerate(value)]
-    return found
+            inner_messages += [(name, i, v) for i, v in enumerate(value)]
+    return inner_messages
 
 
 def _key_text(key: Any) -> str:
@@ -145,7 +145,7 @@ def _add_unknown(message: Any, tree: Any) -> None:
             raise EncodeError(f"unknown fields in a {message.DESCRIPTOR.full_name}")
         tree[_UNKNOWN] = base64.b64encode(_encoded(unknown)).decode("ascii")
     if isinstance(tree, dict) and not message.DESCRIPTOR.full_name.startswith("google.protobuf."):
-        for name, key, part in _parts(message):
+        for name, key, part in _inner_messages(message):
             inner = tree[name]
             _add_unknown(part, inner if key is None else inner[key])
 
@@ -181,35 +181,35 @@ def _from_tree(message: Any, tree: Any, pool: Any) -> Any:
     known, unknown = _split(tree)
     _module("google.protobuf.json_format").ParseDict(known, message, descriptor_pool=pool)
     for path, raw in unknown:
-        _at(message, path).MergeFromString(raw)
+        _message_at(message, path).MergeFromString(raw)
     return message
 
 
 def _split(tree: Any) -> tuple[Any, list[tuple[tuple[Any, ...], bytes]]]:
-    """Return JSON without unknown fields, and these with the way to each."""
-    found: list[tuple[tuple[Any, ...], bytes]] = []
+    """Return JSON without unknown fields, and the path and bytes of each of these."""
+    unknown: list[tuple[tuple[Any, ...], bytes]] = []
     if isinstance(tree, list):
         items = [_split(item) for item in tree]
-        return [known for known, _ in items], [((i, *p), raw) for i, (_, more) in enumerate(items) for p, raw in more]
+        return [known for known, _ in items], [((i, *p), raw) for i, (_, inner) in enumerate(items) for p, raw in inner]
     if not isinstance(tree, dict):
-        return tree, found
+        return tree, unknown
     known = {}
     for name, value in tree.items():
         if name == _UNKNOWN:
             try:
-                found.append(((), base64.b64decode(value, validate=True)))
+                unknown.append(((), base64.b64decode(value, validate=True)))
             except (binascii.Error, TypeError, ValueError) as e:
                 raise EncodeError(f"{value!r} is not base64") from e
             continue
-        known[name], more = _split(value)
-        found += [((name, *p), raw) for p, raw in more]
-    return known, found
+        known[name], inner = _split(value)
+        unknown += [((name, *p), raw) for p, raw in inner]
+    return known, unknown
 
 
-def _at(message: Any, path: tuple[Any, ...]) -> Any:
+def _message_at(message: Any, path: tuple[Any, ...]) -> Any:
     while path:
         name, *rest = path
-        for field, key, part in _parts(message):
+        for field, key, part in _inner_messages(message):
             if field == name and (key is None or (rest and rest[0] == key)):
                 message, path = part, tuple(rest if key is None else rest[1:])
                 break

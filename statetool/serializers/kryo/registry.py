@@ -128,22 +128,22 @@ _COMPARATORS: Final[dict[str, dict[str, str]]] = {
 def _builtin() -> dict[str, ClassDeclaration]:
     """Classes of the JDK and of Flink that Kryo writes by their fields."""
     tuples = "org.apache.flink.api.java.tuple.Tuple"
-    found = [
+    classes = [
         class_of_fields(f"{tuples}{n}", {f"f{i}": f"T{i}" for i in range(n)}, parameters=[f"T{i}" for i in range(n)])
         for n in range(26)
     ]
-    found += [
+    classes += [
         class_of_fields(f"org.apache.flink.types.{name}Value", {"value": primitive})
         for name, primitive in _VALUES.items()
     ]
-    found += [enum_of(name, constants.split()) for name, constants in _ENUMS.items()]
-    found += [class_of_fields(name, fields, final=True) for name, fields in _FINAL_CLASSES.items()]
-    found += [class_of_fields(name, fields, parameters=("K", "V")) for name, fields in _ENTRIES.items()]
-    found += [class_of_fields(name, fields) for name, fields in _COMPARATORS.items()]
-    found += [class_of_fields(name, fields, final=final) for name, fields, final in libraries.RECORDS]
-    by_fields = {**scala.RECORDS, **_BY_FIELDS_IN_2}
-    found += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in by_fields.items()]
-    return {c.name: c for c in found}
+    classes += [enum_of(name, constants.split()) for name, constants in _ENUMS.items()]
+    classes += [class_of_fields(name, fields, final=True) for name, fields in _FINAL_CLASSES.items()]
+    classes += [class_of_fields(name, fields, parameters=("K", "V")) for name, fields in _ENTRIES.items()]
+    classes += [class_of_fields(name, fields) for name, fields in _COMPARATORS.items()]
+    classes += [class_of_fields(name, fields, final=final) for name, fields, final in libraries.RECORDS]
+    records = {**scala.RECORDS, **_BY_FIELDS_IN_2}
+    classes += [class_of_fields(name, fields, final=not name.startswith("scala.")) for name, fields in records.items()]
+    return {c.name: c for c in classes}
 
 
 _BUILTIN: Final = _builtin()
@@ -179,7 +179,7 @@ class Registry:
         self._ids = {name: i for i, name in self._by_id.items()}
         self._serializers: dict[str, str] = {}
         self._defaults = defaults
-        self._found: dict[str, str | None] = {}
+        self._serializer_cache: dict[str, str | None] = {}
         next_id = _FIRST_FLINK_ID + len(_FLINK_IDS) if context.chill else len(self._by_id)
         for name, serializer in registrations:
             name = PRIMITIVES.get(name, name)
@@ -206,24 +206,24 @@ class Registry:
         return self._ids.get(name)
 
     def serializer_of(self, name: str) -> str | None:
-        """Return the class of the serializer that the job gave for a class or one above it."""
-        if name not in self._found:
-            self._found[name] = self._serializers.get(name) or self._default_of(name)
-        return self._found[name]
+        """Return the class of the serializer that the job gave for a class or a supertype of it."""
+        if name not in self._serializer_cache:
+            self._serializer_cache[name] = self._serializers.get(name) or self._default_of(name)
+        return self._serializer_cache[name]
 
     def _default_of(self, name: str) -> str | None:
         if not self._defaults:
             return None
-        above = {name, "java.lang.Object", *libraries.superclasses(name)}
-        above |= {"java.util.Collection"} if name in LIST_LIKE else set()
-        above |= {"java.util.Map"} if name in MAP_LIKE else set()
-        left = [name]
-        while left:
-            found = self._declared.get(left.pop())
-            new = set(found.extends) - above if found is not None else set()
-            above |= new
-            left += new
-        return next((serializer for cls, serializer in self._defaults if cls in above), None)
+        supertypes = {name, "java.lang.Object", *libraries.superclasses(name)}
+        supertypes |= {"java.util.Collection"} if name in LIST_LIKE else set()
+        supertypes |= {"java.util.Map"} if name in MAP_LIKE else set()
+        unvisited = [name]
+        while unvisited:
+            declaration = self._declared.get(unvisited.pop())
+            added = set(declaration.extends) - supertypes if declaration is not None else set()
+            supertypes |= added
+            unvisited += added
+        return next((serializer for cls, serializer in self._defaults if cls in supertypes), None)
 
     def container(self, name: str) -> tuple[libraries.ReadBody, libraries.WriteBody] | None:
         """Return how a class with elements is read and written by a serializer of a library."""
@@ -242,11 +242,11 @@ class Registry:
 
     def declared(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; a constant with a body has a class of its own, ``Color$1``."""
-        found = self._declared.get(name)
-        if found is None and (inner := _BODY_CLASS.fullmatch(name)) is not None:
+        declaration = self._declared.get(name)
+        if declaration is None and (inner := _BODY_CLASS.fullmatch(name)) is not None:
             outer = self._declared.get(inner[1])
             return outer if outer is not None and outer.kind == "enum" and not outer.final else None
-        return found
+        return declaration
 
     def known(self, name: str) -> bool:
         """Tell whether values of a class can be read."""
@@ -270,21 +270,21 @@ class Registry:
             or serializer in _JAVA_SERIALIZERS
         ):
             return None
-        if name in COLLECTIONS or self._declares_how(name, serializer):
+        if name in COLLECTIONS or self._declares_format(name, serializer):
             return None
         return serializer
 
-    def _declares_how(self, name: str, serializer: str) -> bool:
-        found = self._declared.get(name)
-        if found is not None and found.kind == "written":
-            return found.serializer == serializer
-        return found is not None and found.kind in ("java", "protobuf", "thrift")
+    def _declares_format(self, name: str, serializer: str) -> bool:
+        declaration = self._declared.get(name)
+        if declaration is not None and declaration.kind == "written":
+            return declaration.serializer == serializer
+        return declaration is not None and declaration.kind in ("java", "protobuf", "thrift")
 
     def is_message(self, name: str) -> bool:
         """Tell whether a class is a Protobuf or Thrift message, as its declaration or its registration says."""
-        found = self._declared.get(name)
-        if found is not None:
-            return found.kind in ("protobuf", "thrift")
+        declaration = self._declared.get(name)
+        if declaration is not None:
+            return declaration.kind in ("protobuf", "thrift")
         return name not in messages.ABSTRACT and (self.serializer_of(name) or "").endswith(messages.SERIALIZERS)
 
     def is_scala_object(self, name: str) -> bool:
@@ -293,25 +293,25 @@ class Registry:
 
     def by_java(self, name: str) -> bool:
         """Tell whether a class is written by Java serialization."""
-        found = self._declared.get(name)
-        if found is not None and found.kind == "java":
+        declaration = self._declared.get(name)
+        if declaration is not None and declaration.kind == "java":
             return True
         return self.serializer_of(name) in _JAVA_SERIALIZERS or name == "java.text.SimpleDateFormat"
 
     def is_final(self, declared: JavaType) -> bool:
         """Tell whether Kryo leaves out the class of values of a declared type."""
-        known = self._final.get(declared)
-        if known is None:
-            known = self._final[declared] = self._find_final(declared)
-        return known
+        final = self._final.get(declared)
+        if final is None:
+            final = self._final[declared] = self._find_final(declared)
+        return final
 
     def _find_final(self, declared: JavaType) -> bool:
         while declared.is_array:
             declared = declared.args[0]
         if declared.name in PRIMITIVES or declared.name in _FINAL:
             return True
-        found = self._declared.get(declared.name)
-        return found is not None and found.final
+        declaration = self._declared.get(declared.name)
+        return declaration is not None and declaration.final
 
     def unknown(self, name: str) -> UnknownSerializerError:
         """Make the error for a class that nobody has declared."""

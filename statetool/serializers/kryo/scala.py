@@ -24,7 +24,7 @@ _MUTABLE: Final = "scala.collection.mutable."
 _WRAPPERS: Final = "scala.collection.convert.Wrappers$"
 #: Fields of specialised tuples by the letters of their class names.
 _FIXED: Final = {"J": "q", "I": "i", "D": "d"}
-_SPECIAL: Final = ("1$mcJ", "1$mcI", "1$mcD", *(f"2$mc{a}{b}" for a in "JID" for b in "JID"))
+_SPECIALISED: Final = ("1$mcJ", "1$mcI", "1$mcD", *(f"2$mc{a}{b}" for a in "JID" for b in "JID"))
 _RANGES: Final = ("Range$Inclusive", "NumericRange$Inclusive", "NumericRange$Exclusive")
 IDS: Final = (
     *(_WRAPPERS + n for n in ("SeqWrapper", "IteratorWrapper", "MapWrapper", "JListWrapper", "JMapWrapper")),
@@ -42,7 +42,7 @@ IDS: Final = (
     _MUTABLE + "HashSet",
     _WRAPPERS + "IterableWrapper",
     *(f"scala.Tuple{n}" for n in range(1, 23)),
-    *(f"scala.Tuple{n}$sp" for n in _SPECIAL),
+    *(f"scala.Tuple{n}$sp" for n in _SPECIALISED),
     "scala.Symbol",
     "scala.reflect.ClassTag",
     "scala.runtime.BoxedUnit",
@@ -73,13 +73,13 @@ _SORTED: Final = frozenset(_IMMUTABLE + n for n in ("TreeMap", "TreeSet"))
 _BIT_SETS: Final = frozenset(f"{_IMMUTABLE}BitSet$BitSet{n}" for n in ("1", "2", "N"))
 _HOLDERS: Final = frozenset(("scala.Some", "scala.util.Left", "scala.util.Right"))
 _TUPLES: Final = {f"scala.Tuple{n}": n for n in range(1, 23)}
-_SPECIAL_TUPLES: Final = {f"scala.Tuple{n}$sp": n.partition("$mc")[2] for n in _SPECIAL}
+_SPECIALISED_TUPLES: Final = {f"scala.Tuple{n}$sp": n.partition("$mc")[2] for n in _SPECIALISED}
 _ARRAYS: Final = frozenset(
     f"{_MUTABLE}WrappedArray$of{n}"
     for n in ("Ref", "Int", "Long", "Double", "Float", "Short", "Byte", "Char", "Boolean", "Unit")
 )
 _REGEX: Final = "scala.util.matching.Regex"
-#: A value of an enumeration: the enumeration, an object without a body where it is one, and the value's id.
+#: A value of an enumeration: the enumeration (without a body where it is an ``object``) and the value's id.
 _ENUMERATION: Final = "scala.Enumeration$Val"
 _UNIT: Final = "scala.runtime.BoxedUnit"
 _SYMBOL: Final = "scala.Symbol"
@@ -117,7 +117,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         f"scala.Tuple2$mc{a}{b}$sp": {"_1": "Object", f"_1$mc{a}$sp": _BY_FIELDS[a], "_2": "Object", f"_2$mc{b}$sp": _BY_FIELDS[b]}
         for a in _BY_FIELDS
         for b in _BY_FIELDS
-        if f"2$mc{a}{b}" not in _SPECIAL
+        if f"2$mc{a}{b}" not in _SPECIALISED
     },
 }  # fmt: skip
 
@@ -135,8 +135,8 @@ def find(name: str) -> tuple[ReadBody, WriteBody] | None:
     if name in _TUPLES:
         n = _TUPLES[name]
         return lambda g, name, args: [g.value() for _ in range(n)], _write_tuple
-    if name in _SPECIAL_TUPLES:
-        return _read_special, _write_special
+    if name in _SPECIALISED_TUPLES:
+        return _read_specialised, _write_specialised
     if name in _HOLDERS or name == _WRAPPERS + "IterableWrapper":
         return lambda g, name, args: g.value(), lambda g, obj, args: g.value(obj.value)
     if name in _SORTED:
@@ -196,12 +196,12 @@ def _write_tuple(g: GraphWriter, obj: Obj, args: Args) -> None:
 _BOXES: Final = {"J": "java.lang.Long", "I": "java.lang.Integer", "D": "java.lang.Double"}
 
 
-def _read_special(g: GraphReader, name: str, args: Args) -> Any:
-    return [Obj(_BOXES[code], wire.read_fixed(g.c, g.gen, _FIXED[code])) for code in _SPECIAL_TUPLES[name]]
+def _read_specialised(g: GraphReader, name: str, args: Args) -> Any:
+    return [Obj(_BOXES[code], wire.read_fixed(g.c, g.gen, _FIXED[code])) for code in _SPECIALISED_TUPLES[name]]
 
 
-def _write_special(g: GraphWriter, obj: Obj, args: Args) -> None:
-    codes = _SPECIAL_TUPLES[obj.cls]
+def _write_specialised(g: GraphWriter, obj: Obj, args: Args) -> None:
+    codes = _SPECIALISED_TUPLES[obj.cls]
     items = _items(obj)
     if [i.cls for i in items if i is not None] != [_BOXES[c] for c in codes]:
         raise EncodeError(f"{items!r} are not the values of a {obj.cls}")
@@ -227,11 +227,11 @@ def _read_bits(g: GraphReader, name: str, args: Args) -> Any:
     n = _count(g)
     if n:
         g.c.varint()  # the largest, which the differences tell too
-    found, at = [], 0
+    bits, bit = [], 0
     for _ in range(n):
-        at += g.c.varint()
-        found.append(Obj("java.lang.Integer", at))
-    return found
+        bit += g.c.varint()
+        bits.append(Obj("java.lang.Integer", bit))
+    return bits
 
 
 def _write_bits(g: GraphWriter, obj: Obj, args: Args) -> None:

@@ -1,6 +1,6 @@
 """Bodies of JDK classes that are one value: numbers, text, dates. In Kryo 2.24 those of ``java.time`` are their fields.
 
-``Scalar`` holds the logical type and a reader and a writer for each generation; they get the graph for the objects inside.
+A :class:`Body` holds the logical type, a reader and a writer; they get the graph, for the generation and the objects inside.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ def fixed(kind: str, logical: LogicalType) -> Body:
 
 def _read_boolean(g: GraphReader) -> bool:
     return g.c.bool()
+
+
+def _read_char(g: GraphReader) -> str:
+    return int(wire.read_fixed(g.c, g.gen, "H")).to_bytes(2, "little").decode("utf-16-le", "surrogatepass")
 
 
 def _write_char(g: GraphWriter, value: Any) -> None:
@@ -157,11 +161,11 @@ def _read_bits(g: GraphReader) -> list[int]:
     if words * 8 > g.c.left:
         raise g.c.fail(f"a BitSet of {words} words does not fit the {g.c.left} bytes left")
     order = "little" if g.gen == 5 else "big"
-    found = []
+    bits = []
     for w in range(words):
         word = int.from_bytes(g.c.take(8), order)  # type: ignore[arg-type]
-        found += [64 * w + i for i in range(64) if word >> i & 1]
-    return found
+        bits += [64 * w + i for i in range(64) if word >> i & 1]
+    return bits
 
 
 def _write_bits(g: GraphWriter, value: Any) -> None:
@@ -201,11 +205,11 @@ def _read_locale(g: GraphReader) -> str:
     if g.gen == 5:
         parts = [need_string(g) for _ in range(3)]
     else:
-        found = g.java("java.util.Locale")
-        if not isinstance(found, JavaObject):
+        locale = g.java("java.util.Locale")
+        if not isinstance(locale, JavaObject):
             raise g.c.fail("not a Locale in a Java stream")
-        parts = [str(found.fields.get(n, "")) for n in ("language", "country", "variant")]
-        if found.fields.get("script") or found.fields.get("extensions"):
+        parts = [str(locale.fields.get(n, "")) for n in ("language", "country", "variant")]
+        if locale.fields.get("script") or locale.fields.get("extensions"):
             raise g.c.fail("a Locale with a script or extensions, which its text would not tell")
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -227,15 +231,15 @@ def _write_locale(g: GraphWriter, value: Any) -> None:
         return
     g.java("java.util.Locale")
     g.out += _LOCALE_HEAD
-    seen: list[str] = []
+    written: list[str] = []
     for part in (country, "", language, "", variant):
-        if part in seen:
+        if part in written:
             g.out += b"\x71"
-            g.out.i4(0x7E0003 + seen.index(part))
+            g.out.i4(0x7E0003 + written.index(part))
         else:
             g.out += b"\x74"
             g.out.utf(part)
-            seen.append(part)
+            written.append(part)
     g.out += b"\x78"
 
 
@@ -316,7 +320,7 @@ SCALARS: Final[dict[str, Body]] = {
     "java.lang.Boolean": BOOLEAN,
     "java.lang.Float": fixed("f", Scalar("float32")),
     "java.lang.Double": fixed("d", Scalar("float64")),
-    "java.lang.Character": Body(STRING, lambda g: _char(g), _write_char),
+    "java.lang.Character": Body(STRING, _read_char, _write_char),
     "java.math.BigInteger": Body(BigIntegerType(), _read_big_integer, _write_big_integer),
     "java.math.BigDecimal": Body(BigDecimalType(), _read_big_decimal, _write_big_decimal),
     "java.lang.StringBuilder": Body(STRING, need_string, _write_characters),
@@ -339,7 +343,3 @@ SCALARS: Final[dict[str, Body]] = {
     "java.sql.Timestamp": Body(TimestampType("ns", zoned=True), _read_timestamp, _write_timestamp),
     "java.util.GregorianCalendar": Body(_CALENDAR, _read_calendar, _write_calendar),
 }
-
-
-def _char(g: GraphReader) -> str:
-    return int(wire.read_fixed(g.c, g.gen, "H")).to_bytes(2, "little").decode("utf-16-le", "surrogatepass")

@@ -145,10 +145,10 @@ class KryoSerializer(Serializer):
         return b"\x00"
 
     def hash_code(self, value: Any) -> int:
-        known = _HASHES.get(self.type_class)
-        if known is None or self._view is None:
+        hash_of = _HASHES.get(self.type_class)
+        if hash_of is None or self._view is None:
             return super().hash_code(value)
-        return 0 if value is None else known(value)
+        return 0 if value is None else hash_of(value)
 
     def program(self) -> Op:
         if self._program is None:
@@ -211,43 +211,43 @@ def _readable(type_class: str, registry: Registry) -> bool:
 def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     type_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
-    registrations = tuple((e.name, _serializer_of(e)) for e in maps[0])
+    registrations = tuple((e.name, _registered_serializer(e)) for e in maps[0])
     return KryoSerializer(name, version, type_class, registrations, maps, reader.types)
 
 
 def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, str], ...]:
     """Return the classes that default serializers were given for, in the order in which Kryo asks them."""
-    found = []
+    defaults = []
     for entries, is_stream in zip(maps[1:], (True, False), strict=False):
         for entry in entries:
             if entry.value is None:
                 continue
             c = Cursor(entry.value, base=entry.value_at)
-            if is_stream:
-                stream = read_java_stream(c)
-                found.append((entry.name, stream.cls.name if isinstance(stream, JavaObject) else "a serializer object"))
-            else:
-                found.append((entry.name, c.utf()))
-    return tuple(found)
+            defaults.append((entry.name, _class_in_stream(c) if is_stream else c.utf()))
+    return tuple(defaults)
 
 
-def _serializer_of(entry: OptionalEntry) -> str | None:
+def _class_in_stream(c: Cursor) -> str:
+    serializer = read_java_stream(c)
+    return serializer.cls.name if isinstance(serializer, JavaObject) else "a serializer object"
+
+
+def _registered_serializer(entry: OptionalEntry) -> str | None:
     if entry.value is None:
         return None
     c = Cursor(entry.value, base=entry.value_at)
     c.utf()
-    serializer = _definition(c)
+    serializer = _read_definition(c)
     c.expect_end(f"the registration of {entry.name!r}")
     return serializer
 
 
-def _definition(c: Cursor) -> str | None:
+def _read_definition(c: Cursor) -> str | None:
     kind = c.i4()
     if kind == 1:
         return c.utf()
     if kind == 2:
-        found = read_java_stream(c)
-        return found.cls.name if isinstance(found, JavaObject) else "a serializer object"
+        return _class_in_stream(c)
     if kind != 0:
         raise c.fail(f"kind {kind} of a Kryo registration is not 0, 1 or 2", pos=c.pos - 4)
     return None
@@ -255,12 +255,12 @@ def _definition(c: Cursor) -> str | None:
 
 def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     type_class = c.utf()
-    found = []
+    registrations = []
     for _ in range(c.count("registrations", at_least=8)):
         cls = c.utf()
         c.utf()
-        found.append((cls, _definition(c)))
-    return KryoSerializer(name, version, type_class, tuple(found), (), reader.types)
+        registrations.append((cls, _read_definition(c)))
+    return KryoSerializer(name, version, type_class, tuple(registrations), (), reader.types)
 
 
 SNAPSHOTS: Final = {

@@ -33,11 +33,11 @@ _FIXED: Final = {"writeInt": ("i", 32), "writeLong": ("q", 64)}
 
 def read_steps(g: GraphReader, declared: ClassDeclaration) -> dict[str, Obj | None]:
     """Read what a serializer of the job wrote."""
-    found: dict[str, Obj | None] = {}
+    fields: dict[str, Obj | None] = {}
     for (name, kind), step in zip(declared.fields, declared.steps, strict=True):
         with inside(name):
-            found[name] = _read(g, step, kind)
-    return found
+            fields[name] = _read(g, step, kind)
+    return fields
 
 
 def write_steps(g: GraphWriter, declared: ClassDeclaration, value: Any) -> None:

@@ -1,6 +1,6 @@
 """Objects as JSON text, for types that say nothing about their values (``Object``, a ``List`` without its element type).
 
-``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON's own; everything else is an object with
+``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON values; everything else is an object with
 one member, named like the class: ``{"java.lang.Long": 2}``, ``{"java.util.HashMap": [["a", 1]]}``,
 ``{"com.acme.Order": {"id": 1}}``. Fields of a declared class, where the class is known from the declaration, have no such wrapper.
 Nothing is lost but that two places hold the same object.
@@ -37,7 +37,7 @@ from statetool.types import (
 from statetool.types.java import PRIMITIVES, JavaType, from_binary_name
 
 _LIST: Final = "java.util.ArrayList"
-_OWN: Final = {
+_JSON_TYPES: Final = {
     "java.lang.Boolean": bool,
     "java.lang.Integer": int,
     "java.lang.Double": float,
@@ -91,7 +91,7 @@ def _wraps(obj: Obj, static: JavaType | None, registry: Registry) -> bool:
         return False
     if obj.cls == "java.lang.Double":
         return not math.isfinite(obj.value)
-    return obj.cls not in _OWN
+    return obj.cls not in _JSON_TYPES
 
 
 def _tree(obj: Obj | None, static: JavaType | None, registry: Registry) -> Any:
@@ -111,7 +111,7 @@ def _body(obj: Obj, registry: Registry) -> Any:
         return messages.to_tree(declared, value)
     if isinstance(value, bytes):
         code = base64.b64encode(value).decode("ascii")
-        return code if obj.cls == "[B" else {**_message(value), "java": code}
+        return code if obj.cls == "[B" else {**_throwable_message(value), "java": code}
     if isinstance(value, dict):
         kinds = dict(fields_of(declared, (), registry.gen)) if declared is not None else {}
         return {n: _tree(v, kinds.get(n), registry) for n, v in value.items()}
@@ -129,12 +129,12 @@ def _body(obj: Obj, registry: Registry) -> Any:
     return _tree(value, None, registry) if value is None or isinstance(value, Obj) else value
 
 
-def _message(stream: bytes) -> dict[str, Any]:
+def _throwable_message(stream: bytes) -> dict[str, Any]:
     """Return the message of a ``Throwable`` in Java serialization."""
     if not stream.startswith(_JAVA_HEAD):
         return {}
-    found = read_java_stream(Cursor(stream))
-    message = found.fields.get("detailMessage") if isinstance(found, JavaObject) else None
+    throwable = read_java_stream(Cursor(stream))
+    message = throwable.fields.get("detailMessage") if isinstance(throwable, JavaObject) else None
     return {} if message is None else {"message": str(message)}
 
 
@@ -178,26 +178,26 @@ def _float(value: float) -> Any:
     return "NaN" if bits == _PLAIN_NAN else f"NaN:{bits:016x}"
 
 
-# ---- and back -----------------------------------------------------------------------------------------------------
+# ---- from JSON ----------------------------------------------------------------------------------------------------
 
 
 def _object(tree: Any, static: JavaType | None, registry: Registry) -> Obj | None:
     if tree is None:
         return None
     if static is not None and (static.name in PRIMITIVES or registry.is_final(static)):
-        return _of_class(static.name if static.name in PRIMITIVES else static.binary_name, tree, registry)
+        return _object_of_class(static.name if static.name in PRIMITIVES else static.binary_name, tree, registry)
     if isinstance(tree, dict):
         if len(tree) != 1:
             raise EncodeError(f"an object with one member, the class, is expected, not {', '.join(tree)}")
         ((name, body),) = tree.items()
-        return _of_class(name, body, registry)
-    for name, kind in _OWN.items():
+        return _object_of_class(name, body, registry)
+    for name, kind in _JSON_TYPES.items():
         if type(tree) is kind:
-            return _of_class(name, tree, registry)
+            return _object_of_class(name, tree, registry)
     raise EncodeError(f"{tree!r} is not the JSON of a Java object")
 
 
-def _of_class(name: str, tree: Any, registry: Registry) -> Obj:
+def _object_of_class(name: str, tree: Any, registry: Registry) -> Obj:
     scalar = registry.body(boxed(name))
     if scalar is not None:
         return Obj(name, _unscalar(tree, scalar.logical))

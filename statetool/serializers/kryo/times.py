@@ -187,10 +187,10 @@ def _read_zoned(g: GraphReader) -> str:
         local, zone = _read_date_time(g), need_string(g)
         return iso.zoned_text(local, None, zone)
     local = int(g.final("java.time.LocalDateTime"))
-    offset, found = g.final("java.time.ZoneOffset"), g.value()
-    if found is None or not isinstance(found.value, str):
+    offset, zone_object = g.final("java.time.ZoneOffset"), g.value()
+    if zone_object is None or not isinstance(zone_object.value, str):
         raise g.c.fail("a ZonedDateTime without a zone")
-    return iso.zoned_text(local, offset, found.value)
+    return iso.zoned_text(local, offset, zone_object.value)
 
 
 def _write_zoned(g: GraphWriter, value: Any) -> None:

@@ -34,7 +34,7 @@ class View:
         raise NotImplementedError
 
 
-def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> View:
+def view_of(kind: JavaType, registry: Registry, enclosing: tuple[str, ...] = ()) -> View:
     """Return how values of a type are shown; a class inside itself is JSON text."""
     if kind.as_json:
         return _TextView(registry)
@@ -43,46 +43,45 @@ def view_of(kind: JavaType, registry: Registry, above: tuple[str, ...] = ()) -> 
     if kind.is_array:
         if kind.args[0].name == "byte":
             return _BytesView(kind.binary_name)
-        return _ListView(kind.binary_name, view_of(kind.args[0], registry, above), exact=True)
+        return _ListView(kind.binary_name, view_of(kind.args[0], registry, enclosing), exact=True)
     if kind.name in LISTS and len(kind.args) == 1:
-        return _ListView(kind.name, view_of(kind.args[0], registry, above))
+        return _ListView(kind.name, view_of(kind.args[0], registry, enclosing))
     if kind.name in MAPS and len(kind.args) == 2:
-        return _MapView(kind.name, *(view_of(a, registry, above) for a in kind.args))
+        return _MapView(kind.name, *(view_of(a, registry, enclosing) for a in kind.args))
     if kind.name == "java.util.Optional" and len(kind.args) == 1:
-        return _OptionalView(view_of(kind.args[0], registry, above))
+        return _OptionalView(view_of(kind.args[0], registry, enclosing))
     declared = registry.declared(kind.name)
     if registry.is_message(kind.name):
         return _BytesView(kind.name) if declared is None else _MessageView(declared)
-    below = registry.context.subclasses(kind.name)
-    if kind.name in above or (declared is None and not below):
+    subclasses = registry.context.subclasses(kind.name)
+    if kind.name in enclosing or (declared is None and not subclasses):
         return _TextView(registry)
-    if not below and declared is not None:
-        return _declared_view(declared, kind, registry, above)
-    classes = ([declared] if declared is not None else []) + list(below)
+    if not subclasses and declared is not None:
+        return _declared_view(declared, kind, registry, enclosing)
+    classes = ([declared] if declared is not None else []) + list(subclasses)
     if any(c.kind != "record" for c in classes):
         return _TextView(registry)
-    views = {c.name: _RecordView(c, JavaType(c.name), registry, (*above, kind.name)) for c in classes}
+    views = {c.name: _RecordView(c, JavaType(c.name), registry, (*enclosing, kind.name)) for c in classes}
     return _HierarchyView(kind.name, views)
 
 
-def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registry, above: tuple[str, ...]) -> View:
+def _declared_view(declared: ClassDeclaration, kind: JavaType, registry: Registry, enclosing: tuple[str, ...]) -> View:
+    enclosing = (*enclosing, kind.name)
     match declared.kind:
         case "record" | "written":
-            return _RecordView(declared, kind, registry, (*above, kind.name))
+            return _RecordView(declared, kind, registry, enclosing)
         case "enum":
             return _EnumView(declared)
         case "collection" if len(declared.element_types) == 1:
-            return _ListView(kind.name, view_of(declared.element_types[0], registry, (*above, kind.name)), exact=True)
+            return _ListView(kind.name, view_of(declared.element_types[0], registry, enclosing), exact=True)
         case "map" if len(declared.element_types) == 2:
-            return _MapView(
-                kind.name, *(view_of(a, registry, (*above, kind.name)) for a in declared.element_types), exact=True
-            )
+            return _MapView(kind.name, *(view_of(a, registry, enclosing) for a in declared.element_types), exact=True)
         case "java":
             return _BytesView(kind.name)
     return _TextView(registry)
 
 
-def _expected(what: str, obj: Obj) -> DecodeError:
+def _other_class_error(what: str, obj: Obj) -> DecodeError:
     return DecodeError(
         f"a {obj.cls} where {what} is declared",
         hint="correct the declaration: a subclass is declared with extends=[...], and json: in front of a type shows what is there",
@@ -108,7 +107,7 @@ class _ScalarView(View):
 
     def plain(self, obj: Obj) -> Any:
         if boxed(obj.cls) != boxed(self._name):
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         return obj.value
 
     def object(self, value: Any) -> Obj:
@@ -139,7 +138,7 @@ class _MessageView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._declared.name:
-            raise _expected(self._declared.name, obj)
+            raise _other_class_error(self._declared.name, obj)
         return text.as_json(messages.to_tree(self._declared, obj.value))
 
     def object(self, value: Any) -> Obj:
@@ -153,7 +152,7 @@ class _BytesView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._name:
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         return obj.value
 
     def object(self, value: Any) -> Obj:
@@ -162,7 +161,7 @@ class _BytesView(View):
         return Obj(self._name, value)
 
 
-def _natural(obj: Obj) -> list[Any]:
+def _elements_of(obj: Obj) -> list[Any]:
     value = obj.value
     if isinstance(value, Headed):
         if isinstance(value.header, Obj):
@@ -172,7 +171,7 @@ def _natural(obj: Obj) -> list[Any]:
             )
         return value.items
     if isinstance(value, Obj) and obj.cls in model.LIST_LIKE | model.MAP_LIKE:
-        return _natural(value)
+        return _elements_of(value)
     if not isinstance(value, list):
         raise DecodeError(f"a {obj.cls} where elements are declared")
     return value
@@ -187,9 +186,9 @@ class _ListView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._name if self._exact else obj.cls not in model.LIST_LIKE:
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         with inside("element"):
-            return [plain_or_null(self._element, item) for item in _natural(obj)]
+            return [plain_or_null(self._element, item) for item in _elements_of(obj)]
 
     def object(self, value: Any) -> Obj:
         name = model.IMPLEMENTATIONS.get(self._name, self._name)
@@ -206,9 +205,9 @@ class _MapView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._name if self._exact else obj.cls not in model.MAP_LIKE:
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         key, value = self._parts
-        return [(plain_or_null(key, k), plain_or_null(value, v)) for k, v in _natural(obj)]
+        return [(plain_or_null(key, k), plain_or_null(value, v)) for k, v in _elements_of(obj)]
 
     def object(self, value: Any) -> Obj:
         name = model.IMPLEMENTATIONS.get(self._name, self._name)
@@ -224,7 +223,7 @@ class _OptionalView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != "java.util.Optional":
-            raise _expected("java.util.Optional", obj)
+            raise _other_class_error("java.util.Optional", obj)
         return (plain_or_null(self._element, obj.value),)
 
     def object(self, value: Any) -> Obj:
@@ -243,7 +242,7 @@ class _EnumView(View):
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self._classes.get(obj.value, self._name):
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         return obj.value
 
     def object(self, value: Any) -> Obj:
@@ -253,15 +252,17 @@ class _EnumView(View):
 class _RecordView(View):
     """A declared class: a struct of its fields in the order of the declaration."""
 
-    def __init__(self, declared: ClassDeclaration, kind: JavaType, registry: Registry, above: tuple[str, ...]) -> None:
-        known = dict(zip(declared.parameters, kind.args, strict=False))
+    def __init__(
+        self, declared: ClassDeclaration, kind: JavaType, registry: Registry, enclosing: tuple[str, ...]
+    ) -> None:
+        arguments = dict(zip(declared.parameters, kind.args, strict=False))
         self.name = declared.name
-        self.views = {n: view_of(resolved(t, known), registry, above) for n, t in declared.fields}
+        self.views = {n: view_of(resolved(t, arguments), registry, enclosing) for n, t in declared.fields}
         super().__init__(StructType(tuple(Field(n, v.logical) for n, v in self.views.items())))
 
     def plain(self, obj: Obj) -> Any:
         if obj.cls != self.name:
-            raise _expected(self.name, obj)
+            raise _other_class_error(self.name, obj)
         values = []
         for name, view in self.views.items():
             with inside(name):
@@ -269,11 +270,11 @@ class _RecordView(View):
         return tuple(values)
 
     def object(self, value: Any) -> Obj:
-        parts: dict[str, Obj | None] = {}
+        fields: dict[str, Obj | None] = {}
         for (name, view), part in zip(self.views.items(), sequence(value, self.name, len(self.views)), strict=True):
             with inside(name):
-                parts[name] = object_or_null(view, part)
-        return Obj(self.name, parts)
+                fields[name] = object_or_null(view, part)
+        return Obj(self.name, fields)
 
 
 class _HierarchyView(View):
@@ -299,7 +300,7 @@ class _HierarchyView(View):
     def plain(self, obj: Obj) -> Any:
         view = self._views.get(obj.cls)
         if view is None:
-            raise _expected(self._name, obj)
+            raise _other_class_error(self._name, obj)
         row = {
             self._column(obj.cls, n, v.logical): part
             for (n, v), part in zip(view.views.items(), view.plain(obj), strict=True)

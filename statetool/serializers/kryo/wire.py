@@ -182,7 +182,7 @@ def write_string(out: Output, value: str | None, gen: Generation, *, ascii_form:
         return
     raw = value.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(raw) // 2}H", raw)
-    _write_length(out, len(units) + 1)
+    write_flagged(out, True, len(units) + 1)
     for unit in units:
         if unit < 0x80:
             out.append(unit)
@@ -203,12 +203,3 @@ def write_class_name(out: Output, name: str, gen: Generation) -> None:
 def _write_ascii(out: Output, value: str) -> None:
     out += value.encode("ascii")
     out[-1] |= 0x80
-
-
-def _write_length(out: Output, count: int) -> None:
-    first = count & 0x3F | 0x80
-    if count >> 6:
-        out.append(first | 0x40)
-        out.varint(count >> 6)
-    else:
-        out.append(first)
