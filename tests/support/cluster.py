@@ -91,20 +91,20 @@ def submit(
     package: Path | None,
     folder: Path,
     *arguments: str,
-    job: str = "export.py",
+    job: str | Path = "export.py",
     settings: Mapping[str, str] = SETTINGS,
     archives: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a job from a folder that has no package in it, beside a copy of the job file."""
-    shutil.copy(ROOT / "statetool" / "jobs" / job, folder / job)
+    """Run a job, one of the package's by its name or another file, from a folder that has no package in it, beside a copy of the job file."""
+    file = shutil.copy(ROOT / "statetool" / "jobs" / job, folder)
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
     command += [] if package is None else ["--py-files", str(package)]
     command += [] if archives is None else ["--archives", archives]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     return subprocess.run(
-        [*command, str(folder / job), *arguments],
+        [*command, str(file), *arguments],
         env=environment(**(variables or {})), cwd=folder, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
