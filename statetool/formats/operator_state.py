@@ -29,7 +29,7 @@ from statetool.serializers.snapshot import SnapshotReader
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 
-#: From this version on, the first element follows the header.
+#: From this version on, the first element follows the header without a count.
 _EXACT: Final = 3
 _CURRENT: Final = 6
 
@@ -45,10 +45,10 @@ class OperatorHeader:
 
 
 def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
-    """Read the header from all that stands in front of the first element; ``base`` is where the stream starts.
+    """Read the header from the bytes before the first element; ``base`` is where the stream starts.
 
-    Headers before Flink 1.5 are followed by a count, so that only the others say where they end; compressed elements by the start of
-    their stream.
+    A count follows headers before Flink 1.5, so their end is not known; the start of the compressed stream follows where elements are
+    compressed.
     """
     end: int | None = len(first)
     if bytes(first[4:5]) == b"\1" and bytes(first).endswith(STREAM_START):
@@ -93,15 +93,15 @@ def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMet
     mode = c.i1()
     if not 0 <= mode < len(MODES):
         raise c.fail(f"distribution mode {mode} of operator state {name!r}", pos=c.pos - 1)
-    found = reader.resilient_list(c)
-    if len(found) != 1 + broadcast:
-        raise c.fail(f"{len(found)} serializers of operator state {name!r}, expected {1 + broadcast}")
+    serializers = reader.resilient_list(c)
+    if len(serializers) != 1 + broadcast:
+        raise c.fail(f"{len(serializers)} serializers of operator state {name!r}, expected {1 + broadcast}")
     keys = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if broadcast else ("VALUE_SERIALIZER",)
     return StateMeta(
         name=name,
         backend_type=BROADCAST if broadcast else OPERATOR,
         options={"OPERATOR_STATE_DISTRIBUTION_MODE": MODES[mode]},
-        serializers=dict(zip(keys, found, strict=True)),
+        serializers=dict(zip(keys, serializers, strict=True)),
     )
 
 

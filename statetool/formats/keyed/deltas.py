@@ -35,7 +35,7 @@ def deltas_of(
     c
         The change, all of it.
     header
-        What the state is of.
+        Describes the states.
     ids
         The number of a state in the header by its id in the log.
     wanted
@@ -59,8 +59,8 @@ def deltas_of(
             return
         meta = header.states[number]
         state = meta.name
-        found = _timer_deltas if meta.backend_type == PRIORITY_QUEUE else _value_deltas
-        for key, value in found(c, operation, header, meta):
+        read_deltas = _timer_deltas if meta.backend_type == PRIORITY_QUEUE else _value_deltas
+        for key, value in read_deltas(c, operation, header, meta):
             yield number, key, value
         c.expect_end("a change")
     except StatetoolError as error:
@@ -79,8 +79,8 @@ def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
 
 def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
-    own = taken(c, header.key)
-    key = composite_key(own, taken(c, meta.namespace), header.key, meta.namespace)
+    key_bytes = taken(c, header.key)
+    key = composite_key(key_bytes, taken(c, meta.namespace), header.key, meta.namespace)
     is_map, is_list = meta.kind == "map" and bool(meta.parts), meta.kind == "list" and bool(meta.parts)
     match operation:
         case 0:  # clear
@@ -97,7 +97,7 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             for user_key, value in map_pieces(c, meta, framed=True):
                 yield key + user_key, bytes([PUT]) + value
         case 4 if not is_map:
-            yield from _merges(c, own, header, meta)
+            yield from _merges(c, key_bytes, header, meta)
         case 5 if is_list:  # add element
             yield key, bytes([APPEND]) + taken(c, meta.parts[0], last=True)
         case 5 | 6 if is_map:
@@ -109,13 +109,13 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             raise _unknown(c, operation, meta)
 
 
-def _merges(c: Cursor, own: bytes, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def _merges(c: Cursor, key_bytes: bytes, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
-    target = composite_key(own, taken(c, meta.namespace), header.key, meta.namespace)
+    target = composite_key(key_bytes, taken(c, meta.namespace), header.key, meta.namespace)
     out = Output()
     out.u1(MERGE)
     for _ in range(c.count("namespaces")):
-        out.bytes4(composite_key(own, taken(c, meta.namespace), header.key, meta.namespace))
+        out.bytes4(composite_key(key_bytes, taken(c, meta.namespace), header.key, meta.namespace))
     yield target, bytes(out)
 
 

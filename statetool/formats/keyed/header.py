@@ -74,10 +74,10 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> KeyedHead
     if version == CURRENT_VERSION:
         key = read(c, 0, 0)
     else:
-        found = reader.resilient_list(c)
-        if len(found) != 1:
-            raise c.fail(f"{len(found)} key serializers, expected 1")
-        key = found[0]
+        serializers = reader.resilient_list(c)
+        if len(serializers) != 1:
+            raise c.fail(f"{len(serializers)} key serializers, expected 1")
+        key = serializers[0]
     n = c.i2()
     if n < 0:
         raise c.fail(f"{n} states", pos=c.pos - 2)

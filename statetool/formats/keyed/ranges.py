@@ -30,7 +30,7 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
     start
         The key group of the first offset.
     nothing
-        What stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
+        The number that stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
 
     Raises
     ------
@@ -43,10 +43,10 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
         raise FormatError(
             f"offsets of key groups from {edges[0]} to {edges[-2]}, outside of the {stream.size_bytes} bytes of the stream"
         ).at(file=stream.file)
-    found = [KeyGroupRange(n, o, end - o) for (o, n), end in zip(placed, edges[1:], strict=True)]
+    ranges = [KeyGroupRange(n, o, end - o) for (o, n), end in zip(placed, edges[1:], strict=True)]
     if any(a == b for a, b in pairwise(edges[:-1])):
         raise FormatError("two key groups start at the same offset").at(file=stream.file)
-    return found
+    return ranges
 
 
 def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:

@@ -25,7 +25,7 @@ from statetool.types.declared import TypeContext
 def read_raw_timers(
     f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext
 ) -> Iterator[RebuiltBatch]:
-    """Read the timers of some key groups, a bounded number in each batch.
+    """Read the timers of key groups, a bounded number in each batch.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ def read_raw_timers(
         region = f.read_at(group.offset, group.size_bytes)
         base = f.stream.start + group.offset
         try:
-            found = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
-            if unknown := {t.state for t in found} - ids.keys():
+            services = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
+            if unknown := {t.state for t in services} - ids.keys():
                 raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
                     offset=base
                 )
         except StatetoolError as error:
             raise error.at(file=f.stream.file, key_group=group.number) from None
-        for timers in found:
-            yield from _batches(region, timers.found, ids[timers.state], group.number, f.stream.file)
+        for timers in services:
+            yield from _batches(region, timers.result, ids[timers.state], group.number, f.stream.file)
 
 
 def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
