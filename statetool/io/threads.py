@@ -1,4 +1,4 @@
-"""The same for many things, in threads of this process."""
+"""Call a function for many items, in threads of this process."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\s*(?:(\w+|`[^`]+`)\s*:\s*)?([A-Z_]+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class PythonType:
-    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, in text within backticks where need be.
+    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, within backticks where they need it.
 
     Examples
     --------
@@ -205,10 +205,10 @@ def parse_python_type(text: str) -> PythonType:
     OptionError
         Not such a type.
     """
-    _, found, rest = _parse(text, text)
+    _, parsed, rest = _parse(text, text)
     if rest:
         raise OptionError(f"{text!r} is not a type of PyFlink: {rest!r} is left over")
-    return found
+    return parsed
 
 
 def parse_python_state(text: str) -> PythonState:
