@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from statetool.connectors.elements import OperatorBytes, kept_by
+from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import Enumerator, HeldSplit, Pending, Place, SinkState, SourceBytes, SourceState, Split
 from statetool.connectors.wire import read_version
 from statetool.errors import StatetoolError, UnsupportedError
@@ -110,7 +110,7 @@ class SplitConnector(SourceConnector):
         return SourceState(held=held, enumerator=enumerator, backlog=self.backlog(enumerator))
 
     def write(self, given: SourceBytes, state: SourceState) -> SourceBytes:
-        """Return the bytes of changed state: of splits without bytes, and of the enumerator if it is another one than in ``given``.
+        """Return the bytes of changed state: of splits without bytes, and of the enumerator if ``state`` has one.
 
         ``given`` says in which version the enumerator is written.
         """
@@ -164,13 +164,13 @@ class StateSource(SourceConnector):
     def read(self, operator: OperatorBytes) -> SourceState:
         """Read the state of an operator."""
         elements = zip(operator.elements(self.state), operator.values(self.state), strict=True)
-        with kept_by(self.name, operator):
+        with reading_as(self.name, operator):
             held = tuple(
                 HeldSplit(subtask=e.subtask, version=0, data=e.data, split=self.read_element(operator, value))
                 for e, (_, value) in elements
             )
-            for each in held:
-                self.place(each.split)  # parts of other types come to light here, not when they are shown
+            for h in held:
+                self.place(h.split)  # values of other types raise here, not when they are shown
         return SourceState(held=held)
 
 
@@ -200,7 +200,7 @@ class SinkConnector(ABC):
         raise UnsupportedError(f"committables of {self.name}")
 
     def check_forgettable(self) -> None:
-        """Refuse to leave out committables, where that would not keep them from being committed.
+        """Refuse to leave out committables where they would be committed all the same.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What all sources, and all sinks, have in common, whatever their connector."""
+"""What all sources and all sinks have in common."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Split(Protocol):
 
     @property
     def split_id(self) -> str:
-        """The name of the split, by which the enumerator and readers mean the same one."""
+        """The name of the split, the same in the enumerator and in readers."""
         ...
 
 
@@ -123,7 +123,7 @@ class Pending:
     Attributes
     ----------
     name
-        What tells it from others of the sink, and what a user calls it: a transactional id, the name of a file.
+        The name that a user calls it by, and no other of the sink has: a transactional id, the name of a file.
     status
         ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
     subtask

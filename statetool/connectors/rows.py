@@ -28,7 +28,7 @@ class SplitRow:
     source, partition
         Topic, stream, table or path, and number of the partition.
     start, position, stop
-        Where it began as far as the enumerator says so, what is read next, and where it ends.
+        Where it began as far as the enumerator tells, what is read next, and where it ends.
     marker
         ``earliest``, ``latest``, ``committed`` ... where no record was read yet.
     watermark
@@ -196,7 +196,7 @@ class TransactionRow:
 
 def split_rows(source: Source) -> list[SplitRow]:
     """Return the splits that readers of a source hold."""
-    starts = {k.split.split_id: place_of(source, k).position for k in _known(source) if k.status == "assigned"}
+    starts = {k.split.split_id: place_of(source, k).position for k in _known_splits(source) if k.status == "assigned"}
     return [_split_row(source, held, starts) for held in source.state.held]
 
 
@@ -229,14 +229,14 @@ def place_of(source: Source, known: KnownSplit) -> Place:
     return Place() if source.connector is None else source.connector.place(known.split)
 
 
-def _known(source: Source) -> tuple[KnownSplit, ...]:
+def _known_splits(source: Source) -> tuple[KnownSplit, ...]:
     return () if source.state.enumerator is None else source.state.enumerator.splits
 
 
 def enumerator_rows(source: Source) -> list[EnumeratorRow]:
     """Return the splits that the enumerator of a source keeps."""
     rows = []
-    for known in _known(source):
+    for known in _known_splits(source):
         place = place_of(source, known)
         rows.append(
             EnumeratorRow(
@@ -261,8 +261,8 @@ def enumerator_rows(source: Source) -> list[EnumeratorRow]:
 def source_row(source: Source) -> SourceRow:
     """Return a source as a row."""
     enumerator = source.state.enumerator
-    statuses = [k.status for k in _known(source)]
-    lists = enumerator is not None and enumerator.lists_assigned
+    statuses = [k.status for k in _known_splits(source)]
+    lists_assigned = enumerator is not None and enumerator.lists_assigned
     return SourceRow(
         operator=source.label,
         connector=source.name,
@@ -270,7 +270,7 @@ def source_row(source: Source) -> SourceRow:
         split_versions=_versions(h.version for h in source.state.held),
         enumerator_version=None if source.given is None else source.given.enumerator_version,
         held=len(source.state.held),
-        assigned=statuses.count("assigned") if lists else None,
+        assigned=statuses.count("assigned") if lists_assigned else None,
         unassigned=None if enumerator is None else statuses.count("unassigned"),
         finished=statuses.count("finished") if "finished" in statuses else None,
         discovered=None if enumerator is None else enumerator.facts.get("initial_discovery_finished"),
@@ -284,7 +284,7 @@ def source_row(source: Source) -> SourceRow:
 
 
 def inferred_from(source: Source) -> str:
-    """Say by what it is inferred whether a source was behind; empty where its state does not tell."""
+    """Say what it is inferred from whether a source was behind; empty where its state does not tell."""
     if source.state.backlog is None or not isinstance(source.connector, SplitConnector):
         return ""
     return source.connector.phase(source.state)
@@ -320,7 +320,7 @@ def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
 
 
 def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
-    """Yield what a sink has not committed; what is not understood as bytes."""
+    """Yield what a sink has not committed; elements that cannot be read as bytes."""
     for pending in sink.state.pending:
         yield _transaction_row(sink, pending)
     for subtask, version, raw in sink.state.unread if sink.state.role != "writer" else ():
