@@ -258,7 +258,7 @@ class Recognised(Generic[C]):
         return "unknown" if self.connector is None else self.connector.name
 
 
-def fits(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
+def try_read(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
     """Return what a connector reads in the bytes of a source, ``None`` if they are not its own."""
     try:
         return connector.read(given)

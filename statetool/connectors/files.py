@@ -87,12 +87,12 @@ class FileSource(SplitConnector):
 
     def place(self, split: FileSplit) -> Place:
         at = split.reader_position
-        whole = split.offset == 0 and split.length == split.file_size
+        is_whole_file = split.offset == 0 and split.length == split.file_size
         return Place(
             source=str(split.path),
             start=str(split.offset),
             position=None if at is None else _text(at),
-            stop=None if whole else str(split.offset + split.length),
+            stop=None if is_whole_file else str(split.offset + split.length),
             marker="earliest" if at is None else None,
         )
 

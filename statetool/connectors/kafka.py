@@ -155,12 +155,12 @@ class KafkaSource(SplitConnector):
         out.i4(0)
         for subtask in subtasks:
             # An added split has no subtask yet: it goes to the first, as any will do for one that a reader holds.
-            own = [
+            splits = [
                 s for s in enumerator.splits if s.subtask == subtask or (s.subtask is None and subtask == subtasks[0])
             ]
             out.i4(subtask)
-            out.i4(len(own))
-            for each in own:
+            out.i4(len(splits))
+            for each in splits:
                 out.bytes4(self.write_split(0, each.split))
 
 

@@ -175,7 +175,7 @@ class SinkState:
     unread: tuple[tuple[int, int, bytes], ...] = ()
 
 
-def plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Return fields of dataclasses as mappings, bytes as hexadecimal text: what JSON can hold."""
     match value:
         case bytes():
@@ -183,14 +183,14 @@ def plain(value: Any) -> Any:
         case str():
             return str(value)
         case Mapping():
-            return {str(k): plain(v) for k, v in value.items()}
+            return {str(k): as_plain(v) for k, v in value.items()}
         case Sequence():
-            return [plain(v) for v in value]
+            return [as_plain(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return as_plain(asdict(value))
     return value
 
 
 def as_json(value: Any) -> str:
     """Return fields as JSON text."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    return json.dumps(as_plain(value), ensure_ascii=False)

@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final, TypeAlias
 
-from statetool.connectors.connector import SinkConnector, SplitConnector, StateSink, StateSource, fits
+from statetool.connectors.connector import SinkConnector, SplitConnector, StateSink, StateSource, try_read
 from statetool.connectors.model import SourceBytes, SourceState
 from statetool.errors import OptionError, UnknownNameError, suggest
 
@@ -114,7 +114,7 @@ def recognise(given: SourceBytes) -> list[tuple[SplitConnector, SourceState]]:
     for connector in split_connectors():
         known = len(given.split_versions & connector.split_versions)
         known += given.enumerator is not None and given.enumerator_version in connector.enumerator_versions
-        state = fits(connector, given) if known else None
+        state = try_read(connector, given) if known else None
         if state is not None and (any(h.split is not None for h in state.held) or _has_content(state)):
             fitting.append((known, connector, state))
     most = max((n for n, _, _ in fitting), default=0)

@@ -9,7 +9,7 @@ from typing import Final
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, plain
+from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, as_plain
 from statetool.connectors.model import as_json as _json
 from statetool.connectors.sinks import Sink
 from statetool.connectors.sources import Source
@@ -302,7 +302,7 @@ def sink_row(sink: Sink) -> SinkRow:
         open=sum(p.status == "open" for p in pending),
         oldest_checkpoint=min((p.checkpoint_id for p in pending if p.checkpoint_id is not None), default=None),
         finished_subtasks=sum(s.finished for s in sink.operator.state.subtasks),
-        writers=_json([{"subtask": n, **plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
+        writers=_json([{"subtask": n, **as_plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
         undecoded=len(sink.state.unread) + sum(p.undecoded is not None for p in pending),
         note=sink.note,
     )

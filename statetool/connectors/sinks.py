@@ -122,7 +122,7 @@ def _read_committables(connector: SinkConnector, role: str, elements: Iterable[t
         if version != VERSION:
             unread.append((subtask, version, raw))
             continue
-        pending += collected(connector, subtask, read_collector(raw))
+        pending += _committables_of(connector, subtask, read_collector(raw))
     return SinkState(
         role=role,
         pending=tuple(pending),
@@ -139,7 +139,7 @@ def _read_compacting(connector: SinkConnector, role: str, elements: Iterable[tup
     return SinkState(role=role, pending=tuple(pending), versions=frozenset(v for _, v, _ in elements))
 
 
-def collected(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[Pending]:
+def _committables_of(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[Pending]:
     """Yield the committables of a collector."""
     for checkpoint in collector.checkpoints:
         for writer in checkpoint.writers:

@@ -43,9 +43,9 @@ def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
     if steps is None:
         return meta
     slot = _VALUE
-    for other in (_USER_KEY, _BROADCAST_KEY):
-        if steps[:1] == (KEY,) and other in meta.serializers:
-            slot, steps = other, steps[1:]
+    for key_slot in (_USER_KEY, _BROADCAST_KEY):
+        if steps[:1] == (KEY,) and key_slot in meta.serializers:
+            slot, steps = key_slot, steps[1:]
     if steps[:1] == (_NAMESPACE,) and meta.namespace is not None and any(rows_of(meta.namespace)):
         slot, steps = _NAMESPACES, steps[1:]
     changed = name_fields(meta.serializers[slot], steps, names, meta.name)

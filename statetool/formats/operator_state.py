@@ -17,7 +17,7 @@ from statetool.formats.state_meta import (
     OPERATOR,
     ReadSerializer,
     StateMeta,
-    newer,
+    newer_version,
     read_m5,
     read_m6,
     read_with_unknowns,
@@ -68,7 +68,7 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorH
     if version == 1:
         raise UnsupportedError("operator state of proxy version 1 (Flink 1.2)").at(offset=c.offset - 4)
     if version > _CURRENT:
-        raise newer(c, "operator state proxy", version, "2 to 6")
+        raise newer_version(c, "operator state proxy", version, "2 to 6")
     if version < 2:
         raise c.fail(f"operator state proxy version {version} is not 1 to 6", pos=c.pos - 4)
     compressed = c.bool() if version >= 6 else False
@@ -77,9 +77,9 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorH
         n = c.i2()
         if n < 0:
             raise c.fail(f"{n} operator states", pos=c.pos - 2)
-        for left in reversed(range(n)):
+        for states_left in reversed(range(n)):
             if version >= 5:
-                states.append(read_m6(c, reader.types, read, left))
+                states.append(read_m6(c, reader.types, read, states_left))
             elif version == 4:
                 states.append(read_m5(c, reader))
             else:

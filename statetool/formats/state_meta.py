@@ -160,7 +160,7 @@ def _checked(
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 
-def newer(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
+def newer_version(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
     """Return the error for a version that is newer than all known ones; the cursor stands right behind it.
 
     A version word that damage made looks the same.

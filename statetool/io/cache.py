@@ -34,5 +34,5 @@ def _is_private(folder: Path) -> bool:
         status = folder.lstat()
     except OSError:
         return False
-    mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-    return mine and stat.S_ISDIR(status.st_mode) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return is_own and stat.S_ISDIR(status.st_mode) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

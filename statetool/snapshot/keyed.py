@@ -42,8 +42,8 @@ class KeyedInventory:
             for s in self._state.subtasks
             if s.managed_keyed is not None
         ]
-        stored, others = forms.bind(places, self._around)
-        for place in others:
+        stored, unbound = forms.bind(places, self._around)
+        for place in unbound:
             raise FormatError(f"a handle of kind {type(place.handle).__name__} in the place of keyed state").at(
                 operator=self._around.operator, file=self._around.metadata_file
             )

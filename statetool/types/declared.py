@@ -114,9 +114,9 @@ class TypeContext:
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return what is known of the types of one operator, by its uid and id."""
         heads = tuple(f"{n}." for n in names if n)
-        own = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
+        states = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
         # The last declaration of a name counts, so those that name the operator come last.
-        return replace(self, python=(*self.python, *own)) if own else self
+        return replace(self, python=(*self.python, *states)) if states else self
 
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one counts."""

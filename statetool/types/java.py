@@ -115,11 +115,11 @@ def parse_java_type(text: str) -> JavaType:
     """
     if not isinstance(text, str):
         raise OptionError(f"{text!r} is not a Java type such as 'java.util.List<java.lang.String>'")
-    bare = text.replace(" ", "")
-    parsed, rest = _parse(bare.removeprefix("json:"), text)
+    compact = text.replace(" ", "")
+    parsed, rest = _parse(compact.removeprefix("json:"), text)
     if rest:
         raise OptionError(f"{text!r} is not a Java type: {rest!r} is left over")
-    return JavaType(parsed.name, parsed.args, bare.startswith("json:"))
+    return JavaType(parsed.name, parsed.args, compact.startswith("json:"))
 
 
 def _parse(text: str, whole: str) -> tuple[JavaType, str]:

@@ -74,8 +74,8 @@ class PythonState:
     types: tuple[PythonType, ...]
 
     def __str__(self) -> str:
-        inside = ", ".join(map(str, self.types))
-        return inside if self.kind == "value" else f"{self.kind.capitalize()}State({inside})"
+        arguments = ", ".join(map(str, self.types))
+        return arguments if self.kind == "value" else f"{self.kind.capitalize()}State({arguments})"
 
 
 def ValueState(value: PythonType) -> PythonState:

@@ -41,7 +41,7 @@ class StreamLayout:
     heap: KeyedHeader | None = None
 
 
-def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
+def _load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
     """Read the bytes of canonical key groups, uncompressed and one after another."""
     base = f.stream.start
     compressed = layout.compressed
@@ -112,7 +112,7 @@ def read_entries(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamL
     """
     if layout.heap is not None:
         return read_heap(f, groups, layout.heap)
-    raw, regions = load(f, groups, layout)
+    raw, regions = _load(f, groups, layout)
     return _walk_whole(raw, regions, layout, f.stream)
 
 

@@ -139,7 +139,7 @@ class _Buffer:
         return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
 
 
-def described(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
+def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
     """Return the states that a change set describes, with their ids; only the start of the set is read.
 
     Raises

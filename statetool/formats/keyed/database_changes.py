@@ -18,14 +18,14 @@ import numpy as np
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.database import family_name, open_database
 from statetool.formats.keyed.database_files import DatabaseFiles
-from statetool.formats.keyed.distinct import Hashes, changed_ids, mixed
+from statetool.formats.keyed.distinct import Hashes, changed_ids, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnusualError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import Run, Table, frozen
-from statetool.formats.keyed.tables import Tables, range_bounds, resolved, runs_between
+from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask
 from statetool.kernels.blocks import mark_blocks
@@ -189,33 +189,33 @@ class _Reader:
             return None
 
     def _window(self, pairs: Mapping[int, _Pair], low: bytes, high: bytes) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-        own = {
+        reads_by_state = {
             state: (self._read(state, pair.removed, low, high), self._read(state, pair.added, low, high))
             for state, pair in pairs.items()
         }
-        sides = [self._run_hashes([r for both in own.values() for r in both[side]]) for side in (0, 1)]
-        wanted = changed_ids(sides[0], sides[1])
-        if not len(wanted):
+        sides = [self._run_hashes([r for both in reads_by_state.values() for r in both[side]]) for side in (0, 1)]
+        changed = changed_ids(sides[0], sides[1])
+        if not len(changed):
             return
-        parts: tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]] = ([], [])
-        chosen = {state: [_select(reads, wanted) for reads in both] for state, both in own.items()}
+        slices: tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]] = ([], [])
+        chosen = {state: [_select(reads, changed) for reads in both] for state, both in reads_by_state.items()}
         everything = [r for both in chosen.values() for reads in both for r in reads]
         for state, pair in pairs.items():
             asked = everything if self.id_ends is not None else [r for reads in chosen[state] for r in reads]
             known, unknown = self._settled(state, pair, chosen[state])
             asked = _select(asked, known, invert=True)
-            shared = self._look_up(state, pair.shared, asked, wanted, low, high)
+            shared = self._look_up(state, pair.shared, asked, changed, low, high)
             before, after = chosen[state]
             before = _select(before, unknown, invert=True)
             for side, reads in enumerate((before, after)):
                 runs = [(r.run, r.table) for r in (*reads, *shared)]
-                if runs and len(entries := resolved(runs, final=True)):
-                    parts[side].append((state, entries))
-        old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in parts)
+                if runs and len(entries := merged_slice(runs, final=True)):
+                    slices[side].append((state, entries))
+        old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in slices)
         # Entries that were merely moved, or that newer ones hide on both sides, came along.
-        wanted = changed_ids(self._entry_hashes(old), self._entry_hashes(new))
-        if len(wanted):
-            yield self._with_ids(old, wanted), self._with_ids(new, wanted)
+        changed = changed_ids(self._entry_hashes(old), self._entry_hashes(new))
+        if len(changed):
+            yield self._with_ids(old, changed), self._with_ids(new, changed)
 
     def _settled(self, state: int, pair: _Pair, chosen: Sequence[Sequence[_Read]]) -> tuple[Hashes, Hashes]:
         """Return the ids that need no look-up in shared files, and those of them whose old entries are unknown."""
@@ -274,7 +274,7 @@ class _Reader:
             hash_spans(r.run.keys, r.run.key, r.run.key_end, number, self.seeds, keys)
             hash_spans(r.run.data, r.run.value, r.run.value_end, number, self.seeds, values)
             ids.append(r.ids)
-            contents.append(mixed(mixed(keys, values), r.run.tag))
+            contents.append(mix_hashes(mix_hashes(keys, values), r.run.tag))
         return np.concatenate(ids), np.concatenate(contents)
 
     def _entry_hashes(self, entries: EntryBatch) -> tuple[Hashes, Hashes]:
@@ -283,7 +283,7 @@ class _Reader:
         keys, values = np.empty_like(ids), np.empty_like(ids)
         hash_spans(entries.data, entries.key, entries.key_end, entries.state, self.seeds, keys)
         hash_spans(entries.data, entries.value, entries.value_end, entries.state, self.seeds, values)
-        return ids, mixed(keys, values)
+        return ids, mix_hashes(keys, values)
 
     def _with_ids(self, entries: EntryBatch, wanted: Hashes) -> EntryBatch:
         return entries.take(np.flatnonzero(np.isin(self._ids(entries, self._id_ends(entries)), wanted)))

@@ -40,8 +40,8 @@ def changed_ids(old: tuple[Hashes, Hashes], new: tuple[Hashes, Hashes]) -> Hashe
         uint64[n] each: the id of each entry (several may share one) and a hash of its bytes, in any order.
     """
     (a, sum_a), (b, sum_b) = _hash_sums(*old), _hash_sums(*new)
-    both, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-    same = both[sum_a[at_a] == sum_b[at_b]]
+    common, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    same = common[sum_a[at_a] == sum_b[at_b]]
     return np.setdiff1d(np.union1d(a, b), same, assume_unique=True)
 
 
@@ -53,7 +53,7 @@ def _hash_sums(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
     return ids[first], np.add.reduceat(contents, first) if len(first) else contents
 
 
-def mixed(first: Hashes, second: Hashes) -> Hashes:
+def mix_hashes(first: Hashes, second: Hashes) -> Hashes:
     """Return a hash of two hashes together."""
     product: Hashes = (first ^ (second >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + second
     return product ^ (product >> np.uint64(32))

@@ -71,8 +71,8 @@ def _kind(meta: StateMeta) -> int:
 
 def _ops_of(meta: StateMeta) -> tuple[Op, Op, Op]:
     namespace = _NO_BYTES if meta.namespace is None else meta.namespace.program()
-    parts = [p.program() for p in meta.parts] or [meta.value.program()]
-    return namespace, parts[0], parts[1] if len(parts) > 1 else _NO_BYTES
+    programs = [p.program() for p in meta.parts] or [meta.value.program()]
+    return namespace, programs[0], programs[1] if len(programs) > 1 else _NO_BYTES
 
 
 def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader) -> EntryBatch:

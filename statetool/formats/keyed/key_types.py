@@ -96,11 +96,11 @@ def _undecided(why: str) -> UnknownSerializerError:
 
 def _candidates() -> Iterator[Iterator[Serializer]]:
     """Yield groups of types, the simplest first; all of a group are tried."""
-    plain = [_simple(name) for name in _ALSO_IN_TUPLES]
-    yield iter([*plain, *map(_simple, _NOT_IN_TUPLES)])
+    simple = [_simple(name) for name in _ALSO_IN_TUPLES]
+    yield iter([*simple, *map(_simple, _NOT_IN_TUPLES)])
     for n in range(2, _MOST_FIELDS + 1):
         name = f"org.apache.flink.api.java.tuple.Tuple{n}"
-        yield (TupleSerializer(_TUPLE, 3, 2, name, fields) for fields in product(plain, repeat=n))
+        yield (TupleSerializer(_TUPLE, 3, 2, name, fields) for fields in product(simple, repeat=n))
 
 
 def _simple(name: str) -> Serializer:

@@ -74,13 +74,13 @@ def read_native(
         Damaged files, or not a database; with the file as far as it is known.
     """
     ids = {m.name: i for i, m in enumerate(header.states)}
-    wanted = [ids[name] for name in states if name in ids]
+    state_ids = [ids[name] for name in states if name in ids]
     database = open_database(files)
     database.check_states(ids)
-    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
+    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(state_ids)))
     key_of = key_finder(header.key, prefix)
     for low, high in key_ranges(key_groups, keys, prefix):
-        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in wanted}
+        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in state_ids}
         if whole_keys:
             # Composite keys sort by key first: no key's bytes start with another key's.
             for parts in complete_keys([_Source(i, state_slices, key_of) for i, state_slices in slices.items()]):

@@ -69,15 +69,15 @@ class _HasSize(Protocol):
 _Sized = TypeVar("_Sized", bound=_HasSize)
 
 
-def batches_of(pieces: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
+def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
     """Cut key groups, or what else has a size, into runs of about ``limit`` bytes; a larger one stands alone."""
     run: list[_Sized] = []
     size = 0
-    for piece in pieces:
-        if run and size + piece.size_bytes > limit:
+    for item in items:
+        if run and size + item.size_bytes > limit:
             yield run
             run, size = [], 0
-        run.append(piece)
-        size += piece.size_bytes
+        run.append(item)
+        size += item.size_bytes
     if run:
         yield run

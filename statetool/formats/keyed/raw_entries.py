@@ -71,9 +71,9 @@ def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
     pos, end, counts = (np.array([v], dtype=np.int64) for v in (c.pos, c.end, n))
     after = pos.copy()
     scratch = np.empty(n, dtype=np.int64)
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     data = np.frombuffer(c.data, dtype=np.uint8)
-    code, _ = element_positions(data, prog, none, pos, end, counts, edges, none, scratch, after)
+    code, _ = element_positions(data, prog, empty, pos, end, counts, edges, empty, scratch, after)
     if code != OK:
         raise c.fail(f"timers: {MESSAGES[int(code)][0]}")
     c.pos = edges[n] = int(after[0])

@@ -39,7 +39,7 @@ class JoinedBatch(EntryBatch):
         return part.locate(error)
 
 
-def joined(batches: Sequence[EntryBatch]) -> EntryBatch:
+def join_batches(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Return the entries of several batches as one, in order."""
     if len(batches) == 1:
         return batches[0]
@@ -101,7 +101,7 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
         keep[overlay.load(batch, entries, deltas)] = False
         overlay.apply(batch, deltas)
         results.append(overlay.batch(file))
-    return joined([replace(batch, state=state, value=value).take(np.flatnonzero(keep)), *results])
+    return join_batches([replace(batch, state=state, value=value).take(np.flatnonzero(keep)), *results])
 
 
 def _newest(

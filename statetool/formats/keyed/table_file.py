@@ -215,14 +215,14 @@ class Table:
 
     def _check_places(self, offsets: Int64s, sizes: Int64s, *, named_at: int) -> None:
         """Refuse blocks beyond the end of the file; sums of damaged numbers may have more than 64 bits."""
-        most = self.stream.size_bytes - TRAILER_BYTES
-        if ((offsets < 0) | (sizes < 0) | (offsets > most) | (sizes > most - np.minimum(offsets, most))).any():
+        last = self.stream.size_bytes - TRAILER_BYTES
+        if ((offsets < 0) | (sizes < 0) | (offsets > last) | (sizes > last - np.minimum(offsets, last))).any():
             raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
 
     def _index_block(self, f: _Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
         plain = self._block(f, offset, size)
-        most = len(plain) // 3 + 1
-        key, key_end, where, length = (np.empty(most, dtype=np.int64) for _ in range(4))
+        capacity = len(plain) // 3 + 1
+        key, key_end, where, length = (np.empty(capacity, dtype=np.int64) for _ in range(4))
         room = 2 * len(plain) + 64
         while True:
             keys = np.empty(room, dtype=np.uint8)
@@ -268,8 +268,8 @@ class Table:
     def _plain(self, f: _Reader, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
         """Read, check and uncompress blocks; return one buffer, and where each block starts and ends in it."""
         if not len(offsets):
-            none = np.empty(0, dtype=np.int64)
-            return frozen(np.empty(0, dtype=np.uint8)), none, none
+            empty = np.empty(0, dtype=np.int64)
+            return frozen(np.empty(0, dtype=np.uint8)), empty, empty
         gap = _FAR_GAP if self.stream.is_far else 0
         raw, starts = _read_ranges(f, self.stream, offsets, sizes + TRAILER_BYTES, gap=gap)
         ends = starts + sizes

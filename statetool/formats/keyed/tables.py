@@ -108,7 +108,7 @@ class Tables:
             stop = high if bound is None else bound
             runs = runs_between(tables, start, stop, behind_low=behind, with_high=bound is not None)
             if runs:
-                entries = resolved(runs, final=bound is None)
+                entries = merged_slice(runs, final=bound is None)
                 if len(entries):
                     yield entries
             start, behind = stop, True
@@ -173,7 +173,7 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
     return bounds
 
 
-def resolved(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
+def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
     """Merge the runs of several files and leave out entries that newer ones replaced."""
     keys = frozen(_joined([r.keys for r, _ in runs]))
     data = frozen(_joined([r.data for r, _ in runs]))
