@@ -51,7 +51,7 @@ class BacklogRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogRow:
-    """Whether a source was behind, ``None`` where nothing tells, and by what that is inferred."""
+    """Whether a source was behind, ``None`` where nothing tells, and what that is inferred from."""
 
     operator: str
     connector: str

@@ -141,7 +141,7 @@ class MySqlSource(SplitConnector):
         raise c.fail(f"kind {kind} of a split is neither 1 nor 2", pos=c.pos - 4)
 
     def stream_split(self, version: int, c: Cursor) -> StreamSplit:
-        """Read what follows the kind of the split of the log."""
+        """Read the split of the log behind its kind."""
         start = c.pos
         split_id, _ = c.utf(), c.utf()
         if split_id != f"{self.log}-split":
@@ -174,19 +174,19 @@ class MySqlSource(SplitConnector):
         )
 
     def table_id(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a split, or in schemas, of a version of splits."""
+        """Read the id of a table in a split, or in schemas, by the version of splits."""
         return c.utf()
 
     def listed_table(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a list of the enumerator, of a version of it."""
+        """Read the id of a table in a list of the enumerator, by the enumerator's version."""
         return c.utf()
 
     def schemas(self, version: int, c: Cursor) -> tuple[str, ...]:
-        """Read the schemas of tables, and return whose they are."""
+        """Read the schemas of tables, and return the ids of the tables."""
         return tuple(_read_schema(self.table_id(version, c), c) for _ in range(c.count("schemas", at_least=6)))
 
     def status(self, version: int, split_version: int, c: Cursor) -> str:
-        """Read how far the assigner is."""
+        """Read the status of the assigner."""
         # Version 3 is of 2.1 (splits of version 3) and of 2.2 (of version 4).
         return _read_status(c, as_number=version > 3 or (version, split_version) == (3, 4))
 

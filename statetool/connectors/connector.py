@@ -23,8 +23,6 @@ class SourceConnector(ABC):
     ----------
     name
         What tables call it.
-    kind
-        What one place is called (topic, path, ...), for messages.
     markers
         Words that can stand for a position.
     """
@@ -151,10 +149,10 @@ class StateSource(SourceConnector):
 
     @abstractmethod
     def read_element(self, operator: OperatorBytes, value: Any) -> Any:
-        """Return the split that an element of the state is."""
+        """Return the split of an element of the state."""
 
     def element_of(self, split: Any) -> Any:
-        """Return the element of the state that a split is."""
+        """Return the element of the state for a split."""
         raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
 
     def recognises(self, operator: OperatorBytes) -> bool:
@@ -196,7 +194,7 @@ class SinkConnector(ABC):
         raise UnsupportedError(f"committables of {self.name}")
 
     def pending(self, committable: Any) -> Pending:
-        """Say what a committable is; checkpoint, subtask and status are added to it."""
+        """Describe a committable; checkpoint, subtask and status are added to it."""
         raise UnsupportedError(f"committables of {self.name}")
 
     def check_forgettable(self) -> None:
@@ -228,7 +226,7 @@ class StateSink(ABC):
         """Read the state of an operator."""
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        """Return the elements, by state and subtask, of the states in which something pending is left out."""
+        """Return the elements, by state and subtask, of the states that pending things of these names are left out of."""
         raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
 
     def tools(self, pending: Pending) -> Sequence[str]:

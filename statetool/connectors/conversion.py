@@ -29,7 +29,7 @@ class ConvertedConsumer:
     Attributes
     ----------
     states
-        The consumer's states, which go.
+        The consumer's states, which are left out.
     """
 
     changes: tuple[SplitChange, ...]
@@ -88,7 +88,7 @@ class ConvertedSource:
     Attributes
     ----------
     states
-        The source's states, which go; its coordinator state goes too.
+        The source's states, which are left out, as its coordinator state is.
     """
 
     changes: tuple[SplitChange, ...]
@@ -102,7 +102,7 @@ def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
     Parameters
     ----------
     metadata_version
-        Of the snapshot: that of a Flink that has the consumer.
+        The snapshot's: it tells whether its Flink has the consumer.
 
     Raises
     ------

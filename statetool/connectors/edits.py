@@ -21,7 +21,7 @@ Elements: TypeAlias = Mapping[str, Mapping[int, tuple[bytes, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEdit:
-    """What is to become of the splits of a source.
+    """What to change in the splits of a source.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class SourceEdit:
     everywhere
         The same for all splits.
     removed, added
-        Splits that go, and new ones with what is read next of them.
+        Splits to remove, and splits to add, with what is read next of them.
     upgrade
         Whether enumerator state may be written in a newer version, where its own does not store positions.
     """

@@ -61,7 +61,7 @@ class OperatorBytes:
 
     @cached_property
     def coordinator(self) -> bytes | None:
-        """The bytes of the coordinator, ``None`` where it kept none."""
+        """The state of the coordinator, ``None`` where there is none."""
         stream = self.operator.resolve(self.operator.state.coordinator)
         if stream is None:
             return None

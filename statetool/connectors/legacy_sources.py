@@ -112,7 +112,7 @@ class FileReader(StateSource):
     state: ClassVar[str] = "splits"
 
     def recognises(self, operator: OperatorBytes) -> bool:
-        """Tell whether the elements are such splits: others may call a state so."""
+        """Tell whether the elements are such splits: other operators may have a state of this name."""
         if not super().recognises(operator):
             return False
         elements = list(operator.elements(self.state))

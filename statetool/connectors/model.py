@@ -59,7 +59,7 @@ class HeldSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSplit:
-    """A split that the enumerator keeps; ``subtask`` where it says to whom it was assigned."""
+    """A split that the enumerator keeps; ``subtask`` where it stores which one it was assigned to."""
 
     split: Any
     status: Status

@@ -101,7 +101,7 @@ class SourceRow:
     backlog
         Whether it was behind, inferred from its state (a hybrid source's index, a snapshot phase); ``None`` where that does not tell.
     backlog_inferred_from
-        By what; empty where nothing is inferred.
+        What that is inferred from; empty where nothing is.
     facts
         What the enumerator keeps beside splits, as JSON.
     undecoded
@@ -138,8 +138,8 @@ class SinkRow:
     ----------
     role
         ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
-    pending
-        What is not committed, of it ``open``: begun, and aborted on restore.
+    pending, open
+        How many transactions or files are not committed, and how many of them are only begun, and aborted on restore.
     finished_subtasks
         Subtasks that had finished.
     writers
@@ -284,7 +284,7 @@ def source_row(source: Source) -> SourceRow:
 
 
 def inferred_from(source: Source) -> str:
-    """Say what it is inferred from whether a source was behind; empty where its state does not tell."""
+    """Return what a source's backlog is inferred from; empty where its state does not tell."""
     if source.state.backlog is None or not isinstance(source.connector, SplitConnector):
         return ""
     return source.connector.phase(source.state)

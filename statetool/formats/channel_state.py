@@ -26,7 +26,7 @@ _LENGTH_BYTES: Final = 4
 _BATCH_BYTES: Final = 8 << 20
 #: Bytes of a stream element behind its tag, ``None`` for records.
 _ELEMENT_BYTES: Final = {0: None, 1: None, 2: 8, 3: 28, 4: 4, 5: 1, 6: 12}
-#: The tag of attributes of records; a boolean follows: whether what comes is backlog.
+#: The tag of ``RecordAttributes``; a boolean follows, which tells whether the records behind are backlog.
 _ATTRIBUTES: Final = 5
 _TIMESTAMP_BYTES: Final = 8
 _PROBED_ELEMENTS: Final = 64
@@ -148,7 +148,7 @@ def _channel_offsets(handle: AnyChannelHandle) -> Iterator[tuple[int, int, tuple
     c = Cursor(handle.channels)
     for _ in range(c.count("channels", at_least=20)):
         gate, channel = c.i4(), c.i4()
-        c.i8()  # bytes of the channel, with or without what is around them: releases differ
+        c.i8()  # bytes of the channel, with or without their frames: releases differ
         yield gate, channel, tuple(c.i8() for _ in range(c.count("offsets", at_least=8)))
     c.expect_end("the channels of a handle")
 

@@ -1,4 +1,4 @@
-"""Names of columns that the user gives, and types of rows that have none, in the headers of streams.
+"""Put the user's names of columns, and types of rows that have none, into the headers of streams.
 
 ``columns`` are pairs of a path and names, or ``ROW<...>``: ``key`` for the operator's key, the name of a state for the row in
 it, with steps behind it where it has several (``state.key``, ``state.value``), or for its namespace (``state.namespace``).

@@ -1,4 +1,4 @@
-"""What lies below a directory, with sizes and times: one listing instead of a question for each file."""
+"""The files below a directory, with sizes and times: one listing instead of a request for each file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 from statetool.errors import SnapshotNotFoundError
 from statetool.io.files import NO_FILE, canonical, file_system, is_local, join
 
-# What the file systems of fsspec call the time of the last change; an object is never changed, only created anew.
+# Names of fsspec's file systems for the time of the last change; an object is never changed, only created anew.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 

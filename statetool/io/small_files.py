@@ -91,7 +91,7 @@ def whole_size(uri: str) -> int:
 
 
 def prefetch(uris: Sequence[str]) -> None:
-    """Fetch several files at the same time, so that :func:`read_start` has them; one that fails does so there."""
+    """Fetch several files at the same time, so that :func:`read_start` has them; failures are raised there."""
     unique = list(dict.fromkeys(uris))
     most = _KEPT_BYTES // WHOLE_BYTES
     for first in range(0, len(unique), most):

@@ -17,8 +17,8 @@ from typing import Any, Final
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.io.files import BYTES_WRITTEN, exists, file_system, is_local, join, local_path, parent
 
-# These show a file while it is written, so that it must be renamed into place; renaming is one step there. Object stores show an
-# object when its upload is complete, and cannot rename.
+# File systems that show a file while it is written, so that it must be renamed into place, which is one step there. Object stores show
+# an object when its upload is complete, and cannot rename.
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )

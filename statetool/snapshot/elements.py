@@ -33,7 +33,7 @@ class ElementStream:
         return min(first, self.stream.size_bytes)
 
     def ends(self) -> dict[int, int]:
-        """Return where the element ends that starts at each offset, in the order of the stream.
+        """Return the end of each element by its start, in the order of the stream.
 
         Raises
         ------

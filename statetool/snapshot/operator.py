@@ -154,7 +154,7 @@ class OperatorInventory:
         return views_of({name: meta for name, (_, meta) in self.listed_keyed.items()}, self.listed_elements)
 
     def state_table(self, table: str) -> tuple[Scope, str]:
-        """Return scope and name of the state whose long form a table is.
+        """Return scope and name of the state that a table shows in its long form.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the user declares about classes that a snapshot does not describe, and where a read gets it from.
+"""Declarations of classes that a snapshot does not describe, as a read carries them.
 
 A :class:`TypeContext` travels with a read: it is part of each split, so that tasks on other machines decode as the driver does.
 """

@@ -79,7 +79,7 @@ class PythonState:
 
 
 def ValueState(value: PythonType) -> PythonState:
-    """Declare a value, reducing or aggregating state (of that its accumulator); the type alone says the same."""
+    """Declare a value, reducing or aggregating state (by its accumulator's type); the type alone means the same."""
     return PythonState("value", (value,))
 
 

@@ -13,16 +13,16 @@ Part = TypeVar("Part", covariant=True)
 
 
 class Run(Protocol[Part]):
-    """The entries of one state in the order of their keys, of which some have been read and not yet taken."""
+    """The entries of one state in the order of their keys, read window by window; what was read is taken up to a key."""
 
     @property
     def ended(self) -> bool:
-        """Whether all has been read."""
+        """Whether all entries were read."""
         ...
 
     @property
     def empty(self) -> bool:
-        """Whether all that has been read was taken."""
+        """Whether all entries that were read have been taken."""
         ...
 
     @property
@@ -31,7 +31,7 @@ class Run(Protocol[Part]):
         ...
 
     def grow(self) -> None:
-        """Read on behind what is left."""
+        """Read one more window behind the entries that are left."""
         ...
 
     def below(self, bound: bytes | None) -> Sequence[Part]:

@@ -1,4 +1,4 @@
-"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something out of the ordinary.
+"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something that this does not take.
 
 Few stay open in a process, so that the splits of one handle share one.
 """
@@ -90,7 +90,7 @@ def _check_names(files: DatabaseFiles) -> None:
 
 
 def family_name(state: str) -> str:
-    """Return the name of a state's column family: Java writes what UTF-8 does not have as a question mark."""
+    """Return the name of a state's column family: Java writes a surrogate that stands alone as a question mark."""
     return state.encode("utf-8", "replace").decode()
 
 

@@ -95,7 +95,7 @@ def changed_entries(
     id_ends: IdEnds | None,
     upserts: bool = False,
 ) -> Iterator[tuple[EntryBatch, EntryBatch]] | None:
-    """Return the entries of what differs, before and after; ``None`` where only RocksDB itself can read the databases.
+    """Return the entries that differ, before and after; ``None`` where only RocksDB itself can read the databases.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class _Reader:
         self.seeds = np.arange(1, len(header.states) + 1, dtype=np.uint64)
 
     def windows(self, pairs: Mapping[int, _Pair], low: bytes, high: bytes) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-        """Yield what differs from ``low`` to before ``high``; entries with one id are in one window."""
+        """Yield the entries that differ from ``low`` to before ``high``; those with one id are in one window."""
         bounds = {
             bound
             for pair in pairs.values()

@@ -93,7 +93,7 @@ class _Walk:
             self.table[state_id] = number
         self.pos, self.end, self.group = changes.pos[index], changes.end[index], changes.group[index]
         self.cursor = np.zeros(2, dtype=np.int64)
-        # As many bytes as the changes have, what frames a key, and what a delta says.
+        # The bytes of the changes, and for each the markers of its key and the byte of its delta.
         capacity = int((self.end - self.pos).sum()) + len(index) * (2 * MAX_MARKER + 2)
         self.buf = np.empty(capacity, dtype=np.uint8)
         self.rows = 0

@@ -1,4 +1,4 @@
-"""Entries of keyed state in memory: what every format of keyed streams is turned into."""
+"""Entries of keyed state in memory: the form that every format of keyed streams is read into."""
 
 from __future__ import annotations
 

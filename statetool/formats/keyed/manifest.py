@@ -29,12 +29,12 @@ _NEW_FILE_MUST_BE_KNOWN: Final = 1 << 6
 
 
 class UnusualError(Exception):
-    """Something that RocksDB itself has to read; never leaves this package."""
+    """A file that RocksDB itself has to read; never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """One table file: its number, size, the first and last user key in it, and its largest sequence number, if it is said."""
+    """One table file: its number, size, first and last user key, and its largest sequence number, if the manifest has it."""
 
     number: int
     level: int

@@ -112,7 +112,7 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
 
 
 def _end_of_prefix(key: bytes) -> bytes:
-    """Return what sorts right behind everything that starts with ``key``. (A key group never has its highest bit set.)"""
+    """Return the first bytes that sort behind all that start with ``key``. (A key group never has its highest bit set.)"""
     cut = key.rstrip(b"\xff")
     return cut[:-1] + bytes([cut[-1] + 1])
 

@@ -70,7 +70,7 @@ _Sized = TypeVar("_Sized", bound=_HasSize)
 
 
 def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
-    """Cut key groups, or what else has a size, into runs of about ``limit`` bytes; a larger one stands alone."""
+    """Cut key groups, or other items with a size, into runs of about ``limit`` bytes; a larger one stands alone."""
     run: list[_Sized] = []
     size = 0
     for item in items:

@@ -79,7 +79,7 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
 
 
 def is_versioned(region: memoryview) -> bool:
-    """Tell whether raw keyed state says that it is timers; up to Flink 1.3 it does not, nor does an operator's own raw state."""
+    """Tell whether raw keyed state starts as timers do; those up to Flink 1.3 do not, nor does an operator's own raw state."""
     return bytes(region[:4]) == _IDENTIFIER
 
 
@@ -134,7 +134,7 @@ def _timer_serializer(c: Cursor, reader: SnapshotReader, version: int, key: Seri
         pair = (listed[0], listed[1])
     else:
         pair = (_from_object(c, key), _from_object(c, None))
-    # As Flink 1.8 and later write it, for those who write the timers as managed ones.
+    # As Flink 1.8 and later write it, so that the timers can be written as managed ones.
     return TimerSerializer("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 3, 2, None, pair)
 
 

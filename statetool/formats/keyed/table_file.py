@@ -44,7 +44,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _FOOTER: Final = 53
 _TAIL_BYTES: Final = 128 << 10
-#: Blocks of a far away file with no more bytes than this between them are read by one request.
+#: Blocks of a remote file with no more bytes than this between them are read by one request.
 _FAR_GAP: Final = 256 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
@@ -111,7 +111,7 @@ _Reader: TypeAlias = "OpenStream | _Tail"
 
 
 class _Tail:
-    """Reads of an open file, the last bytes of which are read once where each read is a request to a far away server."""
+    """Reads of an open file; the last bytes of a remote one, where each read is a request, are read once."""
 
     def __init__(self, f: OpenStream) -> None:
         self._f = f
