@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, Split, Status
@@ -36,7 +36,6 @@ _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 DISCOVERED: Final = "initial_discovery_finished"
 _SUBTASKS: Final = "subtasks"
-EnumeratorVersion = Literal[0, 1, 2, 3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
