@@ -13,7 +13,7 @@ from statetool.entries.form import EntryRequest, EntrySource
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import StateSelection
 from statetool.errors import StatetoolError
-from statetool.formats.keyed.distinct import Hashes, mixed
+from statetool.formats.keyed.distinct import Hashes, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.arrays import Mask, Positions
@@ -111,7 +111,7 @@ class Side:
         if self.common is None:
             return keys, values
         selection = StateSelection(self.headers[number], self.request.states)
-        return selection.hashes(replace(batch, group=batch.group % self.common)), mixed(keys, values)
+        return selection.hashes(replace(batch, group=batch.group % self.common)), mix_hashes(keys, values)
 
     def _of_keys(self, header: KeyedHeader, batch: EntryBatch) -> Mask:
         """Tell which entries are of the keys that are wanted; timers are looked at as their keys stand behind their time."""

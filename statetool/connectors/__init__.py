@@ -1,1 +1,1 @@
-"""What sources and sinks keep in state: splits, enumerators, transactions. A file a connector, which knows its bytes."""
+"""What sources and sinks keep in state: splits, enumerators, transactions. Each connector is a file that knows its bytes."""

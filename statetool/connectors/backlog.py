@@ -1,7 +1,7 @@
 """Whether sources were behind when the snapshot was taken, as far as that can be inferred: no snapshot stores it.
 
-A running source says it (``isProcessingBacklog``, FLIP-309) by rules that its state shows: a hybrid one until it has come to its last
-source, change data capture until the log is assigned. Of others it is what the user calls behind, by the ends of what they read.
+A running source tells it (``isProcessingBacklog``, FLIP-309) by rules that its state shows: a hybrid source is behind until its last source,
+change data capture until the log is assigned. Of other sources the user says how far from the ends of what they read is behind.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BacklogRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogRow:
-    """Whether a source was behind, ``None`` where nothing tells, and by what that is inferred."""
+    """Whether a source was behind, ``None`` where nothing tells, and what that is inferred from."""
 
     operator: str
     connector: str
@@ -69,19 +69,19 @@ def source_rows(operators: Iterable[OperatorInventory], rules: BacklogRules) -> 
     FormatError
         Damaged state.
     """
-    given = list(operators)
-    rows = connector_rows("sources", given)
+    inventories = list(operators)
+    rows = connector_rows("sources", inventories)
     readable = {r.operator for r in rows}
-    sources = {s.label: s for o in given if o.label in readable and (s := source_of(o)) is not None}
-    return [replace(r, **_told(sources[r.operator], rules)) if r.operator in sources else r for r in rows]
+    sources = {s.label: s for o in inventories if o.label in readable and (s := source_of(o)) is not None}
+    return [replace(r, **_inferred_backlog(sources[r.operator], rules)) if r.operator in sources else r for r in rows]
 
 
 def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
-    """Return the sources whose own state tells whether they were behind, and those that may be such and cannot be read.
+    """Return the sources whose own state tells whether they were behind, and those that may be such but cannot be read.
 
-    Only operators are looked at whose coordinator keeps state: no other source has phases.
+    Only operators with coordinator state are read: no other source has phases.
     """
-    found = []
+    rows = []
     for operator in operators:
         if operator.state.coordinator is None:
             continue
@@ -89,10 +89,10 @@ def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
             source = source_of(operator)
         except StatetoolError as error:
             why = f"not known: {error.message}"
-            found.append(BacklogRow(operator=operator.label, connector="", backlog=None, backlog_inferred_from=why))
+            rows.append(BacklogRow(operator=operator.label, connector="", backlog=None, backlog_inferred_from=why))
             continue
         if source is not None and source.state.backlog is not None:
-            found.append(
+            rows.append(
                 BacklogRow(
                     operator=source.label,
                     connector=source.name,
@@ -100,14 +100,14 @@ def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
                     backlog_inferred_from=inferred_from(source),
                 )
             )
-    return found
+    return rows
 
 
-def _told(source: Source, rules: BacklogRules) -> dict[str, bool | str | None]:
-    """Return what is inferred of a source; that it is behind by one rule outweighs what others say."""
-    told = [(source.state.backlog, inferred_from(source)), _by_index(source, rules), _by_positions(source, rules)]
-    known = [one for one in told if one is not None and one[0] is not None]
-    backlog, why = next((one for one in known if one[0]), known[-1] if known else (None, ""))
+def _inferred_backlog(source: Source, rules: BacklogRules) -> dict[str, bool | str | None]:
+    """Return what is inferred of a source; a rule by which it is behind outweighs the others."""
+    inferred = [(source.state.backlog, inferred_from(source)), _by_index(source, rules), _by_positions(source, rules)]
+    known = [rule for rule in inferred if rule is not None and rule[0] is not None]
+    backlog, why = next((rule for rule in known if rule[0]), known[-1] if known else (None, ""))
     return {"backlog": backlog, "backlog_inferred_from": why}
 
 

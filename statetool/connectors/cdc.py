@@ -17,7 +17,7 @@ a finished chunk has utf (hex of a Java stream of the offset factory) before its
 boolean suspended, boolean snapshot completed. Enumerator 8: the boolean before table ids of lists, and after the schemas i4 count,
 each utf chunk id, i8 checkpoint. Offset factories are parsed as data, never run.
 
-Older releases, by their writers (what newer ones read of some of these is something else):
+Older releases, by their writers (newer ones read some of these otherwise):
 
 * MySQL 2.0: split 2 has no total and no suspended; enumerator 2 has a boolean (all are assigned) as the status, and nothing behind it
 * MySQL 2.1: split 3 has the total; enumerator 3 goes on with remaining tables and names have a case
@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, SourceState
-from statetool.connectors.wire import known, read_inner
+from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaArray, JavaObject, read_java_stream
@@ -110,10 +110,10 @@ class MySqlSource(SplitConnector):
 
     def place(self, split: SnapshotSplit | StreamSplit) -> Place:
         if isinstance(split, SnapshotSplit):
-            start, end = (None if v is None else _shown(v) for v in (split.start, split.end))
+            start, end = (None if v is None else _json(v) for v in (split.start, split.end))
             return Place(source=split.table, start=start, stop=end, finished=split.high_watermark is not None)
         at = split.starting_offset
-        position = None if at is None else _shown(at)
+        position = None if at is None else _json(at)
         return Place(source=", ".join(split.table_schemas) or None, position=position, time_ms=_time_ms(at or {}))
 
     def backlog(self, enumerator: Enumerator | None) -> bool | None:
@@ -141,7 +141,7 @@ class MySqlSource(SplitConnector):
         raise c.fail(f"kind {kind} of a split is neither 1 nor 2", pos=c.pos - 4)
 
     def stream_split(self, version: int, c: Cursor) -> StreamSplit:
-        """Read what follows the kind of the split of the log."""
+        """Read the split of the log behind its kind."""
         start = c.pos
         split_id, _ = c.utf(), c.utf()
         if split_id != f"{self.log}-split":
@@ -160,7 +160,7 @@ class MySqlSource(SplitConnector):
         )
 
     def has_suspended(self, version: int, c: Cursor) -> bool:
-        """Tell whether the split of the log goes on with whether it is suspended."""
+        """Tell whether the flag follows that says whether the split of the log is suspended."""
         return version >= 4 and c.left > 0
 
     def finished_chunk(self, version: int, c: Cursor) -> FinishedChunk:
@@ -174,24 +174,24 @@ class MySqlSource(SplitConnector):
         )
 
     def table_id(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a split, or in schemas, of a version of splits."""
+        """Read the id of a table in a split, or in schemas, by the version of splits."""
         return c.utf()
 
     def listed_table(self, version: int, c: Cursor) -> str:
-        """Read the id of a table in a list of the enumerator, of a version of it."""
+        """Read the id of a table in a list of the enumerator, by the enumerator's version."""
         return c.utf()
 
     def schemas(self, version: int, c: Cursor) -> tuple[str, ...]:
-        """Read the schemas of tables, and return whose they are."""
+        """Read the schemas of tables, and return the ids of the tables."""
         return tuple(_read_schema(self.table_id(version, c), c) for _ in range(c.count("schemas", at_least=6)))
 
     def status(self, version: int, split_version: int, c: Cursor) -> str:
-        """Read how far the assigner is."""
+        """Read the status of the assigner."""
         # Version 3 is of 2.1 (splits of version 3) and of 2.2 (of version 4).
         return _read_status(c, as_number=version > 3 or (version, split_version) == (3, 4))
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
-        split_version = known(c.i4(), self.split_versions, "a split in the enumerator")
+        split_version = known_version(c.i4(), self.split_versions, "a split in the enumerator")
         kind = c.i4()
         if kind not in (_SNAPSHOT, _STREAM, _HYBRID):
             raise c.fail(f"kind {kind} of enumerator state is not 1 to 3", pos=c.pos - 4)
@@ -229,7 +229,7 @@ class MySqlSource(SplitConnector):
         )
 
     def more_facts(self, version: int, c: Cursor, facts: dict[str, Any]) -> None:
-        """Read what newer versions of the enumerator have at the end of the chunks."""
+        """Read the fields that newer versions of the enumerator have behind the chunks."""
         if version >= 5:
             facts["splitting"] = _read_splitting(c)
 
@@ -256,9 +256,9 @@ class IncrementalSource(MySqlSource):
         return c.utf()
 
     def stream_split(self, version: int, c: Cursor) -> StreamSplit:
-        found = super().stream_split(version, c)
+        split = super().stream_split(version, c)
         return CompletedStreamSplit(
-            **{name: getattr(found, name) for name in StreamSplit.__dataclass_fields__},
+            **{name: getattr(split, name) for name in StreamSplit.__dataclass_fields__},
             snapshot_completed=c.bool() if version >= 6 else None,
         )
 
@@ -346,7 +346,7 @@ def _read_key(c: Cursor) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return Java objects as plain data: boxes as their values, what else there is as its class and fields."""
+    """Return Java objects as plain data: boxes as their values, other objects as class and fields."""
     match value:
         case JavaArray(items=bytes() as raw):
             return raw.hex()
@@ -362,13 +362,13 @@ def _plain(value: Any) -> Any:
 
 
 def _time_ms(offset: Mapping[str, str]) -> int | None:
-    """Return the time of the last event, of databases whose offsets say it: MySQL in seconds, Postgres in microseconds."""
-    for key, up, down in (("ts_sec", 1000, 1), ("ts_usec", 1, 1000)):
+    """Return the time of the last event, where offsets have it: MySQL's in seconds, Postgres' in microseconds."""
+    for key, factor, divisor in (("ts_sec", 1000, 1), ("ts_usec", 1, 1000)):
         text = str(offset.get(key, ""))
         if text.isascii() and text.isdigit() and int(text):
-            return int(text) * up // down
+            return int(text) * factor // divisor
     return None
 
 
-def _shown(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

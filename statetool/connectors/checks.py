@@ -20,7 +20,7 @@ Finding: TypeAlias = Literal[
     "partition_missing",
     "marker",
 ]
-_WHAT: Final[dict[Finding, str]] = {
+_MESSAGES: Final[dict[Finding, str]] = {
     "assigned_held_by_none": "assigned, and in no reader: it is not read on (or had come to its end)",
     "held_twice": "in more than one reader: its records come twice",
     "unknown_to_enumerator": "in a reader, and the enumerator does not know it: it may be discovered again",
@@ -29,9 +29,9 @@ _WHAT: Final[dict[Finding, str]] = {
     "partition_missing": "the partitions of this topic have a gap",
     "marker": "where it begins, or ends, is found when the job starts",
 }
-#: What is worth to know, and no fault.
+#: Findings that are worth knowing, but no fault.
 _NOTES: Final = frozenset({"marker", "partition_missing"})
-#: Missing partitions that are named.
+#: At most so many missing partitions are named.
 _MOST_MISSING: Final = 10
 
 
@@ -48,7 +48,7 @@ class SourceCheck:
 
 
 def check_source(source: Source) -> list[SourceCheck]:
-    """Return what is wrong, or worth to know, about the splits of a source."""
+    """Return the faults in the splits of a source, and what is worth knowing of them."""
     return list(_checks(source))
 
 
@@ -59,24 +59,24 @@ def _checks(source: Source) -> Iterator[SourceCheck]:
     for held in source.state.held:
         if held.split is not None:
             holders[held.split.split_id].append(held.subtask)
-    known: dict[str, list[KnownSplit]] = defaultdict(list)
+    in_enumerator: dict[str, list[KnownSplit]] = defaultdict(list)
     enumerator = source.state.enumerator
-    for one in () if enumerator is None else enumerator.splits:
-        known[one.split.split_id].append(one)
-    whole = all(h.split is not None for h in source.state.held)
-    for split_id, ones in known.items():
-        statuses = {k.status for k in ones}
-        if statuses == {"assigned"} and split_id not in holders and whole:
-            yield _found(source, "assigned_held_by_none", split_id)
+    for known in () if enumerator is None else enumerator.splits:
+        in_enumerator[known.split.split_id].append(known)
+    all_read = all(h.split is not None for h in source.state.held)
+    for split_id, entries in in_enumerator.items():
+        statuses = {k.status for k in entries}
+        if statuses == {"assigned"} and split_id not in holders and all_read:
+            yield _finding(source, "assigned_held_by_none", split_id)
         if "unassigned" in statuses and split_id in holders:
-            yield _found(source, "held_but_unassigned", split_id, holders[split_id])
-        if [k.status for k in ones].count("unassigned") > 1:
-            yield _found(source, "unassigned_twice", split_id)
+            yield _finding(source, "held_but_unassigned", split_id, holders[split_id])
+        if [k.status for k in entries].count("unassigned") > 1:
+            yield _finding(source, "unassigned_twice", split_id)
     for split_id, subtasks in holders.items():
         if len(subtasks) > 1:
-            yield _found(source, "held_twice", split_id, subtasks)
-        if enumerator is not None and enumerator.lists_assigned and split_id not in known:
-            yield _found(source, "unknown_to_enumerator", split_id, subtasks)
+            yield _finding(source, "held_twice", split_id, subtasks)
+        if enumerator is not None and enumerator.lists_assigned and split_id not in in_enumerator:
+            yield _finding(source, "unknown_to_enumerator", split_id, subtasks)
     yield from _markers(source)
     yield from _gaps(source)
 
@@ -88,13 +88,13 @@ def _markers(source: Source) -> Iterator[SourceCheck]:
             continue
         place = source.connector.place(held.split)
         if place.marker:
-            yield _found(source, "marker", held.split.split_id, [held.subtask], f": no record read, {place.marker}")
+            yield _finding(source, "marker", held.split.split_id, [held.subtask], f": no record read, {place.marker}")
         if place.stop in source.connector.markers:
-            yield _found(source, "marker", held.split.split_id, [held.subtask], f": stops at {place.stop}")
+            yield _finding(source, "marker", held.split.split_id, [held.subtask], f": stops at {place.stop}")
 
 
 def _gaps(source: Source) -> Iterator[SourceCheck]:
-    """Name partitions that are missing in a row of numbers."""
+    """Yield the topics whose partition numbers have gaps."""
     assert source.connector is not None
     enumerator = source.state.enumerator
     splits: list[Any] = [h.split for h in source.state.held if h.split is not None]
@@ -105,15 +105,15 @@ def _gaps(source: Source) -> Iterator[SourceCheck]:
         if place.partition is not None:
             partitions[place.source].add(place.partition)
     for topic, numbers in partitions.items():
-        # Damaged numbers may be large: the missing ones are not gathered.
+        # Damaged numbers may be large: only the first missing ones are collected.
         missing = list(islice((n for n in range(max(numbers)) if n not in numbers), _MOST_MISSING + 1))
         if missing:
             shown = ", ".join(map(str, missing[:_MOST_MISSING])) + (", ..." if len(missing) > _MOST_MISSING else "")
-            yield _found(source, "partition_missing", None, more=f": {topic} has no {shown}")
+            yield _finding(source, "partition_missing", None, detail=f": {topic} has no {shown}")
 
 
-def _found(
-    source: Source, check: Finding, split_id: str | None, subtasks: list[int] | None = None, more: str = ""
+def _finding(
+    source: Source, check: Finding, split_id: str | None, subtasks: list[int] | None = None, detail: str = ""
 ) -> SourceCheck:
     return SourceCheck(
         operator=source.label,
@@ -121,5 +121,5 @@ def _found(
         split_id=split_id,
         subtasks=", ".join(map(str, subtasks or ())),
         is_problem=check not in _NOTES,
-        message=_WHAT[check] + more,
+        message=_MESSAGES[check] + detail,
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statetool.connectors.wire import known, read_all, read_list, read_versioned, write_list, write_versioned
+from statetool.connectors.wire import known_version, read_all, read_list, read_versioned, write_list, write_versioned
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
@@ -62,7 +62,7 @@ class Collector:
     checkpoints: tuple[Checkpoint, ...]
 
     def without(self, forgotten: Callable[[Request], bool]) -> Collector:
-        """Return it without some committables, of which the writer is then expected to have made fewer."""
+        """Return the collector without forgotten committables, which its writers are not expected to have made either."""
         return replace(
             self,
             checkpoints=tuple(
@@ -72,8 +72,8 @@ class Collector:
 
 
 def _without(writer: Writer, forgotten: Callable[[Request], bool]) -> Writer:
-    left = tuple(r for r in writer.requests if not forgotten(r))
-    return replace(writer, requests=left, expected=writer.expected - (len(writer.requests) - len(left)))
+    remaining = tuple(r for r in writer.requests if not forgotten(r))
+    return replace(writer, requests=remaining, expected=writer.expected - (len(writer.requests) - len(remaining)))
 
 
 def read_collector(data: bytes) -> Collector:
@@ -96,10 +96,10 @@ def write_collector(collector: Collector) -> bytes:
 
 
 def _version_of(c: Cursor) -> int:
-    """Return the version of the list that follows: an empty one has no element that would know it."""
-    at = c.pos
+    """Return the version of the list that follows, without stepping over it: an empty list has no element to keep it."""
+    start = c.pos
     version = c.i4()
-    c.pos = at
+    c.pos = start
     return version
 
 
@@ -111,7 +111,7 @@ def _read(c: Cursor) -> Collector:
 
 
 def _read_checkpoint(version: int, c: Cursor) -> Checkpoint:
-    known(version, (0, 1), "a checkpoint of committables")
+    known_version(version, (0, 1), "a checkpoint of committables")
     checkpoint_id, count = c.i8(), None if version == 0 else c.i4()
     writers_version = _version_of(c)
     return Checkpoint(
@@ -124,7 +124,7 @@ def _read_checkpoint(version: int, c: Cursor) -> Checkpoint:
 
 
 def _read_writer(version: int, c: Cursor) -> Writer:
-    known(version, (0, 1, 2), "a writer's committables")
+    known_version(version, (0, 1, 2), "a writer's committables")
     subtask = None if version == 0 else c.i4()
     requests_version = _version_of(c)
     requests = tuple(read_list(c, _read_request, "a committable"))
@@ -140,7 +140,7 @@ def _read_writer(version: int, c: Cursor) -> Writer:
 
 
 def _read_request(version: int, c: Cursor) -> Request:
-    known(version, (0,), "a request to commit")
+    known_version(version, (0,), "a request to commit")
     inner_version, inner = read_versioned(c, "a committable")
     retries, state = c.i4(), c.i4()
     if not 0 <= state < len(STATES):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
-from statetool.connectors.elements import OperatorBytes, kept_by
+from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import Enumerator, HeldSplit, Pending, Place, SinkState, SourceBytes, SourceState, Split
 from statetool.connectors.wire import read_version
 from statetool.errors import StatetoolError, UnsupportedError
@@ -23,8 +23,6 @@ class SourceConnector(ABC):
     ----------
     name
         What tables call it.
-    kind
-        What one place is called (topic, path, ...), for messages.
     markers
         Words that can stand for a position.
     """
@@ -110,7 +108,7 @@ class SplitConnector(SourceConnector):
         return SourceState(held=held, enumerator=enumerator, backlog=self.backlog(enumerator))
 
     def write(self, given: SourceBytes, state: SourceState) -> SourceBytes:
-        """Return the bytes of changed state: of splits without bytes, and of the enumerator if it is another one than in ``given``.
+        """Return the bytes of changed state: of splits without bytes, and of the enumerator if ``state`` has one.
 
         ``given`` says in which version the enumerator is written.
         """
@@ -151,10 +149,10 @@ class StateSource(SourceConnector):
 
     @abstractmethod
     def read_element(self, operator: OperatorBytes, value: Any) -> Any:
-        """Return the split that an element of the state is."""
+        """Return the split of an element of the state."""
 
     def element_of(self, split: Any) -> Any:
-        """Return the element of the state that a split is."""
+        """Return the element of the state for a split."""
         raise UnsupportedError(f"splits of {self.name} are not written", hint="only shown, so far")
 
     def recognises(self, operator: OperatorBytes) -> bool:
@@ -164,13 +162,13 @@ class StateSource(SourceConnector):
     def read(self, operator: OperatorBytes) -> SourceState:
         """Read the state of an operator."""
         elements = zip(operator.elements(self.state), operator.values(self.state), strict=True)
-        with kept_by(self.name, operator):
+        with reading_as(self.name, operator):
             held = tuple(
                 HeldSplit(subtask=e.subtask, version=0, data=e.data, split=self.read_element(operator, value))
                 for e, (_, value) in elements
             )
-            for each in held:
-                self.place(each.split)  # parts of other types come to light here, not when they are shown
+            for h in held:
+                self.place(h.split)  # values of other types raise here, not when they are shown
         return SourceState(held=held)
 
 
@@ -196,11 +194,11 @@ class SinkConnector(ABC):
         raise UnsupportedError(f"committables of {self.name}")
 
     def pending(self, committable: Any) -> Pending:
-        """Say what a committable is; checkpoint, subtask and status are added to it."""
+        """Describe a committable; checkpoint, subtask and status are added to it."""
         raise UnsupportedError(f"committables of {self.name}")
 
     def check_forgettable(self) -> None:
-        """Refuse to leave out committables, where that would not keep them from being committed.
+        """Refuse to leave out committables where they would be committed all the same.
 
         Raises
         ------
@@ -228,7 +226,7 @@ class StateSink(ABC):
         """Read the state of an operator."""
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-        """Return the elements, by state and subtask, of the states in which something pending is left out."""
+        """Return the elements, by state and subtask, of the states that pending things of these names are left out of."""
         raise UnsupportedError(f"nothing of {self.name} can be forgotten", hint="only shown, so far")
 
     def tools(self, pending: Pending) -> Sequence[str]:
@@ -258,7 +256,7 @@ class Recognised(Generic[C]):
         return "unknown" if self.connector is None else self.connector.name
 
 
-def fits(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
+def try_read(connector: SplitConnector, given: SourceBytes) -> SourceState | None:
     """Return what a connector reads in the bytes of a source, ``None`` if they are not its own."""
     try:
         return connector.read(given)

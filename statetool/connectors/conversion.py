@@ -18,8 +18,6 @@ from statetool.errors import OptionError, UnsupportedError
 #: Read by every release of the connector: the assigned partitions alone.
 OLDEST: Final = 1
 _VERSIONS: Final = (1, 2, 3)
-
-
 #: The last metadata version of Flink 1.x: Flink 2 has no such consumer.
 _LAST_OF_FLINK_1: Final = 4
 
@@ -31,7 +29,7 @@ class ConvertedConsumer:
     Attributes
     ----------
     states
-        The consumer's states, which go.
+        The consumer's states, which are left out.
     """
 
     changes: tuple[SplitChange, ...]
@@ -58,14 +56,14 @@ def convert_consumer(source: Source, enumerator_version: int) -> ConvertedConsum
         )
     kafka = KafkaSource()
     readers: dict[int, tuple[bytes, ...]] = {}
-    known, changes = [], []
+    splits, changes = [], []
     for held in source.state.held:
-        split = _converted(source.connector, held.split)
+        split = _kafka_split(source.connector, held.split)
         readers[held.subtask] = (*readers.get(held.subtask, ()), write_versioned(0, kafka.write_split(0, split)))
-        known.append(KnownSplit(split=split, status="assigned"))
+        splits.append(KnownSplit(split=split, status="assigned"))
         after = kafka.place(split)
         changes.append(_change(source, split, held.subtask, str(held.split.offset), after.position or after.marker))
-    enumerator = Enumerator(splits=tuple(known), lists_assigned=True, facts={DISCOVERED: True})
+    enumerator = Enumerator(splits=tuple(splits), lists_assigned=True, facts={DISCOVERED: True})
     coordinator = coordinator_bytes(enumerator_version, kafka.write_enumerator(enumerator_version, enumerator))
     return ConvertedConsumer(
         changes=tuple(changes),
@@ -75,7 +73,7 @@ def convert_consumer(source: Source, enumerator_version: int) -> ConvertedConsum
     )
 
 
-def _converted(consumer: KafkaConsumer, split: ConsumedPartition) -> KafkaSplit:
+def _kafka_split(consumer: KafkaConsumer, split: ConsumedPartition) -> KafkaSplit:
     place = consumer.place(split)
     position = place.position or place.marker
     if position is None:
@@ -90,7 +88,7 @@ class ConvertedSource:
     Attributes
     ----------
     states
-        The source's states, which go; its coordinator state goes too.
+        The source's states, which are left out, as its coordinator state is.
     """
 
     changes: tuple[SplitChange, ...]
@@ -104,7 +102,7 @@ def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
     Parameters
     ----------
     metadata_version
-        Of the snapshot: that of a Flink that has the consumer.
+        The snapshot's: it tells whether its Flink has the consumer.
 
     Raises
     ------
@@ -125,22 +123,22 @@ def convert_source(source: Source, metadata_version: int) -> ConvertedSource:
     enumerator = source.state.enumerator
     if enumerator is None or any(h.split is None for h in source.state.held):
         raise UnsupportedError(f"not all of the state of source {source.label!r} is known: {source.note}")
-    if wrong := [c for c in check_source(source) if c.is_problem]:
+    if problems := [c for c in check_source(source) if c.is_problem]:
         raise UnsupportedError(
-            f"readers and enumerator of {source.label!r} do not agree: {wrong[0].split_id}: {wrong[0].message}",
+            f"readers and enumerator of {source.label!r} do not agree: {problems[0].split_id}: {problems[0].message}",
             hint="mend it first: statetool sources check, remove, add",
         )
     waiting = [(0, k.split) for k in enumerator.splits if k.status == "unassigned"]
     partitions, changes = [], []
     for subtask, split in [*((h.subtask, h.split) for h in source.state.held), *waiting]:
         before = kafka.place(split)
-        partition = _consumed(split, before.position or before.marker)
+        partition = _consumed_partition(split, before.position or before.marker)
         partitions.append((subtask, partition))
         changes.append(_change(source, split, subtask, before.position or before.marker, str(partition.offset)))
     return ConvertedSource(changes=tuple(changes), partitions=tuple(partitions), states=frozenset({READER_STATE}))
 
 
-def _consumed(split: KafkaSplit, position: str | None) -> ConsumedPartition:
+def _consumed_partition(split: KafkaSplit, position: str | None) -> ConsumedPartition:
     if position is None:
         raise UnsupportedError(
             f"partition {split.split_id} begins where the settings of the job say, which the consumer cannot be told",

@@ -21,7 +21,7 @@ Elements: TypeAlias = Mapping[str, Mapping[int, tuple[bytes, ...]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEdit:
-    """What is to become of the splits of a source.
+    """What to change in the splits of a source.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class SourceEdit:
     everywhere
         The same for all splits.
     removed, added
-        Splits that go, and new ones with what is read next of them.
+        Splits to remove, and splits to add, with what is read next of them.
     upgrade
         Whether enumerator state may be written in a newer version, where its own does not store positions.
     """
@@ -62,7 +62,7 @@ class EditedSource:
     Attributes
     ----------
     changes
-        What is another thing now.
+        What changes, split by split.
     elements, coordinator
         The new bytes; ``coordinator`` is ``None`` where it stays.
     checks
@@ -102,25 +102,25 @@ class _Edit:
         self.connector: SplitConnector | StateSource = source.connector
         self.changes: list[SplitChange] = []
         self.version = None if source.given is None else source.given.enumerator_version
-        self.ids = dict(self._names())
+        self.ids = dict(self._split_names())
 
     def run(self) -> EditedSource:
         self._check_names()
         enumerator = self.source.state.enumerator
-        new = None if enumerator is None else self._enumerator(enumerator)
-        held = [h for old in self.source.state.held if (h := self._held(old)) is not None]
+        new = None if enumerator is None else self._edited_enumerator(enumerator)
+        held = [h for old in self.source.state.held if (h := self._edited_held(old)) is not None]
         for name, position in self.wanted.added.items():
             split = self.connector.added(name, position, [h.split for h in held])
-            held.append(self._added(split, held))
+            held.append(self._in_reader(split, held))
             if new is not None and new.lists_assigned:
                 new = replace(new, splits=(*new.splits, KnownSplit(split=split, status="assigned")))
-                self._note(split, "enumerator", None, "added", None, self._text(split))
+                self._record(split, "enumerator", None, "added", None, self._position_text(split))
         if not self.changes:
             raise OptionError("nothing changes", hint="the source is as it would be")
         return self._edited(SourceState(held=tuple(held), enumerator=new))
 
-    def _names(self) -> Iterator[tuple[str, str]]:
-        """Yield what a user may call a split, with its id."""
+    def _split_names(self) -> Iterator[tuple[str, str]]:
+        """Yield the names that a user may give a split, each with the split's id."""
         enumerator = self.source.state.enumerator
         splits: list[Any] = [h.split for h in self.source.state.held]
         splits += [k.split for k in (() if enumerator is None else enumerator.splits)]
@@ -138,8 +138,8 @@ class _Edit:
                     operator=self.source.label
                 )
         removed = {self.ids[n] for n in wanted.removed}
-        given = Counter([*(self.ids[n] for n in wanted.positions), *removed])
-        if twice := [split_id for split_id, n in given.items() if n > 1]:
+        mentions = Counter([*(self.ids[n] for n in wanted.positions), *removed])
+        if twice := [split_id for split_id, n in mentions.items() if n > 1]:
             raise OptionError(f"split {twice[0]!r} is given two ends", hint="say one thing of each split")
         if wanted.everywhere is not None and wanted.positions:
             raise OptionError("a position for all splits, and others for some", hint="say one thing of each split")
@@ -154,7 +154,7 @@ class _Edit:
             added.add(split.split_id)
 
     def _check_settable(self) -> None:
-        """Refuse positions of splits that nothing would read from there: what the enumerator keeps of assigned ones is where they began."""
+        """Refuse positions of splits in no reader that do not wait either: the enumerator keeps where these began, which nothing reads."""
         enumerator = self.source.state.enumerator
         settable = {h.split.split_id for h in self.source.state.held}
         settable |= {k.split.split_id for k in (enumerator.splits if enumerator else ()) if k.status == "unassigned"}
@@ -165,29 +165,29 @@ class _Edit:
                     hint="remove it, and add it to the copy",
                 ).at(operator=self.source.label)
 
-    def _position(self, split: Any) -> str | None:
+    def _new_position(self, split: Any) -> str | None:
         """Return the position that a split gets, ``None`` where it keeps its own."""
         for name, position in self.wanted.positions.items():
             if self.ids[name] == split.split_id:
                 return position
         return self.wanted.everywhere
 
-    def _removed(self, split: Any) -> bool:
+    def _is_removed(self, split: Any) -> bool:
         return any(self.ids[name] == split.split_id for name in self.wanted.removed)
 
-    def _held(self, held: HeldSplit) -> HeldSplit | None:
-        before = self._text(held.split)
-        if self._removed(held.split):
-            self._note(held.split, "reader", held.subtask, "removed", before, None)
+    def _edited_held(self, held: HeldSplit) -> HeldSplit | None:
+        before = self._position_text(held.split)
+        if self._is_removed(held.split):
+            self._record(held.split, "reader", held.subtask, "removed", before, None)
             return None
-        position = self._position(held.split)
+        position = self._new_position(held.split)
         split = held.split if position is None else self.connector.at(held.split, position)
         if split == held.split:
             return held
-        self._note(split, "reader", held.subtask, "set", before, self._text(split))
+        self._record(split, "reader", held.subtask, "set", before, self._position_text(split))
         return replace(held, split=split, data=b"")
 
-    def _added(self, split: Any, held: Iterable[HeldSplit]) -> HeldSplit:
+    def _in_reader(self, split: Any, held: Iterable[HeldSplit]) -> HeldSplit:
         """Return a new split in the reader that has the fewest."""
         loads = dict.fromkeys(range(self.source.operator.state.parallelism), 0)
         versions = {0}
@@ -197,15 +197,15 @@ class _Edit:
         if isinstance(self.connector, SplitConnector):
             versions = (versions & self.connector.split_versions) or set(self.connector.split_versions)
         subtask = min(loads, key=lambda n: (loads[n], n))
-        self._note(split, "reader", subtask, "added", None, self._text(split))
+        self._record(split, "reader", subtask, "added", None, self._position_text(split))
         return HeldSplit(subtask=subtask, version=max(versions), data=b"", split=split)
 
-    def _enumerator(self, old: Enumerator) -> Enumerator:
+    def _edited_enumerator(self, old: Enumerator) -> Enumerator:
         assert isinstance(self.connector, SplitConnector)
         assert self.version is not None
-        waiting = [k for k in old.splits if k.status == "unassigned" and self._position(k.split) is not None]
-        kept = self.connector.keeps_positions(self.version, old)
-        if any(not self._removed(k.split) for k in waiting) and not kept:
+        waiting = [k for k in old.splits if k.status == "unassigned" and self._new_position(k.split) is not None]
+        stores_positions = self.connector.keeps_positions(self.version, old)
+        if any(not self._is_removed(k.split) for k in waiting) and not stores_positions:
             if not self.wanted.upgrade:
                 raise UnsupportedError(
                     f"this enumerator state (version {self.version}) stores no positions of splits that are not assigned yet"
@@ -213,28 +213,28 @@ class _Edit:
                     hint="name other splits, or let the state be written in a newer version (--upgrade-enumerator)",
                 ).at(operator=self.source.label)
             self.version, old = self.connector.upgraded(self.version, old)
-        return replace(old, splits=tuple(k for one in old.splits if (k := self._known(one)) is not None))
+        return replace(old, splits=tuple(k for split in old.splits if (k := self._edited_known(split)) is not None))
 
-    def _known(self, known: KnownSplit) -> KnownSplit | None:
-        before = self._text(known.split)
-        if self._removed(known.split):
-            self._note(known.split, "enumerator", known.subtask, "removed", before, None)
+    def _edited_known(self, known: KnownSplit) -> KnownSplit | None:
+        before = self._position_text(known.split)
+        if self._is_removed(known.split):
+            self._record(known.split, "enumerator", known.subtask, "removed", before, None)
             return None
-        position = self._position(known.split)
-        # That of an assigned split is where it began: its reader knows where it is.
+        position = self._new_position(known.split)
+        # The enumerator keeps where an assigned split began: its reader knows where it is.
         if position is None or known.status != "unassigned":
             return known
         split = self.connector.at(known.split, position)
         if split == known.split:
             return known
-        self._note(split, "enumerator", known.subtask, "set", before, self._text(split))
+        self._record(split, "enumerator", known.subtask, "set", before, self._position_text(split))
         return replace(known, split=split)
 
-    def _text(self, split: Any) -> str | None:
+    def _position_text(self, split: Any) -> str | None:
         place = self.connector.place(split)
         return place.position or place.marker
 
-    def _note(
+    def _record(
         self,
         split: Any,
         place: Literal["reader", "enumerator"],
@@ -264,10 +264,10 @@ class _Edit:
         else:
             given = self.source.given
             assert given is not None
-            same = state.enumerator == self.source.state.enumerator and self.version == given.enumerator_version
+            unchanged = state.enumerator == self.source.state.enumerator and self.version == given.enumerator_version
             to_write = replace(given, enumerator_version=self.version)
-            written = self.connector.write(to_write, replace(state, enumerator=None) if same else state)
-            if not same:
+            written = self.connector.write(to_write, replace(state, enumerator=None) if unchanged else state)
+            if not unchanged:
                 assert written.enumerator is not None
                 assert self.version is not None
                 coordinator = coordinator_bytes(self.version, written.enumerator)
@@ -293,7 +293,7 @@ def _reader_element(held: HeldSplit) -> bytes:
 
 
 def _by_subtask(held: Iterable[HeldSplit], element: Callable[[HeldSplit], bytes]) -> dict[int, tuple[bytes, ...]]:
-    found: dict[int, list[bytes]] = defaultdict(list)
+    by_subtask: dict[int, list[bytes]] = defaultdict(list)
     for h in held:
-        found[h.subtask].append(element(h))
-    return {subtask: tuple(elements) for subtask, elements in found.items()}
+        by_subtask[h.subtask].append(element(h))
+    return {subtask: tuple(elements) for subtask, elements in by_subtask.items()}

@@ -1,4 +1,4 @@
-"""The bytes of an operator that connectors read: elements of list states, and coordinator state. All of it is small, and is read whole."""
+"""The bytes of an operator that connectors read: elements of list states, and coordinator state. They are small, and read whole."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class OperatorBytes:
     @cached_property
     def states(self) -> Mapping[str, StateMeta]:
         """List and union states by name."""
-        found: dict[str, StateMeta] = {}
-        for _, header in self._parts:
+        states: dict[str, StateMeta] = {}
+        for _, header in self._streams:
             for meta in header.states:
                 if meta.kind != "broadcast":
-                    found.setdefault(meta.name, meta)
-        return found
+                    states.setdefault(meta.name, meta)
+        return states
 
     @cached_property
     def coordinator(self) -> bytes | None:
-        """The bytes of the coordinator, ``None`` where it kept none."""
+        """The state of the coordinator, ``None`` where there is none."""
         stream = self.operator.resolve(self.operator.state.coordinator)
         if stream is None:
             return None
@@ -70,14 +70,14 @@ class OperatorBytes:
 
     def elements(self, state: str) -> Iterator[Element]:
         """Yield the elements of a state; errors name file and state."""
-        for part, header in self._parts:
+        for elements, header in self._streams:
             try:
-                with part.stream.open() as f:
-                    for start, end in part.ranges(state):
-                        data = _plain(f, start, end, compressed=header.compressed)
-                        yield Element(subtask=part.subtask, data=data)
+                with elements.stream.open() as f:
+                    for start, end in elements.ranges(state):
+                        data = _read_uncompressed(f, start, end, compressed=header.compressed)
+                        yield Element(subtask=elements.subtask, data=data)
             except StatetoolError as error:
-                raise error.at(file=part.stream.file, operator=self.label, state=state) from None
+                raise error.at(file=elements.stream.file, operator=self.label, state=state) from None
 
     def values(self, state: str) -> Iterator[tuple[int, Any]]:
         """Yield subtask and value of each element of a state, by its serializer.
@@ -104,29 +104,29 @@ class OperatorBytes:
         return bytes(out)
 
     @cached_property
-    def _parts(self) -> tuple[tuple[ElementStream, OperatorHeader], ...]:
-        return tuple((part, self._header(part)) for part in self.operator.elements.streams)
+    def _streams(self) -> tuple[tuple[ElementStream, OperatorHeader], ...]:
+        return tuple((elements, self._header(elements)) for elements in self.operator.elements.streams)
 
-    def _header(self, part: ElementStream) -> OperatorHeader:
-        header = self.operator.elements.header(part)
+    def _header(self, elements: ElementStream) -> OperatorHeader:
+        header = self.operator.elements.header(elements)
         if not header.size_bytes or self._types == self.operator.types:
             return header
         try:
-            with part.stream.open() as f:
+            with elements.stream.open() as f:
                 raw = f.read_at(0, header.size_bytes)
-            return read_operator_header(Cursor(raw, base=part.stream.start), self._types, end=len(raw))
+            return read_operator_header(Cursor(raw, base=elements.stream.start), self._types, end=len(raw))
         except StatetoolError as error:
-            raise error.at(file=part.stream.file, operator=self.label) from None
+            raise error.at(file=elements.stream.file, operator=self.label) from None
 
 
 @contextmanager
-def kept_by(connector: str, operator: OperatorBytes) -> Iterator[None]:
-    """Say so where values do not come apart as those of a connector do: the state is the user's own of the same name, or damaged.
+def reading_as(connector: str, operator: OperatorBytes) -> Iterator[None]:
+    """Raise where values do not have the parts that a connector stores: the state is the user's own of the same name, or damaged.
 
     Raises
     ------
     FormatError
-        They do not.
+        With the connector that was expected.
     """
     try:
         yield
@@ -139,7 +139,7 @@ def kept_by(connector: str, operator: OperatorBytes) -> Iterator[None]:
         ).at(operator=operator.label) from error
 
 
-def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> bytes:
+def _read_uncompressed(f: OpenStream, start: int, end: int, *, compressed: bool) -> bytes:
     if not compressed:
         return bytes(f.read_at(start, end - start))
     chunks = stream_chunks(lambda at, n: f.read_at(start + at, n), end - start, base=f.stream.start + start)
@@ -147,7 +147,7 @@ def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> bytes:
 
 
 def unknown_state(operator: OperatorInventory) -> UnknownSerializerError | None:
-    """Return why nobody can tell whether an operator is a source or a sink: it has operator state of a type that is not known."""
+    """Return the error for operator state of an unknown type: nobody can tell whether its operator is a source or a sink."""
     for name, meta in operator.operator_states.items():
         for serializer in meta.serializers.values():
             if isinstance(serializer, OpaqueSerializer) and serializer.proxy_bytes is not None:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.model import Pending, SinkState
-from statetool.connectors.wire import known, read_inner, read_version, read_versioned, whole_versioned
+from statetool.connectors.wire import known_version, read_inner, read_version, read_versioned, whole_versioned
 from statetool.errors import FormatError
 from statetool.io.cursor import Cursor
 
@@ -48,9 +48,9 @@ class File:
     target_file, temp_file, offset
         What it will be called, what it is called, and how far it is written; ``None`` on file systems that are not local.
     path, size
-        As newer versions store them.
+        Stored by newer versions only.
     recoverable
-        Version and bytes of what other file systems keep.
+        Version and bytes of the recoverable of another file system.
     """
 
     target_file: str | None = None
@@ -93,7 +93,7 @@ class FileSink(SinkConnector):
         return read_bucket(version, c)
 
     def read_committable(self, version: int, c: Cursor) -> FileCommittable:
-        _magic(c, _COMMITTABLE, "a committable of files")
+        _expect_magic(c, _COMMITTABLE, "a committable of files")
         bucket_id = None if version == 1 else c.utf()
         pending = _versioned_file(c, _read_pending) if c.bool() else None
         cleanup = _versioned_file(c, _read_in_progress) if c.bool() else None
@@ -106,8 +106,8 @@ class FileSink(SinkConnector):
         file = committable.pending_file
         if file is not None:
             return replace(_pending_file(file), fields=committable)
-        other = committable.in_progress_to_cleanup
-        name = committable.compacted_to_cleanup or (other and (other.temp_file or other.path)) or "(nothing)"
+        cleanup = committable.in_progress_to_cleanup
+        name = committable.compacted_to_cleanup or (cleanup and (cleanup.temp_file or cleanup.path)) or "(nothing)"
         return Pending(name=f"remove {name}", status="", subtask=-1, expires=False, fields=committable)
 
 
@@ -149,9 +149,9 @@ class StreamingFileSink(StateSink):
 
 def read_bucket(version: int, c: Cursor) -> Bucket:
     """Read the state of a bucket."""
-    _magic(c, _BUCKET, "the state of a bucket")
+    _expect_magic(c, _BUCKET, "the state of a bucket")
     id_version, raw = read_versioned(c, "the id of a bucket")
-    known(id_version, (1,), "the id of a bucket")
+    known_version(id_version, (1,), "the id of a bucket")
     (length,) = _LITTLE.unpack(raw.take(_LITTLE.size))
     bucket_id = _text(raw, length)
     raw.expect_end("the id of a bucket")
@@ -171,7 +171,7 @@ def read_bucket(version: int, c: Cursor) -> Bucket:
 
 def _read_pending_files(version: int, c: Cursor) -> tuple[tuple[int, tuple[File, ...]], ...]:
     file_version = c.i4()
-    found = []
+    pending = []
     for _ in range(c.count("checkpoints", at_least=12)):
         checkpoint_id = c.i8()
         files = []
@@ -180,8 +180,8 @@ def _read_pending_files(version: int, c: Cursor) -> tuple[tuple[int, tuple[File,
                 files.append(read_inner(c, lambda inner: _recoverable(file_version, inner), "a pending file"))
             else:
                 files.append(read_inner(c, lambda inner: _read_pending(file_version, inner), "a pending file"))
-        found.append((checkpoint_id, tuple(files)))
-    return tuple(found)
+        pending.append((checkpoint_id, tuple(files)))
+    return tuple(pending)
 
 
 def _versioned_file(c: Cursor, read: Callable[[int, Cursor], T]) -> T:
@@ -192,25 +192,25 @@ def _versioned_file(c: Cursor, read: Callable[[int, Cursor], T]) -> T:
 
 
 def _read_in_progress(version: int, c: Cursor) -> File:
-    known(version, (1, 2), "a part in progress")
+    known_version(version, (1, 2), "a part in progress")
     if version == 1:
-        return _read_magic_less(c, _IN_PROGRESS)
-    _magic(c, _IN_PROGRESS, "a part in progress")
+        return _read_bare_file(c, _IN_PROGRESS)
+    _expect_magic(c, _IN_PROGRESS, "a part in progress")
     path = c.utf() if c.bool() else None
     return replace(_read_recoverable(c), path=path)
 
 
 def _read_pending(version: int, c: Cursor) -> File:
-    known(version, (1, 2), "a pending file")
+    known_version(version, (1, 2), "a pending file")
     if version == 1:
-        return _read_magic_less(c, _PENDING)
-    _magic(c, _PENDING, "a pending file")
+        return _read_bare_file(c, _PENDING)
+    _expect_magic(c, _PENDING, "a pending file")
     path = c.utf() if c.bool() else None
     return replace(_read_recoverable(c, size_before=True), path=path)
 
 
-def _read_magic_less(c: Cursor, magic: int) -> File:
-    _magic(c, magic, "a file")
+def _read_bare_file(c: Cursor, magic: int) -> File:
+    _expect_magic(c, magic, "a file")
     return _read_recoverable(c)
 
 
@@ -244,7 +244,7 @@ def _pending_file(file: File) -> Pending:
     )
 
 
-def _magic(c: Cursor, magic: int, what: str) -> None:
+def _expect_magic(c: Cursor, magic: int, what: str) -> None:
     if int.from_bytes(c.take(4, what), "big") != magic:
         raise c.fail(f"expected the magic number of {what} ({magic:08X})", pos=c.pos - 4)
 

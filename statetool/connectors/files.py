@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, Split
-from statetool.connectors.wire import known, read_all
+from statetool.connectors.wire import known_version, read_all
 from statetool.errors import FormatError, OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -87,27 +87,27 @@ class FileSource(SplitConnector):
 
     def place(self, split: FileSplit) -> Place:
         at = split.reader_position
-        whole = split.offset == 0 and split.length == split.file_size
+        is_whole_file = split.offset == 0 and split.length == split.file_size
         return Place(
             source=str(split.path),
             start=str(split.offset),
             position=None if at is None else _text(at),
-            stop=None if whole else str(split.offset + split.length),
+            stop=None if is_whole_file else str(split.offset + split.length),
             marker="earliest" if at is None else None,
         )
 
     def at(self, split: FileSplit, position: str) -> FileSplit:
         if position == "earliest":
             return replace(split, reader_position=None)
-        found = _POSITION.fullmatch(position)
-        if found is None or not position:
+        parsed = _POSITION.fullmatch(position)
+        if parsed is None or not position:
             raise OptionError(
                 f"{position!r} is no position in a file", hint="a byte offset, OFFSET+RECORDS, +RECORDS, or earliest"
             )
-        offset = _NO_OFFSET if found[1] is None else int(found[1])
+        offset = _NO_OFFSET if parsed[1] is None else int(parsed[1])
         if offset > split.offset + split.length:
             raise OptionError(f"offset {offset} is behind the end of split {split.split_id!r}")
-        return replace(split, reader_position=FilePosition(offset=offset, records_to_skip=int(found[2] or 0)))
+        return replace(split, reader_position=FilePosition(offset=offset, records_to_skip=int(parsed[2] or 0)))
 
     def added(self, split_id: str, position: str, others: Sequence[Split]) -> FileSplit:
         raise OptionError(
@@ -143,15 +143,17 @@ class FileSource(SplitConnector):
         return bytes(out)
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
-        magic, split_version, splits, paths = _HEAD.unpack(c.take(_HEAD.size, "enumerator"))
+        magic, split_version, split_count, path_count = _HEAD.unpack(c.take(_HEAD.size, "enumerator"))
         if magic != _MAGIC:
             raise c.fail("expected the magic number of pending splits (EF BE AD DE)", pos=c.pos - _HEAD.size)
-        known(split_version, self.split_versions, "a split in the enumerator")
-        if splits < 0 or paths < 0 or splits + paths > c.left // _LENGTH.size:
-            raise c.fail(f"{splits} splits and {paths} paths do not fit the {c.left} bytes left")
-        waiting = (read_all(_read_little(c), lambda inner: self.read_split(1, inner), "a split") for _ in range(splits))
-        found = tuple(KnownSplit(split=s, status="unassigned") for s in waiting)
-        return Enumerator(splits=found, facts={PATHS: [_decoded(c, _read_little(c)) for _ in range(paths)]})
+        known_version(split_version, self.split_versions, "a split in the enumerator")
+        if split_count < 0 or path_count < 0 or split_count + path_count > c.left // _LENGTH.size:
+            raise c.fail(f"{split_count} splits and {path_count} paths do not fit the {c.left} bytes left")
+        waiting = (
+            read_all(_read_little(c), lambda inner: self.read_split(1, inner), "a split") for _ in range(split_count)
+        )
+        splits = tuple(KnownSplit(split=s, status="unassigned") for s in waiting)
+        return Enumerator(splits=splits, facts={PATHS: [_decoded(c, _read_little(c)) for _ in range(path_count)]})
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         paths = enumerator.facts[PATHS]

@@ -20,7 +20,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
 CURRENT: Final = "current_source_index"
-_INSIDE: Final = "wrapped"
+_WRAPPED: Final = "wrapped"
 _VERSION: Final = "wrapped_version"
 
 
@@ -28,7 +28,7 @@ _VERSION: Final = "wrapped_version"
 class HybridSplit:
     """A split of the source at an index; ``wrapped`` is bytes where that source is not known.
 
-    ``wrapped_version`` is ``None`` of splits in the enumerator, whose version that keeps in its own way.
+    ``wrapped_version`` is ``None`` for splits of the enumerator, which stores their version in its own state.
     """
 
     source_index: int
@@ -80,32 +80,32 @@ class HybridSource(SplitConnector):
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
         index = c.i4()
         inner_version, inner = read_versioned(c, "the enumerator inside")
-        return Enumerator(facts={CURRENT: index, _VERSION: inner_version, _INSIDE: inner.take(inner.left)})
+        return Enumerator(facts={CURRENT: index, _VERSION: inner_version, _WRAPPED: inner.take(inner.left)})
 
     def read(self, given: SourceBytes) -> SourceState:
         state = super().read(given)
         enumerator = state.enumerator
         current = -1 if enumerator is None else enumerator.facts[CURRENT]
-        inside: dict[int, tuple[SplitConnector, SourceState]] = {}
+        recognised: dict[int, tuple[SplitConnector, SourceState]] = {}
         for index in {h.split.source_index for h in state.held} | ({current} - {-1}):
             bytes_of = self._bytes_of(state, index)
-            found = registry.recognise(bytes_of)
-            if len(found) == 1:
-                inside[index] = found[0]
+            candidates = registry.recognise(bytes_of)
+            if len(candidates) == 1:
+                recognised[index] = candidates[0]
         held = list(state.held)
-        for index, (inner, read) in inside.items():
-            splits = iter(read.held)
+        for index, (inner, inner_state) in recognised.items():
+            splits = iter(inner_state.held)
             for i, h in enumerate(state.held):
                 if h.split.source_index == index:
                     wrapped = next(splits).split
                     if wrapped is not None:
                         held[i] = replace(h, split=replace(h.split, wrapped=wrapped, connector=inner.name))
-        if enumerator is not None and current in inside and inside[current][1].enumerator is not None:
-            enumerator = self._shown(enumerator, *inside[current])
+        if enumerator is not None and current in recognised and recognised[current][1].enumerator is not None:
+            enumerator = self._with_inner(enumerator, *recognised[current])
         return replace(state, held=tuple(held), enumerator=enumerator, backlog=self._backlog(current, held))
 
     def _backlog(self, current: int, held: Sequence[HeldSplit]) -> bool | None:
-        """Tell whether sources follow: one does after the first, none after one without an end. Their number is not stored."""
+        """Tell whether sources follow: one follows the first, none follows one without an end. Their number is not stored."""
         if current == 0:
             return True
         endless = any(
@@ -118,26 +118,26 @@ class HybridSource(SplitConnector):
         return f"it reads its source {current}, {'and others follow' if state.backlog else 'which has no end'}"
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
-        inside = enumerator.facts[_INSIDE]
-        if not isinstance(inside, bytes):
-            inner, own = self._unwrapped(enumerator)
-            inside = inner.write_enumerator(enumerator.facts[_VERSION], own)
+        wrapped = enumerator.facts[_WRAPPED]
+        if not isinstance(wrapped, bytes):
+            inner, inner_enumerator = self._unwrapped(enumerator)
+            wrapped = inner.write_enumerator(enumerator.facts[_VERSION], inner_enumerator)
         out = Output()
         out.i4(enumerator.facts[CURRENT])
         out.i4(enumerator.facts[_VERSION])
-        out.bytes4(inside)
+        out.bytes4(wrapped)
         return bytes(out)
 
     def keeps_positions(self, version: int, enumerator: Enumerator) -> bool:
-        # Of an inner enumerator that is not known there are no splits here either.
-        if isinstance(enumerator.facts[_INSIDE], bytes):
+        # An unknown inner enumerator has no splits here either.
+        if isinstance(enumerator.facts[_WRAPPED], bytes):
             return True
-        inner, own = self._unwrapped(enumerator)
-        return inner.keeps_positions(enumerator.facts[_VERSION], own)
+        inner, inner_enumerator = self._unwrapped(enumerator)
+        return inner.keeps_positions(enumerator.facts[_VERSION], inner_enumerator)
 
     def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
-        inner, own = self._unwrapped(enumerator)
-        inner_version, new = inner.upgraded(enumerator.facts[_VERSION], own)
+        inner, inner_enumerator = self._unwrapped(enumerator)
+        inner_version, new = inner.upgraded(enumerator.facts[_VERSION], inner_enumerator)
         splits = zip(enumerator.splits, new.splits, strict=True)
         return version, replace(
             enumerator,
@@ -145,35 +145,35 @@ class HybridSource(SplitConnector):
             facts={
                 **enumerator.facts,
                 _VERSION: inner_version,
-                _INSIDE: {"connector": inner.name, "facts": new.facts},
+                _WRAPPED: {"connector": inner.name, "facts": new.facts},
             },
         )
 
     @staticmethod
     def _unwrapped(enumerator: Enumerator) -> tuple[SplitConnector, Enumerator]:
-        """Return the connector of what is inside of the enumerator, and what that is."""
-        inside = enumerator.facts[_INSIDE]
-        own = tuple(replace(s, split=s.split.wrapped) for s in enumerator.splits)
-        inner = registry.split_connector(inside["connector"])
-        return inner, Enumerator(splits=own, lists_assigned=enumerator.lists_assigned, facts=inside["facts"])
+        """Return the connector of the inner enumerator, and that enumerator."""
+        wrapped = enumerator.facts[_WRAPPED]
+        splits = tuple(replace(s, split=s.split.wrapped) for s in enumerator.splits)
+        inner = registry.split_connector(wrapped["connector"])
+        return inner, Enumerator(splits=splits, lists_assigned=enumerator.lists_assigned, facts=wrapped["facts"])
 
     @staticmethod
     def _bytes_of(state: SourceState, index: int) -> SourceBytes:
-        own = [h for h in state.held if h.split.source_index == index]
+        held = [h for h in state.held if h.split.source_index == index]
         facts = {} if state.enumerator is None else state.enumerator.facts
         current = facts.get(CURRENT) == index
         return SourceBytes(
             held=tuple(
-                HeldSplit(subtask=h.subtask, version=h.split.wrapped_version, data=h.split.wrapped) for h in own
+                HeldSplit(subtask=h.subtask, version=h.split.wrapped_version, data=h.split.wrapped) for h in held
             ),
             enumerator_version=facts[_VERSION] if current else None,
-            enumerator=facts[_INSIDE] if current else None,
+            enumerator=facts[_WRAPPED] if current else None,
         )
 
     @staticmethod
-    def _shown(enumerator: Enumerator, inner: SplitConnector, read: SourceState) -> Enumerator:
-        """Return the enumerator with what is inside of it."""
-        assert read.enumerator is not None
+    def _with_inner(enumerator: Enumerator, inner: SplitConnector, state: SourceState) -> Enumerator:
+        """Return the enumerator with the splits and facts of the inner one."""
+        assert state.enumerator is not None
         index, version = enumerator.facts[CURRENT], enumerator.facts[_VERSION]
         splits = tuple(
             KnownSplit(
@@ -187,10 +187,11 @@ class HybridSource(SplitConnector):
                 status=s.status,
                 subtask=s.subtask,
             )
-            for s in read.enumerator.splits
+            for s in state.enumerator.splits
         )
-        facts = {CURRENT: index, _VERSION: version, _INSIDE: {"connector": inner.name, "facts": read.enumerator.facts}}
-        return Enumerator(splits=splits, lists_assigned=read.enumerator.lists_assigned, facts=facts)
+        wrapped = {"connector": inner.name, "facts": state.enumerator.facts}
+        facts = {CURRENT: index, _VERSION: version, _WRAPPED: wrapped}
+        return Enumerator(splits=splits, lists_assigned=state.enumerator.lists_assigned, facts=facts)
 
     @staticmethod
     def _inner(split: HybridSplit) -> SplitConnector | None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, Status
-from statetool.connectors.wire import known, read_inner, read_versioned
+from statetool.connectors.wire import known_version, read_inner, read_versioned
 from statetool.io.cursor import Cursor, decode_modified_utf8
 
 _STATUSES: Final[Mapping[str, Status]] = {
@@ -48,7 +48,7 @@ class IcebergSplit:
 
     @property
     def split_id(self) -> str:
-        # Classes name themselves in ids; ``ScanTaskParser`` makes this one of every task of a file that it reads.
+        # An id has the class of its tasks: ``ScanTaskParser`` reads every task of a file as this one.
         files = ", ".join(f"SplitScanTask{{file={t.file}, start={t.start}, length={t.length}}}" for t in self.tasks)
         return f"IcebergSourceSplit{{files=[{files}]}}"
 
@@ -80,22 +80,22 @@ class IcebergSource(SplitConnector):
         facts: dict[str, Any] = {"snapshot_id": None, "snapshot_timestamp_ms": None}
         if c.bool():
             inner_version, inner = read_versioned(c, "a position")
-            known(inner_version, (1,), "the position of the enumerator")
+            known_version(inner_version, (1,), "the position of the enumerator")
             facts["snapshot_id"] = inner.i8() if inner.bool() else None
             facts["snapshot_timestamp_ms"] = inner.i8() if inner.bool() else None
             inner.expect_end("a position")
-        split_version = known(c.i4(), self.split_versions, "a split in the enumerator")
-        found = []
+        split_version = known_version(c.i4(), self.split_versions, "a split in the enumerator")
+        splits = []
         for _ in range(c.count("splits", at_least=6)):
-            split = read_inner(c, lambda inside: self.read_split(split_version, inside), "a split")
+            split = read_inner(c, lambda framed: self.read_split(split_version, framed), "a split")
             start = c.pos
             status = c.utf()
             if status not in _STATUSES:
                 raise c.fail(f"status {status!r} is not {', '.join(_STATUSES)}", pos=start)
-            found.append(KnownSplit(split=split, status=_STATUSES[status]))
+            splits.append(KnownSplit(split=split, status=_STATUSES[status]))
         if version > 1:
             facts["enumeration_split_counts"] = [c.i4() for _ in range(c.count("numbers of splits", at_least=4))]
-        return Enumerator(splits=tuple(found), facts=facts)
+        return Enumerator(splits=tuple(splits), facts=facts)
 
 
 def _read_task(version: int, c: Cursor) -> IcebergTask:

@@ -10,7 +10,7 @@ i4 length. Release 1.10 writes version 1, 1.11 version 2.
 
 Manifests (``DeltaManifestsSerializer``; empty where nothing was written), versioned. Version 1: a manifest of data; 2: i4 length and manifest of
 data, i4 length and manifest of deletes (0: none), i4 count and utf names of referenced files. A manifest (``AvroEncoderUtil``): C2 01, utf
-Avro schema, Avro. A commit is told from others by job id, operator id and checkpoint, which Iceberg writes to its snapshots.
+Avro schema, Avro. A commit is identified by job id, operator id and checkpoint, which Iceberg writes to its snapshots.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes
 from statetool.connectors.model import Pending, SinkState
-from statetool.connectors.wire import known, read_all, read_versioned
+from statetool.connectors.wire import known_version, read_all, read_versioned
 from statetool.declaring.flink_types import avro
 from statetool.io.cursor import Cursor
 from statetool.serializers.avro_binary import AvroBinaryCursor
@@ -32,7 +32,7 @@ from statetool.types import StructType
 _STATE: Final = "iceberg-files-committer-state"
 _JOB: Final = "iceberg-flink-job-id"
 _ID: Final = re.compile(r"[0-9a-f]{32}")
-_ENCODED: Final = b"\xc2\x01"
+_AVRO_MAGIC: Final = b"\xc2\x01"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class IcebergCommittable:
 
     @property
     def name(self) -> str:
-        """What tells it from others."""
+        """The name that no other committable has."""
         where = f"{self.table}@{self.branch} " if self.table is not None else ""
         return f"{where}{self.job_id}/{self.operator_id}/{self.checkpoint_id}"
 
@@ -89,10 +89,10 @@ class DynamicIcebergSink(IcebergSink):
             c.bool()
             for _ in range(c.count("fields", at_least=4)):
                 c.i4()
-        found = _read_committable(
-            c, lambda: tuple(read_manifests(c.bytes4("manifests")) for _ in range(_count(version, c)))
+        committable = _read_committable(
+            c, lambda: tuple(read_manifests(c.bytes4("manifests")) for _ in range(_manifest_count(version, c)))
         )
-        return replace(found, table=table, branch=branch)
+        return replace(committable, table=table, branch=branch)
 
 
 class IcebergFilesCommitter(StateSink):
@@ -107,30 +107,30 @@ class IcebergFilesCommitter(StateSink):
         jobs = [value for _, value in operator.values(_JOB)]
         job = jobs[0] if jobs else ""
         pending = tuple(
-            _pending(_stored(job, checkpoint, raw), status="pre_committed", subtask=subtask)
+            _pending(_stored_committable(job, checkpoint, raw), status="pre_committed", subtask=subtask)
             for subtask, checkpoints in operator.values(_STATE)
             for checkpoint, raw in checkpoints
         )
-        return SinkState(role="committer", pending=pending, writers=tuple((0, {"job_id": one}) for one in jobs))
+        return SinkState(role="committer", pending=pending, writers=tuple((0, {"job_id": job_id}) for job_id in jobs))
 
     def without(self, operator: OperatorBytes, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
         jobs = [value for _, value in operator.values(_JOB)]
         job = jobs[0] if jobs else ""
         elements: dict[int, tuple[bytes, ...]] = {}
         for element, (subtask, checkpoints) in zip(operator.elements(_STATE), operator.values(_STATE), strict=True):
-            left = [(n, raw) for n, raw in checkpoints if _stored(job, n, raw).name not in names]
-            data = element.data if len(left) == len(checkpoints) else operator.encoded(_STATE, left)
+            remaining = [(n, raw) for n, raw in checkpoints if _stored_committable(job, n, raw).name not in names]
+            data = element.data if len(remaining) == len(checkpoints) else operator.encoded(_STATE, remaining)
             elements[subtask] = (*elements.get(subtask, ()), data)
         return {_STATE: elements}
 
 
-def _stored(job: str, checkpoint: int, raw: bytes) -> IcebergCommittable:
-    # Nothing is stored of the operator, which is the one that holds it.
+def _stored_committable(job: str, checkpoint: int, raw: bytes) -> IcebergCommittable:
+    # The operator's id is not stored: it is the operator that holds the state.
     return IcebergCommittable(job_id=job, operator_id="", checkpoint_id=checkpoint, manifests=(read_manifests(raw),))
 
 
 def _pending(committable: IcebergCommittable, *, status: str, subtask: int) -> Pending:
-    files = [m["manifest_path"] for one in committable.manifests for m in (one.data, one.deletes) if m is not None]
+    files = [m["manifest_path"] for both in committable.manifests for m in (both.data, both.deletes) if m is not None]
     return Pending(
         name=committable.name,
         status=status,
@@ -142,7 +142,7 @@ def _pending(committable: IcebergCommittable, *, status: str, subtask: int) -> P
     )
 
 
-def _count(version: int, c: Cursor) -> int:
+def _manifest_count(version: int, c: Cursor) -> int:
     return 1 if version == 1 else c.count("manifests", at_least=4)
 
 
@@ -169,23 +169,23 @@ def read_manifests(raw: bytes) -> Manifests:
 
 def _read_manifests(c: Cursor) -> Manifests:
     version, inner = read_versioned(c, "manifests")
-    known(version, (1, 2), "manifests")
+    known_version(version, (1, 2), "manifests")
     if version == 1:
         return Manifests(data=_read_manifest(inner.take(inner.left)))
-    found = Manifests(
+    manifests = Manifests(
         data=_read_manifest(inner.bytes4("a manifest")),
         deletes=_read_manifest(inner.bytes4("a manifest")),
         referenced_data_files=tuple(inner.utf() for _ in range(inner.count("files", at_least=2))),
     )
     inner.expect_end("manifests")
-    return found
+    return manifests
 
 
 def _read_manifest(raw: bytes) -> Mapping[str, Any] | None:
     if not raw:
         return None
     c = Cursor(raw)
-    if c.take(2) != _ENCODED:
+    if c.take(2) != _AVRO_MAGIC:
         raise c.fail("expected a manifest in Avro (C2 01)", pos=0)
     start = c.pos
     serializer = avro(c.utf())
@@ -193,7 +193,7 @@ def _read_manifest(raw: bytes) -> Mapping[str, Any] | None:
         f.name for f in serializer.logical.fields
     ):
         raise c.fail("the Avro schema is not that of a manifest", pos=start)
-    inside = AvroBinaryCursor.over(c)
-    values = serializer.decode(inside)
-    inside.expect_end("a manifest")
+    body = AvroBinaryCursor.over(c)
+    values = serializer.decode(body)
+    body.expect_end("a manifest")
     return {f.name: v for f, v in zip(serializer.logical.fields, values, strict=True)}

@@ -11,7 +11,7 @@ checkpoint). Writer, version 2 (``JdbcWriterStateSerializer``): i4 count and tra
 that were prepared and are committed, each u1 length: 16 bytes job id, i4 subtask, i4 number of subtasks, i8 checkpoint, i4 attempts. Behind
 each of these there are zeros, the rest of the buffer that it was written in.
 
-Followed up to release 4.1, of which no version is another one. Java streams are parsed as data, never run.
+Followed up to release 4.1, whose versions are the same. Java streams are parsed as data, never run.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ class JdbcSource(SplitConnector):
             raise c.fail(f"split {split_id!r} of the query {sql!r}")
         parameters = read_java(c.bytes4("parameters"))
         start = c.pos
-        at = read_java(c.bytes4("an offset"))
-        if at is None:
+        offset = read_java(c.bytes4("an offset"))
+        if offset is None:
             return JdbcSplit(split_id=split_id, sql=sql, parameters=parameters)
-        if not isinstance(at, dict) or at.get("$class") != _OFFSET:
+        if not isinstance(offset, dict) or offset.get("$class") != _OFFSET:
             raise c.fail("expected a CheckpointedOffset", pos=start)
-        fields = at["fields"]
+        fields = offset["fields"]
         return JdbcSplit(
             split_id=split_id,
             sql=sql,
@@ -108,12 +108,12 @@ class JdbcSource(SplitConnector):
         )
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
-        found: list[KnownSplit] = []
+        splits: list[KnownSplit] = []
         statuses: tuple[Status, ...] = ("finished", "assigned", "unassigned")
         for status in statuses:
             for _ in range(c.count("splits", at_least=12)):
-                found.append(KnownSplit(split=self.read_split(0, c), status=status))
-        return Enumerator(splits=tuple(found), facts={"splitter_state": read_java(c.bytes4("the splitter's state"))})
+                splits.append(KnownSplit(split=self.read_split(0, c), status=status))
+        return Enumerator(splits=tuple(splits), facts={"splitter_state": read_java(c.bytes4("the splitter's state"))})
 
 
 class JdbcSink(SinkConnector):
@@ -124,9 +124,9 @@ class JdbcSink(SinkConnector):
     committable_versions: ClassVar[frozenset[int]] = frozenset({1})
 
     def read_writer(self, version: int, c: Cursor) -> JdbcWriter:
-        found = JdbcWriter(hanging=_read_transactions(c), prepared=_read_transactions(c))
-        _rest(c)
-        return found
+        writer = JdbcWriter(hanging=_read_transactions(c), prepared=_read_transactions(c))
+        _expect_zeros(c)
+        return writer
 
     def read_committable(self, version: int, c: Cursor) -> Xid:
         start = c.pos
@@ -134,7 +134,7 @@ class JdbcSink(SinkConnector):
         longest = max(len(xid.global_transaction_id), len(xid.branch_qualifier))
         if xid.format_id != _FLINK_XID or longest > _MOST_XID_BYTES:
             raise c.fail("no XA transaction of Flink's", pos=start)
-        _rest(c)
+        _expect_zeros(c)
         return xid
 
     def pending(self, committable: Xid) -> Pending:
@@ -143,7 +143,7 @@ class JdbcSink(SinkConnector):
         )
 
     def check_forgettable(self) -> None:
-        # The committer that is restored has no transactions (``JdbcCommitter``): those are committed that the writer kept.
+        # A restored committer has no transactions (``JdbcCommitter``): the writer commits those that it kept.
         raise UnsupportedError(
             "transactions of jdbc-sink are not forgotten by its committer: its writer keeps them too, and commits them",
             hint="roll them back in the database: a restored writer passes over what that does not know",
@@ -156,18 +156,18 @@ def _read_transactions(c: Cursor) -> tuple[JdbcTransaction, ...]:
 
 
 def _read_transaction(c: Cursor) -> JdbcTransaction:
-    found = JdbcTransaction(
+    transaction = JdbcTransaction(
         job_id=c.take(_JOB_ID_BYTES).hex(),
         subtask=c.i4(),
         number_of_subtasks=c.i4(),
         checkpoint_id=c.i8(),
         attempts=c.i4(),
     )
-    _rest(c)
-    return found
+    _expect_zeros(c)
+    return transaction
 
 
-def _rest(c: Cursor) -> None:
+def _expect_zeros(c: Cursor) -> None:
     """Refuse anything but zeros in what is left of a buffer."""
     start = c.pos
     if any(c.take(c.left)):

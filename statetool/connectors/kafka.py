@@ -20,23 +20,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, Split, Status
-from statetool.connectors.wire import known, read_inner
+from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
 _NONE: Final = -(1 << 63)
-#: What stands for offsets, by the names that Kafka's settings have for them.
+#: Markers in the place of offsets, by the names that Kafka's settings have for them.
 OFFSETS: Final = {-1: "latest", -2: "earliest", -3: "committed"}
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 DISCOVERED: Final = "initial_discovery_finished"
 _SUBTASKS: Final = "subtasks"
-EnumeratorVersion = Literal[0, 1, 2, 3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ class KafkaSource(SplitConnector):
         return version in (0, 3)
 
     def upgraded(self, version: int, enumerator: Enumerator) -> tuple[int, Enumerator]:
-        # As Kafka's connector does it when it restores them: no start is resolved, so unassigned partitions get theirs anew.
+        # As Kafka's connector restores them: no start is resolved, so unassigned partitions get theirs anew.
         facts = {DISCOVERED: True, **{k: v for k, v in enumerator.facts.items() if k != _SUBTASKS}}
         return 3, replace(enumerator, facts=facts)
 
@@ -107,28 +106,28 @@ class KafkaSource(SplitConnector):
             return self._read_assignments(c)
         count = c.count("partitions", at_least=6)
         if version == 3:
-            known(c.i4(), self.split_versions, "a split in the enumerator")
-        found = []
+            known_version(c.i4(), self.split_versions, "a split in the enumerator")
+        splits = []
         for _ in range(count):
             if version == 3:
                 split = read_inner(c, lambda inner: self.read_split(0, inner), "a split")
             else:
                 topic, partition = _read_partition(c)
                 split = KafkaSplit(topic=topic, partition=partition)
-            found.append(KnownSplit(split=split, status="assigned" if version == 1 else _read_status(c)))
+            splits.append(KnownSplit(split=split, status="assigned" if version == 1 else _read_status(c)))
         facts = {} if version == 1 else {DISCOVERED: c.bool()}
-        return Enumerator(splits=tuple(found), lists_assigned=True, facts=facts)
+        return Enumerator(splits=tuple(splits), lists_assigned=True, facts=facts)
 
     def _read_assignments(self, c: Cursor) -> Enumerator:
-        subtasks = c.count("subtasks", at_least=8)
-        known(c.i4(), self.split_versions, "a split in the enumerator")
-        found, seen = [], []
-        for _ in range(subtasks):
-            seen.append(c.i4())
+        count = c.count("subtasks", at_least=8)
+        known_version(c.i4(), self.split_versions, "a split in the enumerator")
+        splits, subtasks = [], []
+        for _ in range(count):
+            subtasks.append(c.i4())
             for _ in range(c.count("splits", at_least=4)):
                 split = read_inner(c, lambda inner: self.read_split(0, inner), "a split")
-                found.append(KnownSplit(split=split, status="assigned", subtask=seen[-1]))
-        return Enumerator(splits=tuple(found), lists_assigned=True, facts={_SUBTASKS: seen})
+                splits.append(KnownSplit(split=split, status="assigned", subtask=subtasks[-1]))
+        return Enumerator(splits=tuple(splits), lists_assigned=True, facts={_SUBTASKS: subtasks})
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         out = Output()
@@ -154,13 +153,13 @@ class KafkaSource(SplitConnector):
         out.i4(len(subtasks))
         out.i4(0)
         for subtask in subtasks:
-            # An added split is of no subtask yet: the first one's, as good as any, for readers hold it already.
-            own = [
+            # An added split has no subtask yet: it goes to the first, as any will do for one that a reader holds.
+            splits = [
                 s for s in enumerator.splits if s.subtask == subtask or (s.subtask is None and subtask == subtasks[0])
             ]
             out.i4(subtask)
-            out.i4(len(own))
-            for each in own:
+            out.i4(len(splits))
+            for each in splits:
                 out.bytes4(self.write_split(0, each.split))
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
 from statetool.connectors.model import Enumerator, KnownSplit, Place
-from statetool.connectors.wire import known, read_inner
+from statetool.connectors.wire import known_version, read_inner
 from statetool.io.cursor import Cursor
 from statetool.serializers.java_values import read_java
 
@@ -29,7 +29,7 @@ _KAFKA = KafkaSource()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicSplit:
-    """A partition in a cluster; ``retained_until_ms`` is there where the cluster is not read any more."""
+    """A partition in a cluster; ``retained_until_ms`` is set where the cluster is not read any more."""
 
     cluster: str
     kafka: KafkaSplit
@@ -49,49 +49,49 @@ class DynamicKafkaSource(SplitConnector):
     markers: ClassVar[tuple[str, ...]] = KafkaSource.markers
 
     def place(self, split: DynamicSplit) -> Place:
-        inside = _KAFKA.place(split.kafka)
-        # Topics of one name may be in several clusters: no name of a place is that of two.
-        return replace(inside, source=f"{split.cluster}/{inside.source}")
+        place = _KAFKA.place(split.kafka)
+        # Several clusters may have topics of one name.
+        return replace(place, source=f"{split.cluster}/{place.source}")
 
     def read_split(self, version: int, c: Cursor) -> DynamicSplit:
         cluster = c.utf()
         until = c.i8() if version == 2 and c.bool() else None
-        known(c.i4(), _KAFKA.split_versions, "a split of Kafka")
+        known_version(c.i4(), _KAFKA.split_versions, "a split of Kafka")
         return DynamicSplit(cluster=cluster, kafka=_KAFKA.read_split(0, c), retained_until_ms=until)
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
         streams = {c.utf(): self._clusters(version, c) for _ in range(c.count("streams", at_least=6))}
-        inner = known(c.i4(), _KAFKA.enumerator_versions, "enumerator state of Kafka")
+        kafka_version = known_version(c.i4(), _KAFKA.enumerator_versions, "enumerator state of Kafka")
         splits: list[KnownSplit] = []
         clusters: dict[str, Any] = {}
         for _ in range(c.count("clusters", at_least=6)):
             cluster = c.utf()
-            clusters[cluster] = self._inside(cluster, inner, None, c, splits)
+            clusters[cluster] = self._facts_of(cluster, kafka_version, None, c, splits)
         retained: dict[str, Any] = {}
         for _ in range(c.count("retained clusters", at_least=14) if version == 3 else 0):
             cluster, until = c.utf(), c.i8()
-            retained[cluster] = {"until_ms": until, **self._inside(cluster, inner, until, c, splits)}
+            retained[cluster] = {"until_ms": until, **self._facts_of(cluster, kafka_version, until, c, splits)}
         facts = {"streams": streams, "clusters": clusters, "retained": retained}
         return Enumerator(splits=tuple(splits), lists_assigned=True, facts=facts)
 
     @staticmethod
     def _clusters(version: int, c: Cursor) -> dict[str, Any]:
-        found = {}
+        clusters = {}
         for _ in range(c.count("clusters", at_least=8)):
             cluster = c.utf()
-            one: dict[str, Any] = {"topics": [c.utf() for _ in range(c.count("topics", at_least=2))]}
-            one["bootstrap_servers"] = c.utf()
-            for which in ("starting", "stopping") if version > 1 else ():
-                one[which] = read_java(c.bytes4("offsets")) if c.bool() else None
-            found[cluster] = one
-        return found
+            facts: dict[str, Any] = {"topics": [c.utf() for _ in range(c.count("topics", at_least=2))]}
+            facts["bootstrap_servers"] = c.utf()
+            for initializer in ("starting", "stopping") if version > 1 else ():
+                facts[initializer] = read_java(c.bytes4("offsets")) if c.bool() else None
+            clusters[cluster] = facts
+        return clusters
 
     @staticmethod
-    def _inside(cluster: str, version: int, until: int | None, c: Cursor, splits: list[KnownSplit]) -> dict[str, Any]:
-        """Read the enumerator state of a cluster, and add its splits; return what else it says."""
-        inside = read_inner(c, lambda inner: _KAFKA.read_enumerator(version, inner), "enumerator state of Kafka")
+    def _facts_of(cluster: str, version: int, until: int | None, c: Cursor, splits: list[KnownSplit]) -> dict[str, Any]:
+        """Read the enumerator state of a cluster, and add its splits to ``splits``; return its facts."""
+        enumerator = read_inner(c, lambda inner: _KAFKA.read_enumerator(version, inner), "enumerator state of Kafka")
         splits += (
             replace(k, split=DynamicSplit(cluster=cluster, kafka=k.split, retained_until_ms=until))
-            for k in inside.splits
+            for k in enumerator.splits
         )
-        return dict(inside.facts)
+        return dict(enumerator.facts)

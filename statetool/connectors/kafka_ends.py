@@ -1,4 +1,4 @@
-"""What is written next to the partitions of a running Kafka, asked by ``kafka-python``. Nothing is read of them, nothing is committed."""
+"""The end offsets of partitions of a running Kafka, asked by ``kafka-python``. No record is read, nothing is committed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kafka_ends(
     settings: Mapping[str, Any] | None = None,
     timeout_ms: int = TIMEOUT_MS,
 ) -> dict[str, int]:
-    """Return what is written next to each partition that readers hold, by ``topic:partition``.
+    """Return the next offset to be written of each partition that readers hold, by ``topic:partition``.
 
     Partitions that Kafka does not have are left out.
 
@@ -48,21 +48,21 @@ def kafka_ends(
     for h in source.state.held:
         if h.split is not None:
             held.setdefault(h.split.topic, set()).add(h.split.partition)
-    given = {
+    config = {
         "client_id": "statetool",
         "request_timeout_ms": timeout_ms,
         "bootstrap_timeout_ms": timeout_ms,
         **(settings or {}),
-        "bootstrap_servers": [one.strip() for one in bootstrap_servers.split(",")],
+        "bootstrap_servers": [broker.strip() for broker in bootstrap_servers.split(",")],
         "allow_auto_create_topics": False,
         "enable_auto_commit": False,
         "group_id": None,
     }
     try:
-        with closing(kafka.KafkaConsumer(**given)) as consumer:
-            there = {topic: consumer.partitions_for_topic(topic) or set() for topic in held}
-            wanted = [kafka.TopicPartition(t, n) for t, numbers in held.items() for n in sorted(numbers & there[t])]
-            ends = consumer.end_offsets(wanted, timeout_ms=timeout_ms) if wanted else {}
+        with closing(kafka.KafkaConsumer(**config)) as consumer:
+            known = {topic: consumer.partitions_for_topic(topic) or set() for topic in held}
+            asked = [kafka.TopicPartition(t, n) for t, numbers in held.items() for n in sorted(numbers & known[t])]
+            ends = consumer.end_offsets(asked, timeout_ms=timeout_ms) if asked else {}
     except (AssertionError, errors.KafkaConfigurationError, TypeError) as error:
         raise OptionError(f"settings of kafka-python: {error}") from error
     except (errors.KafkaError, OSError, ValueError) as error:

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.model import Enumerator, KnownSplit, Place, Status
-from statetool.connectors.wire import known, read_inner
+from statetool.connectors.wire import known_version, read_inner
 from statetool.errors import OptionError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -123,16 +123,16 @@ class KinesisSource(SplitConnector):
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
         last = c.utf() if c.bool() else None
         count = c.count("shards", at_least=4)
-        split_version = known(c.i4(), self.split_versions, "a split in the enumerator")
-        found = []
+        split_version = known_version(c.i4(), self.split_versions, "a split in the enumerator")
+        splits = []
         for _ in range(count):
             split = read_inner(c, lambda inner: self.read_split(split_version, inner), "a split")
             status = 1 if version == 0 else c.i4()
             if not 0 <= status < len(_STATUSES):
                 raise c.fail(f"status {status} of a shard is neither 0 nor 1", pos=c.pos - 4)
-            found.append(KnownSplit(split=split, status=_STATUSES[status]))
+            splits.append(KnownSplit(split=split, status=_STATUSES[status]))
         facts = {_LAST_SEEN: last, _SPLIT_VERSION: split_version}
-        return Enumerator(splits=tuple(found), lists_assigned=version >= 1, facts=facts)
+        return Enumerator(splits=tuple(splits), lists_assigned=version >= 1, facts=facts)
 
     def write_enumerator(self, version: int, enumerator: Enumerator) -> bytes:
         out = Output()

@@ -1,4 +1,4 @@
-"""How far sources are behind the ends of what they read, which the user says."""
+"""How far sources are behind the ends of what they read, which the user gives."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class LagRow:
     lag
         How much is not read yet; ``None`` where position or end are not known.
     spread
-        How much more that is than of the split of this source that is least behind.
+        How much more that is than the least lag of the source's splits.
     time_ms, time_spread_ms
-        The time of what was read last where the split keeps one, and how far that is behind the latest of them: no watermark is
-        stored, which alignment goes by.
+        The time of what was read last where the split keeps one, and how far that is behind the latest of the source's splits.
+        (Alignment goes by watermarks, which are not stored.)
     note
         Why there is no lag, or why it is odd.
     """
@@ -61,21 +61,21 @@ def lag_rows(source: Source, ends: Mapping[str, int | str]) -> list[LagRow]:
     UnknownNameError
         Ends are given, but for none of these splits.
     """
-    rows = [r for r in split_rows(source) if r.split_id is not None]
-    names = {n: r.split_id for r in rows for n in (r.split_id, f"{r.source}:{r.partition}") if n is not None}
-    if not names.keys() & ends.keys() and rows:
+    held = [r for r in split_rows(source) if r.split_id is not None]
+    names = {n: r.split_id for r in held for n in (r.split_id, f"{r.source}:{r.partition}") if n is not None}
+    if not names.keys() & ends.keys() and held:
         raise UnknownNameError("no end is of a split that a reader holds", hint=suggest(next(iter(ends), ""), names))
     by_id = {names[name]: _number(name, end) for name, end in ends.items() if name in names}
-    found = [_lag_row(r, by_id.get(r.split_id)) for r in rows if r.split_id is not None]
-    least = min((r.lag for r in found if r.lag is not None), default=0)
-    latest = max((r.time_ms for r in found if r.time_ms is not None), default=0)
+    rows = [_lag_row(r, by_id.get(r.split_id)) for r in held if r.split_id is not None]
+    least = min((r.lag for r in rows if r.lag is not None), default=0)
+    latest = max((r.time_ms for r in rows if r.time_ms is not None), default=0)
     return [
         replace(
             r,
             spread=None if r.lag is None else r.lag - least,
             time_spread_ms=None if r.time_ms is None else latest - r.time_ms,
         )
-        for r in found
+        for r in rows
     ]
 
 

@@ -5,7 +5,7 @@ offset, that of the **last record read**; the source since FLIP-27 keeps the nex
 consumer group), -915623761774 latest, -915623761775 earliest (``KafkaTopicPartitionStateSentinel``).
 
 The snapshot of the serializer of a new state (:func:`state_type`) is the one that a job of Flink 1.x writes that registers no classes with
-Kryo: the class itself, and a place that is held for Avro's arrays.
+Kryo: the class itself, and a placeholder for Avro's arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statetool.serializers.optional_map import OptionalEntry
 from statetool.serializers.tuples import TupleSerializer
 from statetool.types.declared import ClassDeclaration, TypeContext, class_of_fields
 
-#: What stands for offsets; -915623761776 is a partition whose offset is not known yet.
+#: Markers in the place of offsets; -915623761776 is a partition whose offset is not known yet.
 _OFFSETS: Final = {-915623761773: "committed", -915623761774: "latest", -915623761775: "earliest"}
 _NOT_SET: Final = -915623761776
 _PARTITION: Final = "org.apache.flink.streaming.connectors.kafka.internals.KafkaTopicPartition"
@@ -38,7 +38,7 @@ _AVRO: Final = "org.apache.avro.generic.GenericData$Array"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumedPartition:
-    """A partition of a topic; ``offset`` as stored: of the last record read, or what stands for it."""
+    """A partition of a topic; ``offset`` as stored: of the last record read, or a marker."""
 
     topic: str
     partition: int
@@ -61,8 +61,8 @@ class KafkaConsumer(StateSource):
 
     def place(self, split: ConsumedPartition) -> Place:
         marker = _OFFSETS.get(split.offset)
-        known = marker is None and split.offset != _NOT_SET
-        position = str(split.offset + 1) if known else None
+        is_offset = marker is None and split.offset != _NOT_SET
+        position = str(split.offset + 1) if is_offset else None
         return Place(source=split.topic, partition=split.partition, position=position, marker=marker)
 
     def at(self, split: ConsumedPartition, position: str) -> ConsumedPartition:
@@ -102,8 +102,8 @@ def state_type() -> Serializer:
     names = ((_PARTITION, None), (_AVRO, f"{dummy}KryoSerializerClass"))
     kryo = f"{_RUNTIME}kryo.KryoSerializerSnapshot"
     partition = KryoSerializer(kryo, 2, _PARTITION, names, (registrations, (), ()), context)
-    tuples, two = f"{_RUNTIME}TupleSerializerSnapshot", "org.apache.flink.api.java.tuple.Tuple2"
-    return TupleSerializer(tuples, 3, 2, two, (partition, LONG))
+    tuples, tuple2 = f"{_RUNTIME}TupleSerializerSnapshot", "org.apache.flink.api.java.tuple.Tuple2"
+    return TupleSerializer(tuples, 3, 2, tuple2, (partition, LONG))
 
 
 def stored_element(split: ConsumedPartition) -> bytes:

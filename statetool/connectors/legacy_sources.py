@@ -52,11 +52,11 @@ class KinesisConsumer(StateSource):
     )
 
     def place(self, split: ConsumedShard) -> Place:
-        words = split.sequence_number.isdigit()
+        is_number = split.sequence_number.isdigit()
         return Place(
             source=split.stream,
-            position=split.sequence_number if words else None,
-            marker=None if words else split.sequence_number,
+            position=split.sequence_number if is_number else None,
+            marker=None if is_number else split.sequence_number,
         )
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ConsumedShard:
@@ -112,7 +112,7 @@ class FileReader(StateSource):
     state: ClassVar[str] = "splits"
 
     def recognises(self, operator: OperatorBytes) -> bool:
-        """Tell whether the elements are such splits: others may call a state so."""
+        """Tell whether the elements are such splits: other operators may have a state of this name."""
         if not super().recognises(operator):
             return False
         elements = list(operator.elements(self.state))
@@ -123,8 +123,8 @@ class FileReader(StateSource):
         return Place(source=split.path, start=str(split.offset), stop=stop)
 
     def read_element(self, operator: OperatorBytes, value: Any) -> ReadFile:
-        found = read_all(value, read_java_stream, "a split of a file")
-        fields = found.fields
+        split = read_all(value, read_java_stream, "a split of a file")
+        fields = split.fields
         path: JavaObject = fields["file"].fields["uri"]
         return ReadFile(
             modification_time=fields["modificationTime"],

@@ -1,4 +1,4 @@
-"""What all sources, and all sinks, have in common, whatever their connector."""
+"""What all sources and all sinks have in common."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Split(Protocol):
 
     @property
     def split_id(self) -> str:
-        """The name of the split, by which the enumerator and readers mean the same one."""
+        """The name of the split, the same in the enumerator and in readers."""
         ...
 
 
@@ -59,7 +59,7 @@ class HeldSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSplit:
-    """A split that the enumerator keeps; ``subtask`` where it says to whom it was assigned."""
+    """A split that the enumerator keeps; ``subtask`` where it stores which one it was assigned to."""
 
     split: Any
     status: Status
@@ -123,7 +123,7 @@ class Pending:
     Attributes
     ----------
     name
-        What tells it from others of the sink, and what a user calls it: a transactional id, the name of a file.
+        The name that a user calls it by, and no other of the sink has: a transactional id, the name of a file.
     status
         ``open`` (will be aborted on restore), ``pre_committed``, ``received``, ``retry``, ``failed``, ``committed``, ``compacting``.
     subtask
@@ -175,7 +175,7 @@ class SinkState:
     unread: tuple[tuple[int, int, bytes], ...] = ()
 
 
-def plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
     """Return fields of dataclasses as mappings, bytes as hexadecimal text: what JSON can hold."""
     match value:
         case bytes():
@@ -183,14 +183,14 @@ def plain(value: Any) -> Any:
         case str():
             return str(value)
         case Mapping():
-            return {str(k): plain(v) for k, v in value.items()}
+            return {str(k): as_plain(v) for k, v in value.items()}
         case Sequence():
-            return [plain(v) for v in value]
+            return [as_plain(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
+        return as_plain(asdict(value))
     return value
 
 
 def as_json(value: Any) -> str:
     """Return fields as JSON text."""
-    return json.dumps(plain(value), ensure_ascii=False)
+    return json.dumps(as_plain(value), ensure_ascii=False)

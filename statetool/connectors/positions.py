@@ -16,7 +16,7 @@ def positions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     OptionError
         Other columns, a value that is missing, a split that comes twice.
     """
-    found: dict[str, str] = {}
+    positions: dict[str, str] = {}
     for row in rows:
         if {"topic", "partition", "offset"} <= row.keys():
             name, position = f"{row['topic']}:{row['partition']}", row["offset"]
@@ -29,7 +29,7 @@ def positions_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             )
         if position in (None, ""):
             raise OptionError(f"{name!r} has no position")
-        if name in found:
+        if name in positions:
             raise OptionError(f"{name!r} is given twice")
-        found[name] = str(position)
-    return found
+        positions[name] = str(position)
+    return positions

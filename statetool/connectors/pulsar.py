@@ -73,14 +73,14 @@ class PulsarSource(SplitConnector):
         )
 
     def read_enumerator(self, version: int, c: Cursor) -> Enumerator:
-        found = []
+        splits = []
         for _ in range(c.count("partitions", at_least=10)):
             topic, partition, ranges = _read_partition(max(0, version - 1), c)
             split = PulsarSplit(topic=topic, partition=partition, ranges=ranges)
-            found.append(KnownSplit(split=split, status="assigned"))
+            splits.append(KnownSplit(split=split, status="assigned"))
         if version == 0:
             self._skip_unused(c)
-        return Enumerator(splits=tuple(found), lists_assigned=True)
+        return Enumerator(splits=tuple(splits), lists_assigned=True)
 
     def _skip_unused(self, c: Cursor) -> None:
         def splits() -> None:
@@ -127,21 +127,21 @@ def _read_partition(version: int, c: Cursor) -> tuple[str, int, tuple[Range, ...
 
 def _message_id(raw: bytes) -> str:
     """Return ``ledger:entry:partition`` and, in a batch, its index; hexadecimal digits of what is not such an id."""
-    c, found = Cursor(raw), {3: -1, 4: -1}
+    c, numbers = Cursor(raw), {3: -1, 4: -1}
     try:
         while c.left:
             tag = c.varint()
             if tag & 7 == 0:
-                found[tag >> 3] = _varint64(c)
+                numbers[tag >> 3] = _varint64(c)
             elif tag & 7 == 2:
                 c.skip(c.varint())
             else:
                 return raw.hex()
     except FormatError:
         return raw.hex()
-    if not {1, 2} <= found.keys():
+    if not {1, 2} <= numbers.keys():
         return raw.hex()
-    return ":".join(str(found[n]) for n in (1, 2, 3, 4) if n < 4 or found[n] >= 0)
+    return ":".join(str(numbers[n]) for n in (1, 2, 3, 4) if n < 4 or numbers[n] >= 0)
 
 
 def _varint64(c: Cursor) -> int:

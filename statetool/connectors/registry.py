@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final, TypeAlias
 
-from statetool.connectors.connector import SinkConnector, SplitConnector, StateSink, StateSource, fits
+from statetool.connectors.connector import SinkConnector, SplitConnector, StateSink, StateSource, try_read
 from statetool.connectors.model import SourceBytes, SourceState
 from statetool.errors import OptionError, UnknownNameError, suggest
 
@@ -18,7 +18,7 @@ GROUP: Final = "statetool.connectors"
 Connector: TypeAlias = SplitConnector | StateSource | SinkConnector | StateSink
 
 #: Connectors here, as ``module:class`` below :mod:`statetool.connectors`.
-_OWN: Final = (
+_BUILT_IN: Final = (
     "kafka:KafkaSource",
     "files:FileSource",
     "sequences:NumberSequence",
@@ -56,18 +56,18 @@ def connectors() -> tuple[Connector, ...]:
     OptionError
         An entry point that is no connector, or two connectors of one name.
     """
-    own = (name.split(":") for name in _OWN)
-    classes = [getattr(import_module(f"statetool.connectors.{module}"), name) for module, name in own]
+    names = (name.split(":") for name in _BUILT_IN)
+    classes = [getattr(import_module(f"statetool.connectors.{module}"), name) for module, name in names]
     classes += [e.load() for e in entry_points(group=GROUP)]
-    found: dict[str, Connector] = {}
-    for each in classes:
-        connector = each()
+    by_name: dict[str, Connector] = {}
+    for cls in classes:
+        connector = cls()
         if not isinstance(connector, SplitConnector | StateSource | SinkConnector | StateSink):
-            raise OptionError(f"{each!r}, which is registered as a connector, is none")
-        if connector.name in found:
+            raise OptionError(f"{cls!r}, which is registered as a connector, is none")
+        if connector.name in by_name:
             raise OptionError(f"two connectors are called {connector.name!r}")
-        found[connector.name] = connector
-    return tuple(found.values())
+        by_name[connector.name] = connector
+    return tuple(by_name.values())
 
 
 def split_connectors() -> tuple[SplitConnector, ...]:
@@ -98,29 +98,28 @@ def split_connector(name: str) -> SplitConnector:
     UnknownNameError
         There is none.
     """
-    found = {c.name: c for c in split_connectors()}
-    if name not in found:
-        raise UnknownNameError(f"no connector {name!r}", hint=suggest(name, found))
-    return found[name]
+    by_name = {c.name: c for c in split_connectors()}
+    if name not in by_name:
+        raise UnknownNameError(f"no connector {name!r}", hint=suggest(name, by_name))
+    return by_name[name]
 
 
 def recognise(given: SourceBytes) -> list[tuple[SplitConnector, SourceState]]:
     """Return the connectors that read the bytes of a source, with what they read: one, none, or several where bytes are few.
 
-    All that is of a version that a connector knows must fit it to the last byte. Those that know the versions of everything come
-    alone, if there are any.
+    Splits and enumerator of the versions that a connector knows must fit it to the last byte. Of connectors that fit, those that know
+    the most of the versions are returned.
     """
-    parts = {*given.split_versions} if given.enumerator is None else {*given.split_versions, "enumerator"}
-    found: list[tuple[int, SplitConnector, SourceState]] = []
+    fitting: list[tuple[int, SplitConnector, SourceState]] = []
     for connector in split_connectors():
         known = len(given.split_versions & connector.split_versions)
         known += given.enumerator is not None and given.enumerator_version in connector.enumerator_versions
-        state = fits(connector, given) if known else None
-        if state is not None and (any(h.split is not None for h in state.held) or _says_something(state)):
-            found.append((known, connector, state))
-    most = max((n for n, _, _ in found), default=0)
-    return [(c, s) for n, c, s in found if n == most or n == len(parts)]
+        state = try_read(connector, given) if known else None
+        if state is not None and (any(h.split is not None for h in state.held) or _has_content(state)):
+            fitting.append((known, connector, state))
+    most = max((n for n, _, _ in fitting), default=0)
+    return [(c, s) for n, c, s in fitting if n == most]
 
 
-def _says_something(state: SourceState) -> bool:
+def _has_content(state: SourceState) -> bool:
     return state.enumerator is not None and bool(state.enumerator.splits or any(state.enumerator.facts.values()))

@@ -9,7 +9,7 @@ from typing import Final
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
 from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, plain
+from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, as_plain
 from statetool.connectors.model import as_json as _json
 from statetool.connectors.sinks import Sink
 from statetool.connectors.sources import Source
@@ -28,7 +28,7 @@ class SplitRow:
     source, partition
         Topic, stream, table or path, and number of the partition.
     start, position, stop
-        Where it began as far as the enumerator says so, what is read next, and where it ends.
+        Where it began as far as the enumerator tells, what is read next, and where it ends.
     marker
         ``earliest``, ``latest``, ``committed`` ... where no record was read yet.
     watermark
@@ -101,7 +101,7 @@ class SourceRow:
     backlog
         Whether it was behind, inferred from its state (a hybrid source's index, a snapshot phase); ``None`` where that does not tell.
     backlog_inferred_from
-        By what; empty where nothing is inferred.
+        What that is inferred from; empty where nothing is.
     facts
         What the enumerator keeps beside splits, as JSON.
     undecoded
@@ -138,8 +138,8 @@ class SinkRow:
     ----------
     role
         ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
-    pending
-        What is not committed, of it ``open``: begun, and aborted on restore.
+    pending, open
+        How many transactions or files are not committed, and how many of them are only begun, and aborted on restore.
     finished_subtasks
         Subtasks that had finished.
     writers
@@ -196,7 +196,7 @@ class TransactionRow:
 
 def split_rows(source: Source) -> list[SplitRow]:
     """Return the splits that readers of a source hold."""
-    starts = {k.split.split_id: place_of(source, k).position for k in _known(source) if k.status == "assigned"}
+    starts = {k.split.split_id: place_of(source, k).position for k in _known_splits(source) if k.status == "assigned"}
     return [_split_row(source, held, starts) for held in source.state.held]
 
 
@@ -229,14 +229,14 @@ def place_of(source: Source, known: KnownSplit) -> Place:
     return Place() if source.connector is None else source.connector.place(known.split)
 
 
-def _known(source: Source) -> tuple[KnownSplit, ...]:
+def _known_splits(source: Source) -> tuple[KnownSplit, ...]:
     return () if source.state.enumerator is None else source.state.enumerator.splits
 
 
 def enumerator_rows(source: Source) -> list[EnumeratorRow]:
     """Return the splits that the enumerator of a source keeps."""
     rows = []
-    for known in _known(source):
+    for known in _known_splits(source):
         place = place_of(source, known)
         rows.append(
             EnumeratorRow(
@@ -261,8 +261,8 @@ def enumerator_rows(source: Source) -> list[EnumeratorRow]:
 def source_row(source: Source) -> SourceRow:
     """Return a source as a row."""
     enumerator = source.state.enumerator
-    statuses = [k.status for k in _known(source)]
-    lists = enumerator is not None and enumerator.lists_assigned
+    statuses = [k.status for k in _known_splits(source)]
+    lists_assigned = enumerator is not None and enumerator.lists_assigned
     return SourceRow(
         operator=source.label,
         connector=source.name,
@@ -270,7 +270,7 @@ def source_row(source: Source) -> SourceRow:
         split_versions=_versions(h.version for h in source.state.held),
         enumerator_version=None if source.given is None else source.given.enumerator_version,
         held=len(source.state.held),
-        assigned=statuses.count("assigned") if lists else None,
+        assigned=statuses.count("assigned") if lists_assigned else None,
         unassigned=None if enumerator is None else statuses.count("unassigned"),
         finished=statuses.count("finished") if "finished" in statuses else None,
         discovered=None if enumerator is None else enumerator.facts.get("initial_discovery_finished"),
@@ -284,7 +284,7 @@ def source_row(source: Source) -> SourceRow:
 
 
 def inferred_from(source: Source) -> str:
-    """Say by what it is inferred whether a source was behind; empty where its state does not tell."""
+    """Return what a source's backlog is inferred from; empty where its state does not tell."""
     if source.state.backlog is None or not isinstance(source.connector, SplitConnector):
         return ""
     return source.connector.phase(source.state)
@@ -302,7 +302,7 @@ def sink_row(sink: Sink) -> SinkRow:
         open=sum(p.status == "open" for p in pending),
         oldest_checkpoint=min((p.checkpoint_id for p in pending if p.checkpoint_id is not None), default=None),
         finished_subtasks=sum(s.finished for s in sink.operator.state.subtasks),
-        writers=_json([{"subtask": n, **plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
+        writers=_json([{"subtask": n, **as_plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
         undecoded=len(sink.state.unread) + sum(p.undecoded is not None for p in pending),
         note=sink.note,
     )
@@ -320,7 +320,7 @@ def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
 
 
 def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
-    """Yield what a sink has not committed; what is not understood as bytes."""
+    """Yield what a sink has not committed; elements that cannot be read as bytes."""
     for pending in sink.state.pending:
         yield _transaction_row(sink, pending)
     for subtask, version, raw in sink.state.unread if sink.state.role != "writer" else ():

@@ -14,7 +14,7 @@ from typing import Final
 from statetool.connectors import registry
 from statetool.connectors.collector import STATES, VERSION, Collector, Request, read_collector, write_collector
 from statetool.connectors.connector import Recognised, SinkConnector, StateSink
-from statetool.connectors.elements import OperatorBytes, kept_by
+from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import Pending, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
 from statetool.errors import StatetoolError
@@ -37,7 +37,7 @@ class Sink(Recognised[SinkConnector | StateSink]):
 
     @property
     def note(self) -> str:
-        """What a user should know of what is not shown."""
+        """What is not shown, and why."""
         if len(self.candidates) > 1:
             return f"could be of {' or '.join(self.candidates)}"
         if self.state.unread:
@@ -48,7 +48,7 @@ class Sink(Recognised[SinkConnector | StateSink]):
 
 
 def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
-    """Return the operators that belong to sinks; a committer without bytes of a connector is of its writer's."""
+    """Return the operators that belong to sinks; a committer that holds nothing has the connector of its writer."""
     sinks = [sink for operator in operators if (sink := sink_of(operator)) is not None]
     writers = {
         operator_id_for_uid(f"Sink Committer: {s.operator.uid}"): s.connector
@@ -69,7 +69,7 @@ def sink_of(operator: OperatorInventory) -> Sink | None:
     data = OperatorBytes(operator, tuple(c for s in states for c in s.classes))
     for sink in states:
         if sink.recognises(data):
-            with kept_by(sink.name, data):
+            with reading_as(sink.name, data):
                 return Sink(operator=operator, data=data, connector=sink, state=sink.read(data))
     for name, role in _ROLES.items():
         if name in data.states:
@@ -78,9 +78,9 @@ def sink_of(operator: OperatorInventory) -> Sink | None:
 
 
 def _sink_v2(operator: OperatorInventory, data: OperatorBytes, name: str, role: str) -> Sink:
-    with kept_by("a sink", data):
+    with reading_as("a sink", data):
         elements = [(subtask, *whole_versioned(value, "an element")) for subtask, value in data.values(name)]
-    read = {WRITER_STATE: _writers, COMMITTER_STATE: _committables, COMPACT_STATE: _compacting}[name]
+    read = {WRITER_STATE: _read_writers, COMMITTER_STATE: _read_committables, COMPACT_STATE: _read_compacting}[name]
     fitting: list[tuple[int, SinkConnector, SinkState]] = []
     for connector in registry.sink_connectors():
         try:
@@ -94,52 +94,52 @@ def _sink_v2(operator: OperatorInventory, data: OperatorBytes, name: str, role: 
     if most and len(best) == 1:
         return Sink(operator=operator, data=data, connector=best[0][0], state=best[0][1])
     candidates = tuple(c.name for c, _ in best) if most else ()
-    # Of what no connector reads, the first one that can be asked shows the frame around the bytes.
-    state = _raw(role, elements) if candidates or not best else best[0][1]
+    # Bytes that no connector decodes are shown in the frames that the first one read.
+    state = _unread_state(role, elements) if candidates or not best else best[0][1]
     return Sink(operator=operator, data=data, state=state, candidates=candidates)
 
 
-def _raw(role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
+def _unread_state(role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
     return SinkState(role=role, unread=tuple(elements), versions=frozenset(v for _, v, _ in elements))
 
 
-def _writers(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
-    found, unread = [], []
+def _read_writers(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
+    writers, unread = [], []
     for subtask, version, raw in elements:
         if version in connector.writer_versions:
-            found.append((subtask, read_version(raw, version, connector.read_writer, "the state of a writer")))
+            writers.append((subtask, read_version(raw, version, connector.read_writer, "the state of a writer")))
         else:
             unread.append((subtask, version, raw))
     return SinkState(
-        role=role, writers=tuple(found), unread=tuple(unread), versions=frozenset(v for _, v, _ in elements)
+        role=role, writers=tuple(writers), unread=tuple(unread), versions=frozenset(v for _, v, _ in elements)
     )
 
 
-def _committables(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
-    found: list[Pending] = []
+def _read_committables(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
+    pending: list[Pending] = []
     unread = []
     for subtask, version, raw in elements:
         if version != VERSION:
             unread.append((subtask, version, raw))
             continue
-        found += collected(connector, subtask, read_collector(raw))
+        pending += _committables_of(connector, subtask, read_collector(raw))
     return SinkState(
         role=role,
-        pending=tuple(found),
+        pending=tuple(pending),
         unread=tuple(unread),
-        versions=frozenset(p.version for p in found if p.version is not None),
+        versions=frozenset(p.version for p in pending if p.version is not None),
     )
 
 
-def _compacting(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
-    found = [
+def _read_compacting(connector: SinkConnector, role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
+    pending = [
         replace(_pending(connector, version, raw), status="compacting", subtask=subtask, version=version)
         for subtask, version, raw in elements
     ]
-    return SinkState(role=role, pending=tuple(found), versions=frozenset(v for _, v, _ in elements))
+    return SinkState(role=role, pending=tuple(pending), versions=frozenset(v for _, v, _ in elements))
 
 
-def collected(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[Pending]:
+def _committables_of(connector: SinkConnector, subtask: int, collector: Collector) -> Iterator[Pending]:
     """Yield the committables of a collector."""
     for checkpoint in collector.checkpoints:
         for writer in checkpoint.writers:
@@ -147,7 +147,7 @@ def collected(connector: SinkConnector, subtask: int, collector: Collector) -> I
                 yield replace(
                     _pending(connector, request.version, request.data),
                     status=STATES[request.state],
-                    # Version 0 does not say the writer: it is the one before this committer.
+                    # Version 0 does not store the writer's subtask: it is that of the committer.
                     subtask=subtask if writer.subtask is None else writer.subtask,
                     checkpoint_id=checkpoint.checkpoint_id,
                     retries=request.retries,
@@ -162,12 +162,12 @@ def _pending(connector: SinkConnector, version: int, raw: bytes) -> Pending:
 
 
 def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapping[int, tuple[bytes, ...]]]:
-    """Return the elements, by state and subtask, of a sink that forgets some committables.
+    """Return the elements, by state and subtask, of a sink that forgets the named committables.
 
     Raises
     ------
     UnsupportedError
-        Of this connector nothing can be forgotten.
+        The connector cannot forget any.
     """
     connector = sink.connector
     if isinstance(connector, StateSink):
@@ -184,14 +184,14 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
         version, raw = whole_versioned(value, "an element")
         data = element.data
         if name == COMMITTER_STATE and version == VERSION:
-            data = _array(write_versioned(version, write_collector(read_collector(raw).without(forgotten))))
+            data = _byte_array(write_versioned(version, write_collector(read_collector(raw).without(forgotten))))
         elif name == COMPACT_STATE and _pending(connector, version, raw).name in names:
             continue
         elements[subtask] = (*elements.get(subtask, ()), data)
     return {name: elements}
 
 
-def _array(data: bytes) -> bytes:
+def _byte_array(data: bytes) -> bytes:
     out = Output()
     out.bytes4(data)
     return bytes(out)

@@ -13,7 +13,7 @@ from typing import Final
 
 from statetool.connectors import registry
 from statetool.connectors.connector import Recognised, SplitConnector, StateSource
-from statetool.connectors.elements import OperatorBytes, kept_by
+from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import HeldSplit, SourceBytes, SourceState
 from statetool.connectors.wire import read_all, read_versioned, whole_versioned
 from statetool.errors import StatetoolError
@@ -44,7 +44,7 @@ class Source(Recognised[SplitConnector | StateSource]):
 
     @property
     def note(self) -> str:
-        """What a user should know of what is not shown."""
+        """What is not shown, and why."""
         if len(self.candidates) > 1:
             return f"so few bytes could be of {' or '.join(self.candidates)}: say which with connector="
         if self.connector is None and (self.state.held or self.coordinator):
@@ -71,7 +71,7 @@ def source_of(operator: OperatorInventory, connector: str | None = None) -> Sour
     UnknownNameError
         There is no such connector.
     FormatError
-        Bytes that are not those of the connector that was said.
+        Bytes that are not those of the named connector.
     """
     states = registry.state_sources()
     data = OperatorBytes(operator, tuple(c for s in states for c in s.classes))
@@ -83,8 +83,8 @@ def source_of(operator: OperatorInventory, connector: str | None = None) -> Sour
     return None
 
 
-def _split_source(operator: OperatorInventory, data: OperatorBytes, wanted: str | None) -> Source:
-    with kept_by("a source", data):
+def _split_source(operator: OperatorInventory, data: OperatorBytes, name: str | None) -> Source:
+    with reading_as("a source", data):
         held = [_held(operator, subtask, value) for subtask, value in data.values(READER_STATE)]
     coordinator = data.coordinator
     coordinator_format = None if not coordinator else Cursor(coordinator).i4()
@@ -93,18 +93,18 @@ def _split_source(operator: OperatorInventory, data: OperatorBytes, wanted: str 
     if coordinator and coordinator_format == _FORMAT:
         version, enumerator = read_all(coordinator, _read_coordinator, "coordinator state")
     given = SourceBytes(held=tuple(held), enumerator_version=version, enumerator=enumerator)
-    if wanted is not None:
-        chosen = registry.split_connector(wanted)
-        found: Sequence[tuple[SplitConnector, SourceState]] = [(chosen, chosen.read(given))]
+    if name is not None:
+        chosen = registry.split_connector(name)
+        fitting: Sequence[tuple[SplitConnector, SourceState]] = [(chosen, chosen.read(given))]
     else:
-        found = registry.recognise(given)
-    one = len(found) == 1
+        fitting = registry.recognise(given)
+    is_recognised = len(fitting) == 1
     return Source(
         operator=operator,
-        connector=found[0][0] if one else None,
-        state=found[0][1] if one else SourceState(held=given.held),
+        connector=fitting[0][0] if is_recognised else None,
+        state=fitting[0][1] if is_recognised else SourceState(held=given.held),
         given=given,
-        candidates=tuple(c.name for c, _ in found),
+        candidates=tuple(c.name for c, _ in fitting),
         coordinator_version=coordinator_format,
         coordinator=coordinator,
     )
@@ -125,7 +125,7 @@ def _read_coordinator(c: Cursor) -> tuple[int, bytes]:
 
 
 def coordinator_bytes(version: int, enumerator: bytes) -> bytes:
-    """Return coordinator state."""
+    """Return the bytes of coordinator state."""
     out = Output()
     out.i4(_FORMAT)
     out.i4(version)

@@ -64,13 +64,13 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
     """
     if table not in CONNECTOR_TABLES:
         raise UnknownNameError(f"no table {table!r} of sources or sinks", hint=suggest(table, CONNECTOR_TABLES))
-    found, readable, rows = CONNECTOR_TABLES[table], [], []
+    definition, readable, rows = CONNECTOR_TABLES[table], [], []
     for operator in operators:
         try:
             operator.operator_states  # noqa: B018 - reads the headers
             readable.append(operator)
         except UnknownSerializerError as error:
-            # Whether it is a source or a sink nobody can tell: the lists say so, other tables do not go on without it.
+            # Nobody can tell whether it is a source or a sink: the lists of both say so, other tables raise.
             if table not in _UNREADABLE:
                 raise
             rows.append(_UNREADABLE[table](operator, f"its operator state cannot be read: {error.message}"))
@@ -78,11 +78,11 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
             unknown = unknown_state(operator) if table in _UNREADABLE else None
             if unknown is not None and source_of(operator, connector) is None and sink_of(operator) is None:
                 rows.append(_UNREADABLE[table](operator, f"its operator state cannot be read: {unknown.message}"))
-    if found.of_source is not None:
+    if definition.of_source is not None:
         sources = (source_of(operator, connector) for operator in readable)
-        return [*(row for source in sources if source is not None for row in found.of_source(source)), *rows]
-    assert found.of_sink is not None
-    return [*(row for sink in sinks_of(readable) for row in found.of_sink(sink)), *rows]
+        return [*(row for source in sources if source is not None for row in definition.of_source(source)), *rows]
+    assert definition.of_sink is not None
+    return [*(row for sink in sinks_of(readable) for row in definition.of_sink(sink)), *rows]
 
 
 #: The rows that stand for an operator whose operator state cannot be read.

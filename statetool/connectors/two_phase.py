@@ -37,7 +37,7 @@ class TwoPhaseCommitSink(StateSink):
         for subtask, (opened, to_commit, context) in operator.values(_STATE):
             if opened is not None:
                 pending.append(self.transaction(subtask, "open", *opened))
-            pending += (self.transaction(subtask, "pre_committed", *one) for one in to_commit)
+            pending += (self.transaction(subtask, "pre_committed", *t) for t in to_commit)
             if context is not None:
                 writers.append((subtask, {"context": context}))
         return SinkState(role="sink", pending=tuple(pending), writers=tuple(writers))
@@ -46,9 +46,9 @@ class TwoPhaseCommitSink(StateSink):
         elements: dict[int, tuple[bytes, ...]] = {}
         stored = zip(operator.elements(_STATE), operator.values(_STATE), strict=True)
         for element, (subtask, (opened, to_commit, context)) in stored:
-            left = [one for one in to_commit if self.transaction(subtask, "pre_committed", *one).name not in names]
-            changed = len(left) != len(to_commit)
-            data = operator.encoded(_STATE, (opened, left, context)) if changed else element.data
+            remaining = [t for t in to_commit if self.transaction(subtask, "pre_committed", *t).name not in names]
+            changed = len(remaining) != len(to_commit)
+            data = operator.encoded(_STATE, (opened, remaining, context)) if changed else element.data
             elements[subtask] = (*elements.get(subtask, ()), data)
         return {_STATE: elements}
 

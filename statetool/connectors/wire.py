@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 def read_versioned(c: Cursor, what: str) -> tuple[int, Cursor]:
-    """Read a version, and return it with a cursor over the bytes that it is of."""
+    """Read version, length and bytes; return the version and a cursor over the bytes."""
     version = c.i4()
     return version, read_framed(c, what)
 
 
 def read_framed(c: Cursor, what: str) -> Cursor:
-    """Read i4 length, and return a cursor over so many bytes."""
+    """Read a length, and return a cursor over so many bytes."""
     return c.slice(c.i4(), what)
 
 
 def whole_versioned(data: bytes, what: str) -> tuple[int, bytes]:
-    """Return version and bytes of a frame that has no other bytes behind it."""
+    """Return version and bytes of a frame without bytes behind it."""
     c = Cursor(data)
     version, inner = read_versioned(c, what)
     c.expect_end(what)
@@ -63,7 +63,7 @@ def read_version(data: bytes, version: int, read: Callable[[int, Cursor], T], wh
 
 
 def read_inner(c: Cursor, read: Callable[[Cursor], T], what: str) -> T:
-    """Read something behind its i4 length, which it takes all of."""
+    """Read a length and something that takes so many bytes."""
     inner = read_framed(c, what)
     value = read(inner)
     inner.expect_end(what)
@@ -78,20 +78,20 @@ def read_list(c: Cursor, read: Callable[[int, Cursor], T], what: str) -> list[T]
 
 def write_list(out: Output, version: int, items: Iterable[bytes]) -> None:
     """Append a list."""
-    some = list(items)
+    elements = list(items)
     out.i4(version)
-    out.i4(len(some))
-    for item in some:
+    out.i4(len(elements))
+    for item in elements:
         out.bytes4(item)
 
 
-def known(version: int, versions: Iterable[int], what: str) -> int:
+def known_version(version: int, versions: Iterable[int], what: str) -> int:
     """Return a version whose layout is known.
 
     Raises
     ------
     UnsupportedError
-        It is not: the bytes stay bytes.
+        It is not: what has this version stays bytes.
     """
     if version not in versions:
         raise UnsupportedError(f"{what} of version {version} is not known, only {', '.join(map(str, versions))}")

@@ -32,9 +32,9 @@ from statetool.formats.keyed.change_sets import (
     METADATA_GROUP,
     ChangeFiles,
     ChangeSet,
-    described,
     first_changes,
     merged_states,
+    read_descriptions,
     writes_alike,
 )
 from statetool.formats.keyed.header import CURRENT_VERSION, KeyedHeader, write_keyed_header
@@ -136,7 +136,7 @@ class _Log:
                 materialized.setdefault(meta.name, meta)
         try:
             with ChangeFiles() as files:
-                descriptions = [m for s in self.changes for _, m in described(files, s, self.around.types)]
+                descriptions = [m for s in self.changes for _, m in read_descriptions(files, s, self.around.types)]
             return tuple(merged_states(materialized, descriptions).values())
         except StatetoolError as error:
             raise error.at(operator=self.around.operator) from None
@@ -151,7 +151,7 @@ class _Log:
         """Yield some changes of each change set, with the states that were described until then."""
         states: dict[int, StateMeta] = {}
         for change_set in self.changes:
-            states = {**states, **dict(described(files, change_set, self.around.types))}
+            states = {**states, **dict(read_descriptions(files, change_set, self.around.types))}
             data = ((group, c) for group, c in first_changes(files, change_set) if group != METADATA_GROUP)
             some = tuple((group, c.take(c.left)) for group, c in islice(data, _SAMPLE_CHANGES))
             yield Sample(some, states)

@@ -25,7 +25,7 @@ from statetool.formats.keyed.delta_walk import DeltaWalker
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
-from statetool.formats.keyed.replay import joined, replay
+from statetool.formats.keyed.replay import join_batches, replay
 from statetool.formats.stream import OpenStream, Stream
 from statetool.types.declared import TypeContext
 
@@ -84,7 +84,7 @@ def read_log(
         for run in batches_of(groups, limit=request.batch_bytes):
             numbers = [g.number for g in run]
             if len(run) > 1 or run[0].size_bytes <= memory:
-                together: Iterable[EntryBatch] = [joined(list(windows(numbers, request.batch_bytes)))]
+                together: Iterable[EntryBatch] = [join_batches(list(windows(numbers, request.batch_bytes)))]
             else:
                 small = windows(numbers, max(_LEAST_WINDOW, memory // _WINDOWS))
                 together = dealt_by_key(

@@ -4,8 +4,8 @@ A stream is: i4 0; buffers of i4 length and bytes. Offsets point at the lengths.
 network's record stream: i4 length and a stream element (``StreamElementSerializer``), cut anywhere. Follows
 ``ChannelStateSerializerImpl``, ``SpillingAdaptiveSpanningRecordDeserializer`` and the channel-state handles.
 
-What lies at a task's input starts at a record, since the start of one that was read in part is stored with it; its end may lie in the
-output of the task before. So what lies at an output may start with the end of a record.
+The data of an input channel starts with a whole record: Flink stores the start of one that was read in part with it. The end of its last
+record may lie in the output of the upstream task, so the data of an output channel may start with the end of a record.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LENGTH_BYTES: Final = 4
 _BATCH_BYTES: Final = 8 << 20
 #: Bytes of a stream element behind its tag, ``None`` for records.
 _ELEMENT_BYTES: Final = {0: None, 1: None, 2: 8, 3: 28, 4: 4, 5: 1, 6: 12}
-#: The tag of attributes of records; a boolean follows: whether what comes is backlog.
+#: The tag of ``RecordAttributes``; a boolean follows, which tells whether the records behind are backlog.
 _ATTRIBUTES: Final = 5
 _TIMESTAMP_BYTES: Final = 8
-_PROBED: Final = 64
-_MOST_CUT: Final = 1 << 20
+_PROBED_ELEMENTS: Final = 64
+_MOST_CUT_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class InFlightRow:
     Attributes
     ----------
     attributes, backlog_attributes
-        How many elements are attributes of the records behind them (``RecordAttributes``), and how many of those say that they are backlog.
+        Number of ``RecordAttributes`` elements, and of those that mark the records behind them as backlog.
     backlog
-        What the last of them says; ``None`` where there is none.
+        The mark of the last of them; ``None`` where there is none.
     """
 
     operator: str
@@ -76,7 +76,7 @@ class InFlightRow:
 
 
 def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
-    """Count what a channel holds.
+    """Count the buffers, bytes and stream elements of a channel.
 
     Raises
     ------
@@ -91,13 +91,13 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
             yield buffer
 
     elements = cut = 0
-    said: list[int] = []
+    flags: list[int] = []
     try:
         with channel.stream.open() as f:
             buffers = counted(read_buffers(f, channel))
             for records in read_records(buffers, side=channel.side, batch_bytes=_BATCH_BYTES):
                 elements += len(records.places)
-                said += [records.data[start + 1] for start, _ in records.places if records.data[start] == _ATTRIBUTES]
+                flags += [records.data[start + 1] for start, _ in records.places if records.data[start] == _ATTRIBUTES]
                 cut += len(records.head) + len(records.tail)
     except FormatError as error:
         raise error.at(file=channel.stream.file, operator=operator, region=str(channel)) from None
@@ -110,9 +110,9 @@ def in_flight_row(channel: Channel, operator: str) -> InFlightRow:
         buffers=len(sizes),
         size_bytes=sum(sizes),
         elements=elements,
-        attributes=len(said),
-        backlog_attributes=sum(map(bool, said)),
-        backlog=bool(said[-1]) if said else None,
+        attributes=len(flags),
+        backlog_attributes=sum(map(bool, flags)),
+        backlog=bool(flags[-1]) if flags else None,
         cut_bytes=cut,
         path=channel.stream.file,
     )
@@ -135,20 +135,20 @@ def channels_of(subtask: SubtaskState, resolve: Callable[[StreamHandle], Stream 
             stream = resolve(handle.stream)
             if stream is None:
                 continue
-            for gate, channel, offsets in _places(handle):
+            for gate, channel, offsets in _channel_offsets(handle):
                 yield Channel(
                     side=side, subtask=subtask.index, gate=gate, channel=channel, offsets=offsets, stream=stream
                 )
 
 
-def _places(handle: AnyChannelHandle) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def _channel_offsets(handle: AnyChannelHandle) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     if isinstance(handle, ChannelHandle):
         yield handle.gate, handle.channel, handle.offsets
         return
     c = Cursor(handle.channels)
     for _ in range(c.count("channels", at_least=20)):
         gate, channel = c.i4(), c.i4()
-        c.i8()  # bytes of the channel, with or without what is around them: releases differ
+        c.i8()  # bytes of the channel, with or without their frames: releases differ
         yield gate, channel, tuple(c.i8() for _ in range(c.count("offsets", at_least=8)))
     c.expect_end("the channels of a handle")
 
@@ -195,35 +195,35 @@ def read_records(
     Parameters
     ----------
     fits
-        Tells whether a stream element can be read; where the first record of an output starts is found by it.
+        Tells whether a stream element can be read; finds the first record of an output.
 
     Raises
     ------
     FormatError
         The bytes are no records.
     """
-    left = b""
-    first = True
+    incomplete = b""
+    at_start = True
     head = b""
-    parts: list[memoryview] = []
+    collected: list[memoryview] = []
     size = 0
     for buffer in buffers:
-        parts.append(buffer)
+        collected.append(buffer)
         size += len(buffer)
         if size < batch_bytes:
             continue
-        data = b"".join((left, *parts))
-        parts, size = [], 0
-        if first:
+        data = b"".join((incomplete, *collected))
+        collected, size = [], 0
+        if at_start:
             cut = _first_record(data, side, fits)
-            head, data, first = data[:cut], data[cut:], False
+            head, data, at_start = data[:cut], data[cut:], False
         places, at = _framed(data)
-        left = data[at:]
+        incomplete = data[at:]
         if places:
             yield Records(data, places, head)
             head = b""
-    data = b"".join((left, *parts))
-    if first:
+    data = b"".join((incomplete, *collected))
+    if at_start:
         cut = _first_record(data, side, fits)
         head, data = data[:cut], data[cut:]
     places, at = _framed(data)
@@ -232,12 +232,12 @@ def read_records(
 
 
 def _framed(data: bytes) -> tuple[list[tuple[int, int]], int]:
-    """Return where the whole records are, and where the first one that is not starts.
+    """Return where each whole record lies, and where the first incomplete one starts.
 
     Raises
     ------
     FormatError
-        What stands there is no stream element.
+        The bytes are no stream element.
     """
     places = []
     at, size = 0, len(data)
@@ -268,16 +268,16 @@ def _first_record(data: bytes, side: Side, fits: Callable[[bytes], bool]) -> int
     """Return where the first record starts: at the start, or at an output behind the end of one that was cut."""
     if side == "input" or _reads_from(data, 0, fits) is not False:
         return 0
-    for cut in range(1, min(len(data), _MOST_CUT)):
+    for cut in range(1, min(len(data), _MOST_CUT_BYTES)):
         if _reads_from(data, cut, fits):
             return cut
     return len(data)  # the end of one record, longer than all that lies here
 
 
 def _reads_from(data: bytes, at: int, fits: Callable[[bytes], bool]) -> bool | None:
-    """Tell whether records start here: ``None`` where there is not a whole one to tell by."""
-    seen = 0
-    while at < len(data) and seen < _PROBED:
+    """Tell whether records start at ``at``; ``None`` where no whole one follows to tell by."""
+    readable = 0
+    while at < len(data) and readable < _PROBED_ELEMENTS:
         length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)
         start, stop = at + _LENGTH_BYTES, at + _LENGTH_BYTES + length
         if len(data) - at < _LENGTH_BYTES:
@@ -288,9 +288,9 @@ def _reads_from(data: bytes, at: int, fits: Callable[[bytes], bool]) -> bool | N
             break
         if not fits(data[start:stop]):
             return False
-        seen += 1
+        readable += 1
         at = stop
-    return True if seen else None
+    return True if readable else None
 
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Snappy framing as Flink writes it (``SnappyStreamCompressionDecorator``).
 
 A stream starts with the chunk FF 06 00 00 "sNaPpY"; chunks are u8 type, u3 length (little-endian), u4 checksum, data:
-type 0 compressed, 1 as it is. A stream has no end mark: its region is bounded from outside. Flink does not verify the
+type 0 compressed, 1 uncompressed. A stream has no end mark: its region is bounded from outside. Flink does not verify the
 checksums on read, and statetool only where it verifies.
 """
 
@@ -96,19 +96,19 @@ def stream_chunks(
     at, length = 0, block
     while at < size:
         raw = read(at, min(length, size - at))
-        whole = len(raw) if len(raw) == size - at else _whole_chunks(raw)
-        if whole == 0:
+        whole_bytes = len(raw) if len(raw) == size - at else _whole_chunks(raw)
+        if whole_bytes == 0:
             length *= 2  # one chunk is larger than the block; its length has three bytes
             continue
-        for chunk in read_chunks(raw[:whole], base=base + at, checked=checked):
+        for chunk in read_chunks(raw[:whole_bytes], base=base + at, checked=checked):
             yield Chunk(at + chunk.start, chunk.data)
-        at, length = at + whole, block
+        at, length = at + whole_bytes, block
     if size == 0:
         raise FormatError("an empty compressed region").at(offset=base)
 
 
 def packed_size(plain: memoryview) -> int:
-    """Return how many bytes Snappy makes of some, in blocks as Flink compresses them."""
+    """Return the compressed size of some bytes, in blocks as Flink compresses them."""
     blocks = (plain[at : at + _BLOCK] for at in range(0, len(plain), _BLOCK))
     return sum(min(len(block), len(cramjam.snappy.compress_raw(block))) for block in blocks)
 

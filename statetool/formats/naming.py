@@ -1,4 +1,4 @@
-"""Names of columns that the user gives, and types of rows that have none, in the headers of streams.
+"""Put the user's names of columns, and types of rows that have none, into the headers of streams.
 
 ``columns`` are pairs of a path and names, or ``ROW<...>``: ``key`` for the operator's key, the name of a state for the row in
 it, with steps behind it where it has several (``state.key``, ``state.value``), or for its namespace (``state.namespace``).
@@ -23,7 +23,7 @@ _NAMESPACES = "NAMESPACE_SERIALIZER"
 
 
 def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
-    """Return a header with names for fields; paths to states that it does not have are for the headers of others."""
+    """Return a header with names for fields; paths to states of other headers are passed over."""
     if not columns:
         return header
     key = header.key
@@ -38,14 +38,14 @@ def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
 
 
 def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
-    """Return a state with names for the fields of one of its rows, or as it is where the path is not about it."""
+    """Return a state with names for the fields of one of its rows; unchanged where the path is for another state."""
     steps = _steps(path, meta.name)
     if steps is None:
         return meta
     slot = _VALUE
-    for other in (_USER_KEY, _BROADCAST_KEY):
-        if steps[:1] == (KEY,) and other in meta.serializers:
-            slot, steps = other, steps[1:]
+    for key_slot in (_USER_KEY, _BROADCAST_KEY):
+        if steps[:1] == (KEY,) and key_slot in meta.serializers:
+            slot, steps = key_slot, steps[1:]
     if steps[:1] == (_NAMESPACE,) and meta.namespace is not None and any(rows_of(meta.namespace)):
         slot, steps = _NAMESPACES, steps[1:]
     changed = name_fields(meta.serializers[slot], steps, names, meta.name)
@@ -69,19 +69,19 @@ def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[s
 
 
 def types_to_declare(meta: StateMeta, key: Serializer | None) -> str:
-    """Return the words for rows that are bytes until their types are declared; empty where there are none."""
+    """Return what to declare for rows that are bytes without it, as text; empty where there are none."""
     paths: dict[str, Path] = {
         _VALUE: (meta.name,), _NAMESPACES: (meta.name, _NAMESPACE),
         _USER_KEY: (meta.name, KEY), _BROADCAST_KEY: (meta.name, KEY),
     }  # fmt: skip
-    parts: list[tuple[Path, Serializer]] = [] if key is None else [((KEY,), key)]
-    parts += [(at, meta.serializers[slot]) for slot, at in paths.items() if slot in meta.serializers]
-    rows = [((*at, *path), row) for at, part in parts for path, row in rows_of(part)]
+    roots: list[tuple[Path, Serializer]] = [] if key is None else [((KEY,), key)]
+    roots += [(at, meta.serializers[slot]) for slot, at in paths.items() if slot in meta.serializers]
+    rows = [((*at, *path), row) for at, serializer in roots for path, row in rows_of(serializer)]
     if meta.kind == "timers":  # their keys are those of the operator
         rows = [(at, row) for at, row in rows if at != (meta.name, KEY)]
-    bare = [f'"{".".join(at)}": {row.arity} fields' for at, row in rows if isinstance(row, BinaryRowSerializer)]
+    undeclared = [f'"{".".join(at)}": {row.arity} fields' for at, row in rows if isinstance(row, BinaryRowSerializer)]
     words = "rows are bytes until their types are declared, as columns={PATH: 'ROW<...>'}: "
-    return words + ", ".join(bare) if bare else ""
+    return words + ", ".join(undeclared) if undeclared else ""
 
 
 def _steps(path: str, name: str) -> Path | None:

@@ -17,7 +17,7 @@ from statetool.formats.state_meta import (
     OPERATOR,
     ReadSerializer,
     StateMeta,
-    newer,
+    newer_version,
     read_m5,
     read_m6,
     read_with_unknowns,
@@ -29,7 +29,7 @@ from statetool.serializers.snapshot import SnapshotReader
 from statetool.serializers.table import snapshot_reader
 from statetool.types.declared import TypeContext
 
-#: From this version on, the first element follows the header.
+#: From this version on, the first element follows the header without a count.
 _EXACT: Final = 3
 _CURRENT: Final = 6
 
@@ -45,10 +45,10 @@ class OperatorHeader:
 
 
 def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
-    """Read the header from all that stands in front of the first element; ``base`` is where the stream starts.
+    """Read the header from the bytes before the first element; ``base`` is where the stream starts.
 
-    Headers before Flink 1.5 are followed by a count, so that only the others say where they end; compressed elements by the start of
-    their stream.
+    A count follows headers before Flink 1.5, so their end is not known; the start of the compressed stream follows where elements are
+    compressed.
     """
     end: int | None = len(first)
     if bytes(first[4:5]) == b"\1" and bytes(first).endswith(STREAM_START):
@@ -68,7 +68,7 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorH
     if version == 1:
         raise UnsupportedError("operator state of proxy version 1 (Flink 1.2)").at(offset=c.offset - 4)
     if version > _CURRENT:
-        raise newer(c, "operator state proxy", version, "2 to 6")
+        raise newer_version(c, "operator state proxy", version, "2 to 6")
     if version < 2:
         raise c.fail(f"operator state proxy version {version} is not 1 to 6", pos=c.pos - 4)
     compressed = c.bool() if version >= 6 else False
@@ -77,9 +77,9 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> OperatorH
         n = c.i2()
         if n < 0:
             raise c.fail(f"{n} operator states", pos=c.pos - 2)
-        for left in reversed(range(n)):
+        for states_left in reversed(range(n)):
             if version >= 5:
-                states.append(read_m6(c, reader.types, read, left))
+                states.append(read_m6(c, reader.types, read, states_left))
             elif version == 4:
                 states.append(read_m5(c, reader))
             else:
@@ -93,15 +93,15 @@ def _read_old(c: Cursor, reader: SnapshotReader, *, broadcast: bool) -> StateMet
     mode = c.i1()
     if not 0 <= mode < len(MODES):
         raise c.fail(f"distribution mode {mode} of operator state {name!r}", pos=c.pos - 1)
-    found = reader.resilient_list(c)
-    if len(found) != 1 + broadcast:
-        raise c.fail(f"{len(found)} serializers of operator state {name!r}, expected {1 + broadcast}")
+    serializers = reader.resilient_list(c)
+    if len(serializers) != 1 + broadcast:
+        raise c.fail(f"{len(serializers)} serializers of operator state {name!r}, expected {1 + broadcast}")
     keys = ("KEY_SERIALIZER", "VALUE_SERIALIZER") if broadcast else ("VALUE_SERIALIZER",)
     return StateMeta(
         name=name,
         backend_type=BROADCAST if broadcast else OPERATOR,
         options={"OPERATOR_STATE_DISTRIBUTION_MODE": MODES[mode]},
-        serializers=dict(zip(keys, found, strict=True)),
+        serializers=dict(zip(keys, serializers, strict=True)),
     )
 
 

@@ -33,8 +33,6 @@ _SERIALIZER_KEYS: Final = {
     "KEY_SERIALIZER",
     "USER_KEY_SERIALIZER",
 }
-
-
 _NAME_OF_SERIALIZER: Final = re.compile(
     b"|".join(re.escape(len(key).to_bytes(2, "big") + key.encode()) for key in sorted(_SERIALIZER_KEYS))
 )
@@ -61,7 +59,7 @@ class StateMeta:
         kind = _KIND_NAMES.get(self.options.get("KEYED_STATE_TYPE", "UNKNOWN"), "unknown")
         if kind != "unknown":
             return kind
-        # Very old snapshots did not say the kind; the serializer of the value does where it matters.
+        # Very old snapshots do not tell the kind; the serializer of the value does where it matters.
         value = type(self.serializers["VALUE_SERIALIZER"]).__name__
         return {"ListSerializer": "list", "MapSerializer": "map"}.get(value, "value")
 
@@ -111,10 +109,10 @@ def read_m5(c: Cursor, reader: SnapshotReader) -> StateMeta:
     """Read the layout of Flink 1.6."""
     name, backend_type, options = _head(c)
     keys = [c.utf() for _ in range(c.count("serializer names", at_least=2))]
-    found = reader.resilient_list(c)
-    if len(found) != len(keys):
-        raise c.fail(f"{len(found)} serializers for {len(keys)} names of state {name!r}")
-    return _checked(c, reader.types, name, backend_type, options, dict(zip(keys, found, strict=True)))
+    serializers = reader.resilient_list(c)
+    if len(serializers) != len(keys):
+        raise c.fail(f"{len(serializers)} serializers for {len(keys)} names of state {name!r}")
+    return _checked(c, reader.types, name, backend_type, options, dict(zip(keys, serializers, strict=True)))
 
 
 def read_m3(c: Cursor, reader: SnapshotReader) -> StateMeta:
@@ -123,10 +121,10 @@ def read_m3(c: Cursor, reader: SnapshotReader) -> StateMeta:
     if not 0 <= kind < len(_KINDS_M3):
         raise c.fail(f"state type {kind}", pos=c.pos - 4)
     name = c.utf()
-    found = reader.resilient_list(c)
-    if len(found) != 2:
-        raise c.fail(f"{len(found)} serializers of state {name!r}, expected namespace and value")
-    serializers = {"NAMESPACE_SERIALIZER": found[0], "VALUE_SERIALIZER": found[1]}
+    namespace_and_value = reader.resilient_list(c)
+    if len(namespace_and_value) != 2:
+        raise c.fail(f"{len(namespace_and_value)} serializers of state {name!r}, expected namespace and value")
+    serializers = {"NAMESPACE_SERIALIZER": namespace_and_value[0], "VALUE_SERIALIZER": namespace_and_value[1]}
     return _checked(c, reader.types, name, KEY_VALUE, {"KEYED_STATE_TYPE": _KINDS_M3[kind]}, serializers)
 
 
@@ -162,8 +160,8 @@ def _checked(
     return StateMeta(name=name, backend_type=backend_type, options=options, serializers=serializers)
 
 
-def newer(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
-    """Make (not raise) the error for a version of which nothing is known yet; the cursor stands right behind it.
+def newer_version(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
+    """Return the error for a version that is newer than all known ones; the cursor stands right behind it.
 
     A version word that damage made looks the same.
     """
@@ -203,7 +201,7 @@ def write_m6(out: Output, meta: StateMeta) -> None:
 #: Reads a proxied serializer; the numbers say how many of the same state follow, and how many states.
 ReadSerializer: TypeAlias = Callable[[Cursor, int, int], Serializer]
 HeaderParser: TypeAlias = Callable[[Cursor, SnapshotReader, ReadSerializer], T]
-#: How often a header is read at most to find the ends of unknown snapshots in it.
+#: At most so often is a header read to find the ends of unknown snapshots in it.
 _MAX_ATTEMPTS: Final = 4096
 _LONGEST_NAME: Final = 1024
 
@@ -211,8 +209,8 @@ _LONGEST_NAME: Final = 1024
 class _UnplacedError(Exception):
     """An unknown snapshot whose end has not been chosen.
 
-    ``after`` is where its payload starts; ``state`` says all that matters for what follows: where it starts, how many states are
-    complete, how many serializers of its own state and how many states are to come.
+    ``after`` is where its payload starts; ``state`` is all that the rest of the search depends on: where the snapshot starts, how many
+    states are complete, how many serializers of its state and how many states are to come.
     """
 
     def __init__(self, after: int, state: tuple[int, int, int, int], error: UnknownSerializerError) -> None:
@@ -226,13 +224,13 @@ def read_with_unknowns(c: Cursor, reader: SnapshotReader, parse: HeaderParser[T]
     """Parse a header in which snapshot classes may be unknown.
 
     Nothing in a snapshot tells its length. Where the header's end is known, each position after an unknown snapshot
-    at which a header could go on is tried, and the one that makes the rest end there is taken; the unknown snapshot
+    at which a header could go on is tried, and the one with which the header ends there is taken; the unknown snapshot
     becomes an :class:`~statetool.serializers.opaque.OpaqueSerializer` with its exact bytes.
 
     Parameters
     ----------
     parse
-        Parses the header; it is given the reader, and what it shall read proxied serializers by.
+        Parses the header; it is given the reader, and the function that reads proxied serializers.
     end
         Position right after the header, ``None`` where it is not known.
 
@@ -258,9 +256,9 @@ class _UnknownsSearch(Generic[T]):
         self._start = c.pos
         self._end = end
         self._attempts = 0
-        #: What has been looked for from, and whether the header's end was reached from there.
+        #: The states that were searched from, and whether the header's end was reached from there.
         self._tried: dict[tuple[int, int, int, int], bool] = {}
-        #: Ends of all unknown snapshots, in order, with which the header is read to its end; no more than two such are looked for.
+        #: Ends of all unknown snapshots, in order, with which the header is read to its end; the search stops at two.
         self.fitting: list[tuple[int, ...]] = []
         self.first_unknown: UnknownSerializerError | None = None
 
@@ -280,11 +278,11 @@ class _UnknownsSearch(Generic[T]):
         raw = bytes(self._cursor.data[: self._end])
         places = {at - before for at in self._states for before in (0, 2)} | {self._end}
         places |= {self._end - 2} if raw.endswith(b"\0\0") else set()
-        places |= {found.start() for found in _NAME_OF_SERIALIZER.finditer(raw)}
+        places |= {name.start() for name in _NAME_OF_SERIALIZER.finditer(raw)}
         return sorted(places)
 
     def run(self, ends: tuple[int, ...]) -> None:
-        """Look for all that fits and begins with some ends."""
+        """Search for all fitting ends that begin with ``ends``."""
         self._attempts += 1
         try:
             self.attempt(ends)
@@ -301,7 +299,7 @@ class _UnknownsSearch(Generic[T]):
     def _place(self, gap: _UnplacedError, ends: tuple[int, ...]) -> None:
         """Try each end of an unknown snapshot behind others whose ends are chosen."""
         if gap.state in self._tried:
-            # The same from here on: another way to the end, if there was one.
+            # The search from here was done before: another way to the end, if there was one.
             self.fitting += [ends] if self._tried[gap.state] else []
             return
         before = len(self.fitting)
@@ -310,16 +308,16 @@ class _UnknownsSearch(Generic[T]):
             if len(self._states) - bisect_left(self._states, position) < states_left:
                 break
             if len(self.fitting) > 1 or self._attempts >= _MAX_ATTEMPTS:
-                # Whether nothing else fits is not known.
+                # Others may fit as well: two stand for "not unique".
                 self.fitting += [ends, ends]
                 return
             self.run((*ends, position))
         self._tried[gap.state] = len(self.fitting) > before
 
     def attempt(self, ends: tuple[int, ...]) -> T:
-        """Read the header; an unknown snapshot for which there is no end is an :class:`_UnplacedError`."""
+        """Read the header; raise :class:`_UnplacedError` for an unknown snapshot for which ``ends`` has no end."""
         self._cursor.pos = self._start
-        left = iter(ends)
+        unused_ends = iter(ends)
         complete = 0
 
         def read(cursor: Cursor, following: int, states_left: int) -> Serializer:
@@ -328,7 +326,7 @@ class _UnknownsSearch(Generic[T]):
             try:
                 return self._reader.proxied(cursor)
             except UnknownSerializerError as error:
-                end = next(left, None)
+                end = next(unused_ends, None)
                 if end is None:
                     raise _UnplacedError(cursor.pos, (begin, complete, following, states_left), error) from None
                 cursor.pos = end

@@ -29,7 +29,7 @@ class Stream:
 
     @property
     def is_small(self) -> bool:
-        """Whether its file is fetched whole, up to its end at least."""
+        """Whether its file is fetched from the start to the stream's end by one request."""
         return self.start + self.size_bytes <= small_files.WHOLE_BYTES
 
     def open(self) -> OpenStream:
@@ -38,14 +38,14 @@ class Stream:
 
 
 def prefetch(streams: Iterable[Stream]) -> None:
-    """Fetch small files of far away file systems at the same time, before they are read one after the other."""
+    """Fetch the small files of remote streams at the same time, before they are read one by one."""
     far = [s.file for s in streams if s.is_far and s.is_small and s.size_bytes]
     if len(far) > 1:
         small_files.prefetch(far)
 
 
 class OpenStream:
-    """An open stream; offsets count from its first byte. Of a far away one nothing is asked before it is read."""
+    """An open stream; offsets count from its first byte. A remote file is not asked for before a read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -85,12 +85,12 @@ class OpenStream:
         if not length:
             return memoryview(b"")
         if s.is_small:
-            found = memoryview(small_files.read_start(s.file))[at : at + length]
+            data = memoryview(small_files.read_start(s.file))[at : at + length]
         else:
-            found = memoryview(read_range(s.file, at, length))
-        if len(found) != length:
+            data = memoryview(read_range(s.file, at, length))
+        if len(data) != length:
             raise FormatError(
-                f"expected {length} bytes, found {len(found)}",
+                f"expected {length} bytes, found {len(data)}",
                 hint="the file is shorter than the metadata says: was it copied completely?",
             ).at(file=s.file, offset=at)
-        return found
+        return data

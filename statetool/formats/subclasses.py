@@ -1,4 +1,4 @@
-"""Headers and states as several subtasks describe them: each may know subclasses of POJOs that the others have not met."""
+"""Bring together the headers of several subtasks: each may know subclasses of POJOs that the others have not met."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from statetool.serializers.subclasses import learn
 
 
 def learn_header(mine: KeyedHeader, other: KeyedHeader) -> bool:
-    """Let key and states learn the subclasses that another subtask's header describes; returns whether there were any."""
+    """Add the subclasses that another subtask's header describes to key and states; return whether there were new ones."""
     learned = learn(mine.key, other.key)
     return learn_states(mine.states, other.states) or learned
 
 
 def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
-    """Let states learn the subclasses that another subtask describes; returns whether there were any."""
+    """Add the subclasses that another subtask describes to states; return whether there were new ones."""
     known = {m.name: m.serializers for m in other}
     learned = False
     for meta in mine:

@@ -1,4 +1,4 @@
-"""Folders of the user's, for what is made once and found again: nobody else may write to them, as what lies there is executed."""
+"""Private folders of the user, for files that are made once: nobody else may write to them, as what lies there is executed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def cache_folders(kind: str) -> list[Path]:
-    """Return where things of a kind may be kept, best first: the user's cache folder, then a folder for temporary files."""
-    cached = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    # A user whom the machine does not know has no home, and the path then stays as it is.
-    places = [] if cached.startswith("~") else [Path(cached) / "statetool" / kind]
+    """Return the folders for files of a kind, best first: in the user's cache folder, then in a temporary one."""
+    cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # The path of a user without a home stays unexpanded.
+    folders = [] if cache_home.startswith("~") else [Path(cache_home) / "statetool" / kind]
     temporary = Path(tempfile.gettempdir()) / f"statetool-{getattr(os, 'getuid', getpass.getuser)()}"
-    return [*places, temporary / kind] if _is_private(temporary) else places
+    return [*folders, temporary / kind] if _is_private(temporary) else folders
 
 
 def writable(folder: Path) -> bool:
@@ -28,11 +28,11 @@ def writable(folder: Path) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make a folder that nobody else can write to."""
+    """Make a folder, and tell whether nobody else can write to it."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    return mine and stat.S_ISDIR(found.st_mode) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return is_own and stat.S_ISDIR(status.st_mode) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

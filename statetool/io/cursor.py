@@ -54,7 +54,7 @@ class Cursor:
         return self.end - self.pos
 
     def fail(self, message: str, *, hint: str = "", pos: int | None = None) -> FormatError:
-        """Make (not raise) an error that carries the offset of ``pos`` (default: here)."""
+        """Return an error that carries the offset of ``pos`` (default: here)."""
         at = self.pos if pos is None else pos
         return FormatError(message, hint=hint).at(offset=self.base + at)
 
@@ -103,7 +103,7 @@ class Cursor:
         return int(_I8.unpack_from(self.data, self.need(8))[0])
 
     def i8s(self, n: int) -> tuple[int, ...]:
-        """Read ``n`` of them at once."""
+        """Read ``n`` numbers of 8 bytes at once."""
         return struct.unpack_from(f">{n}q", self.data, self.need(8 * n))
 
     def f4(self) -> float:
@@ -113,7 +113,7 @@ class Cursor:
         return float(_F8.unpack_from(self.data, self.need(8))[0])
 
     def count(self, what: str, *, at_least: int = 1) -> int:
-        """Read an ``i4`` count of things that take at least ``at_least`` bytes each."""
+        """Read an ``i4`` count of items that take at least ``at_least`` bytes each."""
         start = self.pos
         n = self.i4()
         if n < 0 or n * at_least > self.end - self.pos:

@@ -18,9 +18,9 @@ from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFou
 
 #: Schemes of Flink's and Hadoop's file systems that fsspec knows by another name.
 _FSSPEC_SCHEMES: Final = {"s3p": "s3", "s3n": "s3"}
-#: What local file systems say of names that no file can have there: a part is a file, a circle of links, too long.
+#: Errors of local file systems for names that no file can have: a folder in it is a file, a circle of links, too long.
 NO_FILE: Final = (errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
-#: Bytes of a far away file that are asked for before its size: most are no longer.
+#: Bytes of a remote file that are asked for before its size: most are no longer.
 _AT_FIRST: Final = 4 << 20
 
 
@@ -49,7 +49,7 @@ def local_path(uri: str) -> str:
 
 
 def canonical(uri: str) -> str:
-    """Return the one spelling of a URI that two of the same file share: local ones as plain absolute paths."""
+    """Return the same spelling for all URIs of a file: of a local one its plain absolute path."""
     if is_local(uri):
         return os.path.abspath(local_path(uri))
     return uri.rstrip("/")
@@ -123,7 +123,7 @@ def list_dir(uri: str) -> list[tuple[str, bool]]:
 
 @contextmanager
 def reading(uri: str) -> Iterator[None]:
-    """Name the file where it cannot be read.
+    """Turn errors of the system into ours, which name the file.
 
     Raises
     ------
@@ -174,17 +174,17 @@ def size_of(uri: str) -> int:
 
 
 def read_range(uri: str, offset: int, length: int) -> bytes:
-    """Read a range of a far away file, by one request; fewer bytes where the file ends before."""
+    """Read a range of a remote file, by one request; fewer bytes where the file ends before."""
     if length <= 0:
         return b""
     fs, path = file_system(uri)
     with reading(uri):
-        found: bytes = fs.cat_file(path, start=offset, end=offset + length)
-    return found
+        data: bytes = fs.cat_file(path, start=offset, end=offset + length)
+    return data
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a path; a pipe that nobody writes to does not hold us up."""
+    """Open a path without waiting for a writer where it is a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -198,11 +198,11 @@ class InputFile:
         with reading(uri):
             if is_local(uri):
                 self._file = open(local_path(uri), "rb", opener=_without_waiting)  # noqa: SIM115 - closed by close()
-                found = os.fstat(self._file.fileno())
-                if not stat.S_ISREG(found.st_mode):
+                status = os.fstat(self._file.fileno())
+                if not stat.S_ISREG(status.st_mode):
                     self._file.close()
                     raise SnapshotNotFoundError(f"{uri} is no regular file")
-                self.size = found.st_size
+                self.size = status.st_size
                 if self.size:
                     self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
             else:

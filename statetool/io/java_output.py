@@ -1,7 +1,7 @@
 """Write Java serialization streams: the counterpart of :mod:`statetool.io.java_stream`, from the same plain objects.
 
-Whatever Java's ``ObjectOutputStream`` refers to by a handle when it comes again is told from its equals by identity: objects, arrays,
-enum constants, classes, and :class:`~statetool.io.java_stream.JavaText`. A ``str`` is a constant of the program: equal ones are one
+Java's ``ObjectOutputStream`` writes a handle for what comes again: objects, arrays, enum constants, classes, and
+:class:`~statetool.io.java_stream.JavaText`, which are recognised by identity. A ``str`` is a constant of the program: equal ones are one
 object, as in Java, where they are interned.
 """
 
@@ -39,7 +39,7 @@ def write_java_stream(out: Output, value: Any) -> None:
 
 
 def lineage(cls: JavaClass) -> Iterator[JavaClass]:
-    """Yield a class and those above it, the outermost first."""
+    """Yield a class and its superclasses, the topmost first."""
     if cls.parent is not None:
         yield from lineage(cls.parent)
     yield cls
@@ -50,8 +50,8 @@ class _Writer:
         self.out = out
         self.handles: dict[object, int] = {}
 
-    def known(self, key: object) -> bool:
-        """Write a reference to what has been written before; else give it the next handle when :meth:`assign` is called."""
+    def wrote_reference(self, key: object) -> bool:
+        """Write a reference to what was written before and return ``True``; what was not gets its handle by :meth:`assign`."""
         handle = self.handles.get(key)
         if handle is None:
             return False
@@ -83,7 +83,7 @@ class _Writer:
 
     def text(self, value: str) -> None:
         key: object = ("text", id(value)) if isinstance(value, JavaText) else ("constant", value)
-        if self.known(key):
+        if self.wrote_reference(key):
             return
         self.assign(key)
         raw = encode_modified_utf8(value)
@@ -110,7 +110,7 @@ class _Writer:
             out.u1(0x70)
             return
         key = ("class", cls.name)
-        if self.known(key):
+        if self.wrote_reference(key):
             return
         out.u1(0x72)
         out.utf(cls.name)
@@ -129,34 +129,34 @@ class _Writer:
 
     def class_object(self, cls: JavaClass) -> None:
         key = ("class object", cls.name)
-        if self.known(key):
+        if self.wrote_reference(key):
             return
         self.out.u1(0x76)
         self.class_desc(cls)
         self.assign(key)
 
     def object(self, value: JavaObject) -> None:
-        if self.known(id(value)):
+        if self.wrote_reference(id(value)):
             return
         self.out.u1(0x73)
         self.class_desc(value.cls)
         self.assign(id(value))
-        writing = 0
-        for part in lineage(value.cls):
-            if part.flags & _EXTERNALIZABLE:
-                raise EncodeError(f"{part.name} writes itself in a form of its own")
-            for code, name in part.fields:
+        writers = 0
+        for level in lineage(value.cls):
+            if level.flags & _EXTERNALIZABLE:
+                raise EncodeError(f"{level.name} writes itself in a form of its own")
+            for code, name in level.fields:
                 self.field(code, value.fields[name])
-            if part.flags & _WRITE_METHOD:
-                writing += 1
-                if writing > 1:
+            if level.flags & _WRITE_METHOD:
+                writers += 1
+                if writers > 1:
                     raise EncodeError(f"several classes of {value.cls.name} write more than their fields")
-                for added in value.annotations:
-                    self.content(added)
+                for annotation in value.annotations:
+                    self.content(annotation)
                 self.out.u1(0x78)
 
     def array(self, value: JavaArray) -> None:
-        if self.known(id(value)):
+        if self.wrote_reference(id(value)):
             return
         self.out.u1(0x75)
         self.class_desc(value.cls)
@@ -170,7 +170,7 @@ class _Writer:
 
     def enum(self, value: JavaEnum) -> None:
         key = ("enum", value.cls.name, value.name)
-        if self.known(key):
+        if self.wrote_reference(key):
             return
         self.out.u1(0x7E)
         self.class_desc(value.cls)

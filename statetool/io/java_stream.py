@@ -1,4 +1,4 @@
-"""Parse Java serialization streams as data: find where one ends, and look into it. Nothing is ever executed.
+"""Parse Java serialization streams as data: what one holds, and where it ends. Nothing is ever executed.
 
 Some serializer snapshots hold unframed streams (``AC ED 00 05`` and one content element), several directly
 after each other, so the end of each must be found by its grammar (Java Object Serialization Specification,
@@ -22,7 +22,7 @@ _WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _BLOCK_DATA = 0x01, 0x02, 0x04, 0
 
 
 class JavaText(str):
-    """A string object: equal ones are still different objects to Java, and referred to each by itself."""
+    """A string object: to Java equal ones are different objects, each with a handle of its own."""
 
     __slots__ = ()
 
@@ -208,11 +208,11 @@ class _Parser:
         return cls
 
     def annotation(self, depth: int) -> list[Any]:
-        found = []
+        contents = []
         while self.c.data[self.c.need(1)] != _END_BLOCK:
             self.c.pos -= 1
-            found.append(self.content(depth + 1))
-        return found
+            contents.append(self.content(depth + 1))
+        return contents
 
     def object(self, depth: int) -> JavaObject:
         c = self.c
@@ -220,21 +220,21 @@ class _Parser:
         value = JavaObject(cls)
         self.remember(value)
         lineage: list[JavaClass] = []
-        at: JavaClass | None = cls
-        while at is not None:
+        ancestor: JavaClass | None = cls
+        while ancestor is not None:
             if len(lineage) > _MAX_DEPTH:
                 raise c.fail("a Java class that is its own ancestor")
-            lineage.insert(0, at)
-            at = at.parent
-        for part in lineage:
-            if part.flags & _EXTERNALIZABLE:
-                if not part.flags & _BLOCK_DATA:
-                    raise c.fail(f"{part.name} was written by a protocol whose end cannot be found")
+            lineage.insert(0, ancestor)
+            ancestor = ancestor.parent
+        for level in lineage:
+            if level.flags & _EXTERNALIZABLE:
+                if not level.flags & _BLOCK_DATA:
+                    raise c.fail(f"{level.name} was written by a protocol whose end cannot be found")
                 value.annotations += self.annotation(depth)
                 continue
-            for code, name in part.fields:
+            for code, name in level.fields:
                 value.fields[name] = self.value(code, depth)
-            if part.flags & _WRITE_METHOD:
+            if level.flags & _WRITE_METHOD:
                 value.annotations += self.annotation(depth)
         return value
 

@@ -1,4 +1,4 @@
-"""What lies below a directory, with sizes and times: one listing instead of a question for each file."""
+"""The files below a directory, with sizes and times: one listing instead of a request for each file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 from statetool.errors import SnapshotNotFoundError
 from statetool.io.files import NO_FILE, canonical, file_system, is_local, join
 
-# What the file systems of fsspec call the time of the last change; an object is never changed, only created anew.
+# Names of fsspec's file systems for the time of the last change; an object is never changed, only created anew.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 
@@ -47,18 +47,18 @@ def _local_files(root: str) -> Iterator[FoundFile]:
     with os.scandir(root) as entries:
         for entry in sorted(entries, key=lambda e: e.name):
             if entry.is_dir(follow_symlinks=False):
-                # A running job deletes what it no longer retains while this looks.
+                # A running job deletes what it no longer retains meanwhile.
                 with contextlib.suppress(FileNotFoundError):
                     yield from _local_files(entry.path)
             else:
-                found = _local_stat(entry.path)
-                if found is not None:
-                    yield found
+                file = _local_stat(entry.path)
+                if file is not None:
+                    yield file
 
 
 def _local_stat(path: str) -> FoundFile | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -69,7 +69,7 @@ def _local_stat(path: str) -> FoundFile | None:
         if "\0" in path:
             return None
         raise
-    return FoundFile(uri=path, size_bytes=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000)
+    return FoundFile(uri=path, size_bytes=status.st_size, modified_ms=status.st_mtime_ns // 1_000_000)
 
 
 def _remote_files(root: str) -> Iterator[FoundFile]:
@@ -77,11 +77,11 @@ def _remote_files(root: str) -> Iterator[FoundFile]:
     fs.invalidate_cache(path)
     if not fs.exists(path):
         raise SnapshotNotFoundError(f"{root} is not there")
-    found: Mapping[str, Mapping[str, Any]] = fs.find(path, detail=True)
-    for name in sorted(found):
-        if found[name].get("type") != "directory":
-            inside = name.lstrip("/").removeprefix(path.strip("/")).lstrip("/")
-            yield _found(join(root, inside) if inside else root, found[name])
+    infos: Mapping[str, Mapping[str, Any]] = fs.find(path, detail=True)
+    for name in sorted(infos):
+        if infos[name].get("type") != "directory":
+            relative = name.lstrip("/").removeprefix(path.strip("/")).lstrip("/")
+            yield _from_info(join(root, relative) if relative else root, infos[name])
 
 
 def stat(uri: str) -> FoundFile | None:
@@ -90,12 +90,12 @@ def stat(uri: str) -> FoundFile | None:
         return _local_stat(canonical(uri))
     fs, path = file_system(uri)
     try:
-        return _found(uri, fs.info(path))
+        return _from_info(uri, fs.info(path))
     except FileNotFoundError:
         return None
 
 
-def _found(uri: str, info: Mapping[str, Any]) -> FoundFile:
+def _from_info(uri: str, info: Mapping[str, Any]) -> FoundFile:
     return FoundFile(uri=canonical(uri), size_bytes=int(info.get("size") or 0), modified_ms=_time_ms(info))
 
 

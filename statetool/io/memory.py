@@ -1,4 +1,4 @@
-"""How the C library keeps memory that arrays gave back."""
+"""Make the C library keep the memory of freed arrays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _KEPT: Final = 256 << 20
 
 @cache
 def keep_freed_memory() -> None:
-    """Let freed arrays of up to 32 MiB be used again, instead of their pages going back to the system, once a process.
+    """Keep the memory of freed arrays of up to 32 MiB in the process, to be used again, instead of giving it back to the system.
 
-    Reading makes and frees arrays of some MiB in a loop. By default glibc hands each back, and the system clears each page anew when
+    Reading makes and frees arrays of some MiB in a loop. By default glibc gives each back, and the system clears each page anew when
     it is touched next: a third of the time of a read. Up to 256 MiB are kept. With other C libraries, and where the user has chosen
     (``MALLOC_TRIM_THRESHOLD_``), nothing changes.
     """

@@ -1,8 +1,8 @@
-"""Small files of far away file systems: each is fetched whole, once, and several at a time.
+"""Small files of remote file systems: each is fetched whole, once, and several at a time.
 
-Every request to an object store takes as long as reading megabytes, so a file of a few is cheaper to fetch than to ask about: nothing asks for
-its size first, and what reads its header, its index and its entries one after the other shares one answer. Answers are kept for as long
-as a query takes, and dropped whenever a snapshot is opened (:func:`forget`).
+A request to an object store takes as long as reading megabytes, so a small file is fetched rather than asked about: no request for its size
+comes first, and the reads of its header, its index and its entries share one answer. Answers are kept for as long as a query takes, and
+dropped whenever a snapshot is opened (:func:`forget`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _KEPT_SECONDS: Final = 60.0
 
 
 @dataclass(slots=True)
-class _Kept:
-    """Answers by URI, the ones used last at the end; those on the way are there already, so that nobody asks twice."""
+class _Answers:
+    """Answers by URI, the ones used last at the end; unfinished ones are among them, so that nobody asks twice."""
 
     answers: OrderedDict[str, tuple[float, Future[bytes]]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -34,14 +34,14 @@ class _Kept:
         """Return the answer for a file, and whether the caller has to fetch it."""
         now = time.monotonic()
         with self.lock:
-            kept = self.answers.pop(uri, None)
-            mine = kept is None or now - kept[0] > _KEPT_SECONDS
-            since, answer = (now, Future[bytes]()) if kept is None or mine else kept
+            earlier = self.answers.pop(uri, None)
+            to_fetch = earlier is None or now - earlier[0] > _KEPT_SECONDS
+            since, answer = (now, Future[bytes]()) if earlier is None or to_fetch else earlier
             self.answers[uri] = since, answer
-            return answer, mine
+            return answer, to_fetch
 
     def shrink(self) -> None:
-        """Drop what was used longest ago, and failures."""
+        """Drop failures, and the answers used longest ago."""
         with self.lock:
             size = 0
             for uri, (_, answer) in reversed(list(self.answers.items())):
@@ -55,12 +55,12 @@ class _Kept:
             self.answers.clear()
 
 
-_KEPT: Final = _Kept()
+_ANSWERS: Final = _Answers()
 
 
 def forget() -> None:
     """Drop all answers: files may have been replaced since."""
-    _KEPT.clear()
+    _ANSWERS.clear()
 
 
 def read_start(uri: str) -> bytes:
@@ -71,15 +71,15 @@ def read_start(uri: str) -> bytes:
     SnapshotNotFoundError
         It is not there, or may not be read.
     """
-    answer, mine = _KEPT.claim(uri)
+    answer, to_fetch = _ANSWERS.claim(uri)
     with reading(uri):
-        if mine:
+        if to_fetch:
             _fetch({uri: answer})
         return answer.result()
 
 
 def whole_size(uri: str) -> int:
-    """Return the size of a far away file that is about to be read.
+    """Return the size of a remote file that is about to be read.
 
     Raises
     ------
@@ -91,16 +91,16 @@ def whole_size(uri: str) -> int:
 
 
 def prefetch(uris: Sequence[str]) -> None:
-    """Fetch several files at the same time, so that :func:`read_start` has them; one that fails does so there."""
-    different = list(dict.fromkeys(uris))
+    """Fetch several files at the same time, so that :func:`read_start` has them; failures are raised there."""
+    unique = list(dict.fromkeys(uris))
     most = _KEPT_BYTES // WHOLE_BYTES
-    for first in range(0, len(different), most):
-        claimed = [(uri, _KEPT.claim(uri)) for uri in different[first : first + most]]
-        _fetch({uri: answer for uri, (answer, mine) in claimed if mine})
+    for first in range(0, len(unique), most):
+        claimed = [(uri, _ANSWERS.claim(uri)) for uri in unique[first : first + most]]
+        _fetch({uri: answer for uri, (answer, to_fetch) in claimed if to_fetch})
 
 
 def _fetch(answers: Mapping[str, Future[bytes]]) -> None:
-    """Answer for each file, with what went wrong where something did: others may wait for it."""
+    """Fetch files and set their answers, also to errors: others may wait for them."""
     by_system: dict[int, tuple[Any, dict[str, Future[bytes]]]] = {}
     for uri, answer in answers.items():
         try:
@@ -109,16 +109,16 @@ def _fetch(answers: Mapping[str, Future[bytes]]) -> None:
             answer.set_exception(error)
         else:
             by_system.setdefault(id(fs), (fs, {}))[1][path] = answer
-    for fs, some in by_system.values():
-        n = len(some)
-        found: Sequence[bytes | BaseException]
+    for fs, by_path in by_system.values():
+        n = len(by_path)
+        results: Sequence[bytes | BaseException]
         try:
-            found = fs.cat_ranges(list(some), [0] * n, [WHOLE_BYTES] * n, on_error="return")
+            results = fs.cat_ranges(list(by_path), [0] * n, [WHOLE_BYTES] * n, on_error="return")
         except BaseException as error:  # noqa: BLE001 - raised where the answers are asked for
-            found = [error] * n
-        for answer, one in zip(some.values(), found, strict=True):
-            if isinstance(one, BaseException):
-                answer.set_exception(one)
+            results = [error] * n
+        for answer, result in zip(by_path.values(), results, strict=True):
+            if isinstance(result, BaseException):
+                answer.set_exception(result)
             else:
-                answer.set_result(bytes(one))
-    _KEPT.shrink()
+                answer.set_result(bytes(result))
+    _ANSWERS.shrink()

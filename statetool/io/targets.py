@@ -17,13 +17,11 @@ from typing import Any, Final
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.io.files import BYTES_WRITTEN, exists, file_system, is_local, join, local_path, parent
 
-# These show a file while it is written, so that it must be renamed into place; renaming is one step there. Object stores show an
-# object when its upload is complete, and cannot rename.
+# File systems that show a file while it is written, so that it must be renamed into place, which is one step there. Object stores show
+# an object when its upload is complete, and cannot rename.
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
-
-
 _HINTS: Final = {
     errno.ENOSPC: "free some space, or choose another place",
     errno.EDQUOT: "free some space, or choose another place",
@@ -34,7 +32,7 @@ _HINTS: Final = {
 
 
 def write_failed(error: OSError, uri: str) -> WriteFailedError:
-    """Make the error for a file that the system does not let be written."""
+    """Return the error for a file that the system refuses to write."""
     reason = error.strerror or str(error) or type(error).__name__
     return WriteFailedError(f"cannot write: {reason}", hint=_HINTS.get(error.errno or 0, "")).at(file=uri)
 
@@ -82,7 +80,7 @@ class NewFile:
             self._file.close()
 
     def discard(self) -> None:
-        """Give the file up, and remove it."""
+        """Remove the unfinished file."""
         discard = getattr(self._file, "discard", None)
         with contextlib.suppress(OSError):
             if discard is not None:
@@ -93,19 +91,19 @@ class NewFile:
 
 
 def make_dir(uri: str) -> bool:
-    """Make a directory with its parents; returns whether it was not there. Object stores have none to make."""
-    there = exists(uri)
+    """Make a directory with its parents; return whether it was not there. Object stores have no directories."""
+    existed = exists(uri)
     with _writing(uri):
         if is_local(uri):
             os.makedirs(local_path(uri), exist_ok=True)
         else:
             fs, path = file_system(uri)
             fs.makedirs(path, exist_ok=True)
-    return not there
+    return not existed
 
 
 def remove(uri: str) -> None:
-    """Remove a file; one that is not there is fine."""
+    """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
         if is_local(uri):
             os.unlink(local_path(uri))
@@ -148,7 +146,7 @@ def size_of(uri: str) -> int | None:
 
 
 def list_sizes(uri: str) -> dict[str, int | None]:
-    """Return the names right below a directory with the sizes of files (``None``: a directory); none if it is not there."""
+    """Return the size of each file right below a directory (``None``: a directory) by name; empty if it is not there."""
     if is_local(uri):
         try:
             with os.scandir(local_path(uri)) as entries:
@@ -158,11 +156,11 @@ def list_sizes(uri: str) -> dict[str, int | None]:
     fs, path = file_system(uri)
     fs.invalidate_cache()
     try:
-        found = fs.ls(path, detail=True)
+        infos = fs.ls(path, detail=True)
     except FileNotFoundError:
         return {}
     # Object stores may list the marker object of the directory itself.
-    rows = ((e["name"].rstrip("/").rpartition("/")[2], e) for e in found if e["name"].strip("/") != path.strip("/"))
+    rows = ((e["name"].rstrip("/").rpartition("/")[2], e) for e in infos if e["name"].strip("/") != path.strip("/"))
     return {name: None if e["type"] == "directory" else int(e["size"]) for name, e in rows}
 
 
@@ -190,7 +188,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
         try:
             os.link(local_path(staged), local_path(uri))
         except FileExistsError as e:
-            raise _taken(uri) from e
+            raise _already_there(uri) from e
         finally:
             remove(staged)
         _sync_dir(local_path(parent(uri)))
@@ -198,7 +196,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
     fs, path = file_system(uri)
     fs.invalidate_cache()
     if fs.exists(path):
-        raise _taken(uri)
+        raise _already_there(uri)
     names = {fs.protocol} if isinstance(fs.protocol, str) else {*fs.protocol}
     if names & _RENAMING:
         _write_whole(staged, data)
@@ -211,7 +209,7 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
         fs.pipe_file(path, data)
 
 
-def _taken(uri: str) -> TargetExistsError:
+def _already_there(uri: str) -> TargetExistsError:
     return TargetExistsError(f"{uri} is there already", hint="write to a new directory; nothing is overwritten")
 
 

@@ -1,4 +1,4 @@
-"""The same for many things, in threads of this process."""
+"""Call a function for many items, in threads of this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], threads: int | No
     Parameters
     ----------
     threads
-        How many, by default one a core. A few results a thread wait at most, whatever the number of items.
+        How many, by default one a core. At most a few results for each thread wait, whatever the number of items.
     """
     count = threads or os.cpu_count() or 1
     waiting: deque[Future[R]] = deque()

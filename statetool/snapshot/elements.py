@@ -33,7 +33,7 @@ class ElementStream:
         return min(first, self.stream.size_bytes)
 
     def ends(self) -> dict[int, int]:
-        """Return where the element ends that starts at each offset, in the order of the stream.
+        """Return the end of each element by its start, in the order of the stream.
 
         Raises
         ------
@@ -63,66 +63,66 @@ class ElementInventory:
     @cached_property
     def streams(self) -> tuple[ElementStream, ...]:
         """The stream of each subtask that has one."""
-        found = []
+        streams = []
         for subtask in sorted(self._state.subtasks, key=lambda s: s.index):
             handle = subtask.managed_operator
             stream = None if handle is None else self._around.resolve(handle.stream)
             if handle is not None and stream is not None:
                 offsets = {s.name: s.offsets for s in handle.states}
-                found.append(ElementStream(subtask=subtask.index, offsets=offsets, stream=stream))
-        return tuple(found)
+                streams.append(ElementStream(subtask=subtask.index, offsets=offsets, stream=stream))
+        return tuple(streams)
 
-    def header(self, part: ElementStream) -> OperatorHeader:
+    def header(self, elements: ElementStream) -> OperatorHeader:
         """Read the header of a stream; errors name file, offset and operator."""
         try:
-            with part.stream.open() as f:
-                data = f.read_at(0, part.first)
-            header = read_header_before(data, self._around.types, base=part.stream.start)
-            if unknown := part.offsets.keys() - {m.name for m in header.states}:
+            with elements.stream.open() as f:
+                data = f.read_at(0, elements.first)
+            header = read_header_before(data, self._around.types, base=elements.stream.start)
+            if unknown := elements.offsets.keys() - {m.name for m in header.states}:
                 raise FormatError(
                     f"the metadata has elements of a state {min(unknown)!r}, which their stream does not describe"
                 )
             return header
         except StatetoolError as error:
-            raise error.at(file=part.stream.file, operator=self._around.operator) from None
+            raise error.at(file=elements.stream.file, operator=self._around.operator) from None
 
     def headers(self) -> Iterator[tuple[ElementStream, OperatorHeader]]:
-        """Read the headers of streams that have other states than those before."""
-        seen: set[tuple[str, ...]] = set()
-        known: set[str] = set()
-        for part in self.streams:
-            names = tuple(part.offsets)
-            if names in seen and known.issuperset(names):
+        """Yield each stream whose states were not read from the streams before, with its header."""
+        read_names: set[tuple[str, ...]] = set()
+        described: set[str] = set()
+        for elements in self.streams:
+            names = tuple(elements.offsets)
+            if names in read_names and described.issuperset(names):
                 continue
-            seen.add(names)
-            header = self.header(part)
-            known |= {m.name for m in header.states}
-            yield part, header
+            read_names.add(names)
+            header = self.header(elements)
+            described |= {m.name for m in header.states}
+            yield elements, header
 
     @cached_property
     def states(self) -> Mapping[str, StateMeta]:
         """States by name."""
-        found: dict[str, StateMeta] = {}
+        states: dict[str, StateMeta] = {}
         for _, header in self.headers():
             for meta in header.states:
-                found.setdefault(meta.name, meta)
-        if may_differ(found.values()):
+                states.setdefault(meta.name, meta)
+        if may_differ(states.values()):
             for raw, base in self.descriptions:
                 other = read_operator_header(Cursor(raw, base=base), self._around.types, end=len(raw))
-                learn_states(found.values(), other.states)
-        return found
+                learn_states(states.values(), other.states)
+        return states
 
     @cached_property
     def descriptions(self) -> tuple[tuple[bytes, int], ...]:
         """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all agree."""
-        parts: dict[bytes, ElementStream] = {}
-        for part in self.streams:
-            with part.stream.open() as f:
-                parts.setdefault(bytes(f.read_at(0, part.first)), part)
+        by_header: dict[bytes, ElementStream] = {}
+        for elements in self.streams:
+            with elements.stream.open() as f:
+                by_header.setdefault(bytes(f.read_at(0, elements.first)), elements)
         needed = needed_headers(
-            list(parts),
-            lambda raw: self.header(parts[raw]),
+            list(by_header),
+            lambda raw: self.header(by_header[raw]),
             lambda mine, other: learn_states(mine.states, other.states),
         )
-        sizes = {raw: self.header(parts[raw]).size_bytes for raw in needed}
-        return tuple((raw[: sizes[raw]], parts[raw].stream.start) for raw in needed)
+        sizes = {raw: self.header(by_header[raw]).size_bytes for raw in needed}
+        return tuple((raw[: sizes[raw]], by_header[raw].stream.start) for raw in needed)

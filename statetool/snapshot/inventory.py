@@ -60,17 +60,17 @@ class Inventory:
                 f"no operator has the uid {', '.join(map(repr, unknown))}",
                 hint="a uid must be spelt exactly as in the job",
             ).at(file=self.metadata_file)
-        found = {}
+        operators = {}
         for state in self.metadata.operators:
             uid = state.uid or by_id.get(state.operator_id, "")
             key = self.key_types.get(uid or state.operator_id)
             inventory = OperatorInventory(
                 state, uid, self._locator, key, self.types.of_operator(uid, state.operator_id)
             )
-            if inventory.label in found:
+            if inventory.label in operators:
                 raise FormatError(f"two operators are called {inventory.label!r}").at(file=self.metadata_file)
-            found[inventory.label] = inventory
-        return found
+            operators[inventory.label] = inventory
+        return operators
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
         """Return where the bytes of a stream handle are, ``None`` where there are none."""

@@ -42,8 +42,8 @@ class KeyedInventory:
             for s in self._state.subtasks
             if s.managed_keyed is not None
         ]
-        stored, others = forms.bind(places, self._around)
-        for place in others:
+        stored, unbound = forms.bind(places, self._around)
+        for place in unbound:
             raise FormatError(f"a handle of kind {type(place.handle).__name__} in the place of keyed state").at(
                 operator=self._around.operator, file=self._around.metadata_file
             )
@@ -69,7 +69,7 @@ class KeyedInventory:
 
     @cached_property
     def own_raw_subtasks(self) -> tuple[int, ...]:
-        """Subtasks whose raw keyed state holds something that is no timers: only the operator's own code knows what it is."""
+        """Subtasks whose raw keyed state holds no timers: only the operator's own code can read it."""
         return tuple(place.subtask for place in self._raw[1] if is_own_state(place, self._around))
 
     @cached_property
@@ -78,7 +78,7 @@ class KeyedInventory:
         return frozenset(m.name for s in self.raw_timers for m in s.header().states)
 
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
-        """Read the headers anew that say different things; ``raw``: those of raw timers too."""
+        """Read each different header anew; ``raw``: those of raw timers too."""
         seen: set[bytes] = set()
         for stored in (*self.managed, *(self.raw_timers if raw else ())):
             identity = stored.identity()
@@ -89,12 +89,12 @@ class KeyedInventory:
     @cached_property
     def states(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
         """States (and timers) by name, with the header of the first subtask that has each."""
-        found: dict[str, tuple[KeyedHeader, StateMeta]] = {}
+        states: dict[str, tuple[KeyedHeader, StateMeta]] = {}
         for header in self.headers():
             learn_all(header, self.descriptions, self._around.types)
             for meta in header.states:
-                found.setdefault(meta.name, (header, meta))
-        return found
+                states.setdefault(meta.name, (header, meta))
+        return states
 
     @cached_property
     def descriptions(self) -> tuple[tuple[bytes, int], ...]:
@@ -131,12 +131,12 @@ class KeyedInventory:
 
     @property
     def key_found(self) -> bool:
-        """Whether the type of the keys was found by their key groups, as the snapshot does not say it."""
+        """Whether the type of the keys was inferred from their key groups, as the snapshot does not say it."""
         return any(s.key_found for s in self.managed)
 
     @cached_property
     def context(self) -> KeyedContext:
-        """What must be known to read entries."""
+        """What reading entries needs to know."""
         return replace(self._around.context, descriptions=self.descriptions)
 
     def sources(
@@ -169,7 +169,7 @@ class KeyedInventory:
     def joined_header(self, *, raw: bool = False, without: Collection[str] = ()) -> KeyedHeader | None:
         """Return the header that new keyed streams of the operator get, ``None`` where it has no keyed state.
 
-        All states of all subtasks; of an entry, its state is the one of the same name.
+        It has all states of all subtasks; entries belong to the state of the same name.
 
         Raises
         ------

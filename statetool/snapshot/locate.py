@@ -29,9 +29,9 @@ def find_metadata(path: str) -> str:
     SnapshotNotFoundError
         Neither is there; names the snapshots right below a directory, if any.
     """
-    inside = files.join(path, METADATA_NAME)
-    if files.exists(inside):  # asked first: of a far away directory one cannot ask whether it is there by one request
-        return inside
+    metadata_file = files.join(path, METADATA_NAME)
+    if files.exists(metadata_file):  # asked first: whether a remote directory is there takes more than one request
+        return metadata_file
     if not files.exists(path):
         raise SnapshotNotFoundError(f"{path} does not exist")
     if not files.is_dir(path):
@@ -43,7 +43,7 @@ def find_metadata(path: str) -> str:
 
 @dataclass(slots=True)
 class Existence:
-    """Tells whether files are there. Of far away ones the first of each directory is fetched, as it will be read; then that is listed."""
+    """Tells whether files are there. The first file of a remote directory is fetched, as it will be read; then the directory is listed."""
 
     _asked: set[str] = field(default_factory=set)
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Existence:
             return True
         if folder not in self._listed:
             try:
-                self._listed[folder] = frozenset(found for found, _ in files.list_dir(folder))
+                self._listed[folder] = frozenset(file for file, _ in files.list_dir(folder))
             except FileNotFoundError:
                 self._listed[folder] = frozenset()
         return uri in self._listed[folder]
@@ -79,7 +79,7 @@ class Locator:
     rebase: tuple[tuple[str, str], ...] = ()
     exists: Callable[[str], bool] = field(default_factory=Existence)
     _known: dict[str, str] = field(default_factory=dict)
-    #: Directories of the metadata's paths, and where files of theirs were found.
+    #: Directories in the metadata's paths, and where their files are now.
     _moved: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
@@ -140,7 +140,7 @@ class Locator:
         )
 
     def _moved_along(self, path: str) -> Iterator[str]:
-        """Yield where a path is if all of its directory was moved as other files of it were."""
+        """Yield where a path is if it was moved like other files of its directory."""
         for old, new in self._moved.items():
             if path.startswith(old):
                 yield new + path.removeprefix(old)

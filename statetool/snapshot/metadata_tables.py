@@ -32,7 +32,7 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One file, or inline piece, that a subtask's state lies in."""
+    """One stream of a subtask's state, in a file or inline."""
 
     operator: str
     subtask: int
@@ -60,7 +60,7 @@ class KeyGroupRow:
 def operator_row(operator: OperatorInventory) -> OperatorRow:
     """Return the operator as a row."""
     coordinator = operator.state.coordinator
-    pieces = [p for s in operator.state.subtasks for h in _slots(s) for p in streams_of(h)]
+    streams = [stream for s in operator.state.subtasks for _, handle in _slots(s) for stream in streams_of(handle)]
     return OperatorRow(
         operator=operator.label,
         name=operator.state.name,
@@ -70,26 +70,18 @@ def operator_row(operator: OperatorInventory) -> OperatorRow:
         max_parallelism=operator.state.max_parallelism,
         subtasks=len(operator.state.subtasks),
         fully_finished=operator.state.fully_finished,
-        coordinator_bytes=sum(p.size_bytes for p in streams_of(coordinator)),
-        state_bytes=sum(p.size_bytes for p in pieces),
+        coordinator_bytes=sum(s.size_bytes for s in streams_of(coordinator)),
+        state_bytes=sum(s.size_bytes for s in streams),
     )
 
 
 def file_rows(operator: OperatorInventory) -> list[FileRow]:
-    """Every piece of state and where it lies."""
+    """Return every stream of state and where it lies."""
     rows = []
     for subtask in operator.state.subtasks:
-        slots = (
-            ("managed operator", subtask.managed_operator),
-            ("raw operator", subtask.raw_operator),
-            ("managed keyed", subtask.managed_keyed),
-            ("raw keyed", subtask.raw_keyed),
-            *(("input channel", h) for h in subtask.input_channels),
-            *(("output channel", h) for h in subtask.output_channels),
-        )
-        for slot, handle in slots:
-            for piece in streams_of(handle):
-                stream = operator.resolve(piece)
+        for slot, handle in _slots(subtask):
+            for stream_handle in streams_of(handle):
+                stream = operator.resolve(stream_handle)
                 if stream is not None:
                     rows.append(
                         FileRow(
@@ -106,7 +98,7 @@ def file_rows(operator: OperatorInventory) -> list[FileRow]:
 
 
 def key_group_rows(operator: OperatorInventory) -> list[KeyGroupRow]:
-    """Every key group of managed state; in databases and change logs only their numbers are known."""
+    """Return every key group of managed state; in databases and change logs only their numbers are known."""
     return [
         KeyGroupRow(
             operator=operator.label,
@@ -120,12 +112,20 @@ def key_group_rows(operator: OperatorInventory) -> list[KeyGroupRow]:
     ]
 
 
-def _slots(s: SubtaskState) -> tuple[Handle, ...]:
-    return (s.managed_operator, s.raw_operator, s.managed_keyed, s.raw_keyed, *s.input_channels, *s.output_channels)
+def _slots(subtask: SubtaskState) -> tuple[tuple[str, Handle], ...]:
+    """Return the handles of a subtask, with the names of their slots."""
+    return (
+        ("managed operator", subtask.managed_operator),
+        ("raw operator", subtask.raw_operator),
+        ("managed keyed", subtask.managed_keyed),
+        ("raw keyed", subtask.raw_keyed),
+        *(("input channel", h) for h in subtask.input_channels),
+        *(("output channel", h) for h in subtask.output_channels),
+    )
 
 
 def in_flight_rows(operator: OperatorInventory) -> list[InFlightRow]:
-    """Every channel with data in flight; counts are of whole stream elements, as far as they can be told.
+    """Return every channel with data in flight; counts are of whole stream elements, as far as they can be told.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which of the headers of an operator's subtasks must be known to read all of them."""
+"""Choose the headers of an operator's subtasks that are needed to read all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def needed_headers(
     parse
         Parses one of them anew.
     learn
-        Lets its first argument learn what the second one describes; tells whether there was anything.
+        Adds what its second argument describes to the first; tells whether it added anything.
     """
     if len(raws) < 2:
         return []

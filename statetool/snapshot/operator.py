@@ -98,20 +98,20 @@ class OperatorInventory:
     @cached_property
     def unread(self) -> Mapping[Scope, StatetoolError]:
         """Why keyed or operator state cannot be listed: a header is damaged, missing, or of a class whose end is not known."""
-        looks: dict[Scope, Callable[[], object]] = {
+        readers: dict[Scope, Callable[[], object]] = {
             "keyed": lambda: (self.keyed_states, self.keyed.own_raw_subtasks),
             "operator": lambda: self.operator_states,
         }
-        found: dict[Scope, StatetoolError] = {}
-        for scope, look in looks.items():
+        errors: dict[Scope, StatetoolError] = {}
+        for scope, read in readers.items():
             try:
-                look()
+                read()
             except StatetoolError as error:
-                found[scope] = error.at(operator=self.label)
-        return MappingProxyType(found)
+                errors[scope] = error.at(operator=self.label)
+        return MappingProxyType(errors)
 
     def check_listed(self, *scopes: Scope) -> None:
-        """Raise why keyed or operator state cannot be listed, where that is so."""
+        """Raise the error for keyed or operator state that cannot be listed."""
         for scope in scopes:
             if scope in self.unread:
                 raise self.unread[scope]
@@ -154,7 +154,7 @@ class OperatorInventory:
         return views_of({name: meta for name, (_, meta) in self.listed_keyed.items()}, self.listed_elements)
 
     def state_table(self, table: str) -> tuple[Scope, str]:
-        """Return scope and name of the state whose long form a table is.
+        """Return scope and name of the state that a table shows in its long form.
 
         Raises
         ------
@@ -163,23 +163,23 @@ class OperatorInventory:
         OptionError
             Keyed and operator state have this name.
         StatetoolError
-            There is none among those that can be listed: why the others cannot.
+            There is none among those that can be listed; says why the others cannot.
         """
-        found = self.state_tables
-        if table in found:
-            return found[table]
-        same = [t for t, (_, name) in found.items() if name == table]
+        tables = self.state_tables
+        if table in tables:
+            return tables[table]
+        same = [t for t, (_, name) in tables.items() if name == table]
         if same:
             raise OptionError(f"more than one table could be called {table!r}", hint=f"say {' or '.join(same)}").at(
                 operator=self.label
             )
         self.check_listed(*self.unread)
-        hint = suggest(table, [*found, KEYED_STATE, TIMERS, *self.views])
+        hint = suggest(table, [*tables, KEYED_STATE, TIMERS, *self.views])
         raise UnknownNameError(f"operator {self.label!r} has no state {table!r}", hint=hint).at(operator=self.label)
 
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:
-        """All states, keyed first; what cannot be read says why."""
+        """All states, keyed first; those that cannot be read say why."""
         infos = [
             state_info(self.label, meta, "keyed", key=header.key, key_found=self.keyed.key_found)
             for header, meta in self.listed_keyed.values()

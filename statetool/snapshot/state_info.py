@@ -1,4 +1,4 @@
-"""What users see of a state: its kind and types, and why it cannot be read where that is so."""
+"""What users see of a state: its kind and types, and why it cannot be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.snapshot.html import html_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateInfo:
-    """One state as users see it; ``reason`` says why it is not readable, or what would make more than bytes of it."""
+    """One state as users see it; ``reason`` says why it is not readable, or what to declare to see more than bytes."""
 
     operator: str
     name: str
@@ -70,7 +70,7 @@ def state_info(
     key
         The serializer of the keys of keyed state.
     key_found
-        Its type was found by the key groups in which the keys lie.
+        Whether its type was inferred from the key groups of the keys.
     """
     involved = [*meta.serializers.values(), *([key] if key is not None else [])]
     reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))

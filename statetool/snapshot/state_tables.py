@@ -25,11 +25,11 @@ def state_tables(
     ['keyed:seen', 'keyed:timers', 'operator:seen', 'offsets']
     """
     states: list[tuple[Scope, str]] = [*(("keyed", n) for n in keyed), *(("operator", n) for n in others)]
-    times = Counter([KEYED_STATE, TIMERS, *views, *(name for _, name in states)])
-    found: dict[str, tuple[Scope, str]] = {}
+    counts = Counter([KEYED_STATE, TIMERS, *views, *(name for _, name in states)])
+    tables: dict[str, tuple[Scope, str]] = {}
     for scope, name in states:
         table = name
-        while times[table] > 1 or (table != name and times[table]) or table in found:
+        while counts[table] > 1 or (table != name and counts[table]) or table in tables:
             table = f"{scope}:{table}"
-        found[table] = scope, name
-    return found
+        tables[table] = scope, name
+    return tables

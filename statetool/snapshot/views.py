@@ -1,8 +1,8 @@
-"""Tables that show what an operator keeps as people think of it, made of several of its states.
+"""Views: tables that join several states of an operator to what its users think of.
 
 ``waiting`` are elements that wait: calls of asynchronous I/O that had not come back (``AsyncWaitOperator``), events that complex event
 processing keeps until the watermark has reached them (``CepOperator``). ``matches`` are its matches that have begun. ``windows`` has
-a row a key and window, with all that is kept of it: contents, states of triggers.
+a row for each key and window, with all that is kept for it: contents, states of triggers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NFA: Final = "nfaStateName"
 EVENTS: Final = "sharedBuffer-events"
 #: Nodes of the shared buffer; up to Flink 1.12 under the second name, with edges that nobody counts.
 NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entries")
-#: Which window the contents of a merged one lie under: a list of pairs of the DataStream operator, a map of the SQL operator.
+#: The window that holds the contents of a merged one: pairs in a list of the DataStream operator, in a map of the SQL operator.
 MERGED: Final = ("merging-window-set", "session-window-mapping")
 #: The states that lie under that other window; triggers keep theirs under the window itself.
 CONTENTS: Final = ("window-contents", "window-aggs")
@@ -38,21 +38,21 @@ CONTENTS: Final = ("window-contents", "window-aggs")
 def views_of(keyed: Mapping[str, StateMeta], elements: Mapping[str, StateMeta]) -> tuple[str, ...]:
     """Return which of :data:`VIEWS` an operator has, by its keyed and its operator states.
 
-    A state has the name and the parts that Flink gives it; with other parts it is the user's, or damaged.
+    A state counts if it has the name and the parts that Flink gives it; with other parts it is the user's, or damaged.
     """
     queued = ASYNC_QUEUE in elements and isinstance(elements[ASYNC_QUEUE].value, StreamElementSerializer)
     matching = NFA in keyed and keyed[NFA].value.logical == NFA_STATE
-    has = {
+    present = {
         WAITING: queued or (matching and _is_queue(keyed.get(EVENT_QUEUE))),
         MATCHES: matching and _has_shared_buffer(keyed),
-        WINDOWS: _are_of_windows([keyed[n] for n in window_states(keyed)])
-        and all(_tells_windows(keyed[n]) for n in MERGED if n in keyed),
+        WINDOWS: _have_one_namespace([keyed[n] for n in window_states(keyed)])
+        and all(_pairs_windows(keyed[n]) for n in MERGED if n in keyed),
     }
-    return tuple(name for name in VIEWS if has[name])
+    return tuple(name for name in VIEWS if present[name])
 
 
 def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]) -> None:
-    """Check that the states of one subtask make a view, as those of the subtask do that was asked when the view was offered.
+    """Check that the states of a subtask make a view, as those of the subtask do by which it was offered.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]
     Raises
     ------
     FormatError
-        They have other parts here, or some are missing that are always together.
+        They have other parts here, or one of those that always come together is missing.
     """
-    has = {n for n in names if n in keyed}
-    of_view = {WINDOWS: {*window_states(keyed), *MERGED}, MATCHES: set(names) if has == set(names) else set()}
-    if has and (view not in views_of(keyed, {}) or not has <= of_view.get(view, has)):
+    present = {n for n in names if n in keyed}
+    of_view = {WINDOWS: {*window_states(keyed), *MERGED}, MATCHES: set(names) if present == set(names) else set()}
+    if present and (view not in views_of(keyed, {}) or not present <= of_view.get(view, present)):
         raise FormatError(
             f"the states of {view!r} have other parts in this subtask than in another one",
             hint="the tables of its states show what is there",
@@ -78,7 +78,7 @@ def _is_queue(meta: StateMeta | None) -> bool:
     return meta is not None and [s.logical for s in meta.parts[:1]] == [Scalar("int64")]
 
 
-def _are_of_windows(metas: Sequence[StateMeta]) -> bool:
+def _have_one_namespace(metas: Sequence[StateMeta]) -> bool:
     return len({str(m.namespace.logical) for m in metas if m.namespace is not None}) == 1
 
 
@@ -91,8 +91,8 @@ def _has_shared_buffer(keyed: Mapping[str, StateMeta]) -> bool:
     return events[0].logical == EVENT_ID.logical and nodes[0].logical == NODE_ID and node.logical in NODE_TYPES
 
 
-def _tells_windows(meta: StateMeta) -> bool:
-    """Tell whether a state has two windows a row: a list of pairs, or a map."""
+def _pairs_windows(meta: StateMeta) -> bool:
+    """Tell whether a state pairs windows: in a list of pairs, or in a map."""
     windows = meta.parts if meta.kind == "map" else [s for pair in meta.parts for _, s in pair.children()]
     return len(windows) == 2 and all(is_window(s) and not s.framed_only for s in windows)
 

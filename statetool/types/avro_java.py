@@ -15,9 +15,9 @@ timestamp-*, local-timestamp-*        ``Instant``, ``LocalDateTime``
 any type with ``"java-type"``         what that says, as in Java: ``"java.util.Set<java.lang.Long>"``
 ====================================  =================================================================
 
-``"java-bodies"`` lists the constants of an enum that have a body. ``"java-final"``, ``"java-record"``, ``"java-generic"``, ``"java-extends"`` (a list) and ``"java-parameters"`` (a list) tell the rest
-of a class (:class:`~statetool.types.declared.ClassDeclaration`); a record or enum inside another one is declared with it. Fields stand in any order: Kryo's ``FieldSerializer`` sorts them by name,
-those of superclasses among them.
+``"java-bodies"`` lists the constants of an enum that have a body. ``"java-final"``, ``"java-record"``, ``"java-generic"``, ``"java-extends"``
+(a list) and ``"java-parameters"`` (a list) tell the rest of a class (:class:`~statetool.types.declared.ClassDeclaration`); a record or enum
+inside another one is declared with it. Fields stand in any order: Kryo's ``FieldSerializer`` sorts them by name, with those of superclasses.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def classes_of_schema(schema: Any, *, name: str | None = None) -> tuple[ClassDec
     OptionError
         Not such a schema.
     """
-    found: dict[str, ClassDeclaration] = {}
+    declarations: dict[str, ClassDeclaration] = {}
     for top in schema if isinstance(schema, list) else [schema]:
         if not isinstance(top, dict) or top.get("type") not in ("record", "error", "enum"):
             raise OptionError(f"a class is declared by an Avro record or enum, not by {top!r}")
-        _Reader(found).named(top, "", name)
-    return tuple(found.values())
+        _Reader(declarations).named(top, "", name)
+    return tuple(declarations.values())
 
 
 class _Reader:
-    def __init__(self, found: dict[str, ClassDeclaration]) -> None:
-        self.found = found
+    def __init__(self, declarations: dict[str, ClassDeclaration]) -> None:
+        self.declarations = declarations
         self.classes: dict[str, str] = {}
 
     def named(self, schema: dict[str, Any], namespace: str, name: str | None = None) -> JavaType:
@@ -80,7 +80,7 @@ class _Reader:
         if schema["type"] == "enum":
             bodies = set(_words(schema, "java-bodies"))
             constants = [f"{c}{{}}" if c in bodies else c for c in _words(schema, "symbols")]
-            self.found[cls] = enum_of(cls, constants, extends=extends)
+            self.declarations[cls] = enum_of(cls, constants, extends=extends)
             return JavaType(cls)
         fields = []
         for field in schema.get("fields", ()):
@@ -89,7 +89,7 @@ class _Reader:
             kind = parse_java_type(field["java-type"]) if "java-type" in field else self.type(field["type"], full)
             fields.append((str(field["name"]), kind))
         record = bool(schema.get("java-record", False))
-        self.found[cls] = ClassDeclaration(
+        self.declarations[cls] = ClassDeclaration(
             name=cls,
             fields=tuple(fields),
             extends=extends,
@@ -100,21 +100,21 @@ class _Reader:
         )
         return JavaType(cls)
 
-    def type(self, schema: Any, inside: str) -> JavaType:
+    def type(self, schema: Any, enclosing: str) -> JavaType:
         """Return the Java type of an Avro type."""
-        namespace = inside.rpartition(".")[0]
+        namespace = enclosing.rpartition(".")[0]
         if isinstance(schema, list):
             others = [s for s in schema if s != "null"]
             if len(others) != 1:
                 raise OptionError(
-                    f"a union of {len(others)} types in {inside}", hint='"java-type" says what the field is'
+                    f"a union of {len(others)} types in {enclosing}", hint='"java-type" says what the field is'
                 )
-            kind = self.type(others[0], inside)
+            kind = self.type(others[0], enclosing)
             return JavaType(PRIMITIVES[kind.name]) if kind.name in PRIMITIVES and len(others) < len(schema) else kind
         if isinstance(schema, str):
-            return self._simple(schema, inside, namespace)
+            return self._simple(schema, enclosing, namespace)
         if not isinstance(schema, dict) or "type" not in schema:
-            raise OptionError(f"{schema!r} is not an Avro type", hint=f"in {inside}")
+            raise OptionError(f"{schema!r} is not an Avro type", hint=f"in {enclosing}")
         if "java-type" in schema:
             return parse_java_type(str(schema["java-type"]))
         if schema.get("logicalType") in _LOGICAL:
@@ -123,19 +123,19 @@ class _Reader:
             case "record" | "error" | "enum":
                 return self.named(schema, namespace)
             case "array":
-                return JavaType("java.util.List", (self._argument(schema.get("items"), inside),))
+                return JavaType("java.util.List", (self._argument(schema.get("items"), enclosing),))
             case "map":
-                value = self._argument(schema.get("values"), inside)
+                value = self._argument(schema.get("values"), enclosing)
                 return JavaType("java.util.Map", (JavaType("java.lang.String"), value))
             case "fixed":
                 return _BYTES
-        return self.type(schema["type"], inside)
+        return self.type(schema["type"], enclosing)
 
-    def _argument(self, schema: Any, inside: str) -> JavaType:
-        kind = self.type(schema, inside)
+    def _argument(self, schema: Any, enclosing: str) -> JavaType:
+        kind = self.type(schema, enclosing)
         return JavaType(PRIMITIVES.get(kind.name, kind.name), kind.args)
 
-    def _simple(self, schema: str, inside: str, namespace: str) -> JavaType:
+    def _simple(self, schema: str, enclosing: str, namespace: str) -> JavaType:
         if schema in _PLAIN:
             return JavaType(_PLAIN[schema])
         if schema == "string":
@@ -144,7 +144,7 @@ class _Reader:
             return _BYTES
         full = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         if full not in self.classes and "." not in schema:
-            raise OptionError(f"{schema!r} is not an Avro type nor a record before it", hint=f"in {inside}")
+            raise OptionError(f"{schema!r} is not an Avro type nor a record before it", hint=f"in {enclosing}")
         return JavaType(self.classes.get(full, full))
 
 

@@ -1,4 +1,4 @@
-"""What the user declares about classes that a snapshot does not describe, and where a read gets it from.
+"""Declarations of classes that a snapshot does not describe, as a read carries them.
 
 A :class:`TypeContext` travels with a read: it is part of each split, so that tasks on other machines decode as the driver does.
 """
@@ -14,7 +14,7 @@ from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 
-#: Parts of a declaration that messages show.
+#: How many fields, constants or steps of a declaration messages show.
 _SHOWN_PARTS: Final = 6
 
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
@@ -76,8 +76,8 @@ class ClassDeclaration:
     steps: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = [f"{n}: {kind}" for n, kind in self.fields] or list(self.constants) or list(self.steps)
-        shown = ", ".join(parts[:_SHOWN_PARTS]) + (", ..." if len(parts) > _SHOWN_PARTS else "")
+        members = [f"{n}: {kind}" for n, kind in self.fields] or list(self.constants) or list(self.steps)
+        shown = ", ".join(members[:_SHOWN_PARTS]) + (", ..." if len(members) > _SHOWN_PARTS else "")
         return f"{self.name} ({shown or self.kind})"
 
     def __post_init__(self) -> None:
@@ -114,43 +114,43 @@ class TypeContext:
     def of_operator(self, *names: str | None) -> TypeContext:
         """Return what is known of the types of one operator, by its uid and id."""
         heads = tuple(f"{n}." for n in names if n)
-        own = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
-        # The last one counts, so what names the operator goes behind what does not.
-        return replace(self, python=(*self.python, *own)) if own else self
+        states = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
+        # The last declaration of a name counts, so those that name the operator come last.
+        return replace(self, python=(*self.python, *states)) if states else self
 
     def find(self, name: str) -> ClassDeclaration | None:
         """Return the declaration of a class; the last one counts."""
         return next((c for c in reversed(self.classes) if c.name == name), None)
 
     def within(self, name: str) -> tuple[ClassDeclaration, ...]:
-        """Return the declared classes by which values of a class are read: its own, and those of its parts."""
-        found: dict[str, ClassDeclaration] = {}
+        """Return the declared classes by which values of a class are read: its own, and those of its fields and elements."""
+        classes: dict[str, ClassDeclaration] = {}
         names = [name]
         while names:
             declared = self.find(names.pop())
-            if declared is None or declared.name in found:
+            if declared is None or declared.name in classes:
                 continue
-            found[declared.name] = declared
+            classes[declared.name] = declared
             kinds = [*(kind for _, kind in declared.fields), *declared.element_types]
             while kinds:
                 kind = kinds.pop()
                 names += [kind.name, *(s.name for s in self.subclasses(kind.name))]
                 kinds += kind.args
-        return tuple(found.values())
+        return tuple(classes.values())
 
     def subclasses(self, name: str) -> tuple[ClassDeclaration, ...]:
         """Return the declared classes below a class, in the order of their declaration."""
         below = {name}
-        found: dict[str, ClassDeclaration] = {}
+        classes: dict[str, ClassDeclaration] = {}
         grown = True
         while grown:
             grown = False
             for c in self.classes:
-                if c.name not in found and c.name != name and below & set(c.extends):
-                    found[c.name] = c
+                if c.name not in classes and c.name != name and below & set(c.extends):
+                    classes[c.name] = c
                     below.add(c.name)
                     grown = True
-        return tuple(c for c in self.classes if found.get(c.name) is c)
+        return tuple(c for c in self.classes if classes.get(c.name) is c)
 
 
 NOTHING_DECLARED = TypeContext()
@@ -216,8 +216,8 @@ def class_of_steps(
 
 
 def _type_of_step(field: str, step: str) -> JavaType:
-    found = _STEP.fullmatch(step)
-    method, argument = (found[1], found[2]) if found is not None else ("", None)
+    parsed = _STEP.fullmatch(step)
+    method, argument = (parsed[1], parsed[2]) if parsed is not None else ("", None)
     plain = argument is None and "Var" not in method
     if method in _NUMBERS and (plain or (method in _VARIABLE and argument in ("true", "false"))):
         return JavaType(_NUMBERS[method])

@@ -54,7 +54,7 @@ _SHORT: Final = {
 class JavaType:
     """A type as a field is declared with it; an array is ``[]`` with its element as the only argument.
 
-    ``as_json``: its values are shown as JSON text, whatever the type tells (a ``TreeMap`` with a comparator, say).
+    ``as_json``: its values are shown as JSON text, whatever the type (as for a ``TreeMap`` with a comparator).
     """
 
     name: str
@@ -115,11 +115,11 @@ def parse_java_type(text: str) -> JavaType:
     """
     if not isinstance(text, str):
         raise OptionError(f"{text!r} is not a Java type such as 'java.util.List<java.lang.String>'")
-    bare = text.replace(" ", "")
-    parsed, rest = _parse(bare.removeprefix("json:"), text)
+    compact = text.replace(" ", "")
+    parsed, rest = _parse(compact.removeprefix("json:"), text)
     if rest:
         raise OptionError(f"{text!r} is not a Java type: {rest!r} is left over")
-    return JavaType(parsed.name, parsed.args, bare.startswith("json:"))
+    return JavaType(parsed.name, parsed.args, compact.startswith("json:"))
 
 
 def _parse(text: str, whole: str) -> tuple[JavaType, str]:
@@ -137,7 +137,7 @@ def _parse(text: str, whole: str) -> tuple[JavaType, str]:
         if not rest.startswith(">"):
             raise OptionError(f"{whole!r} is not a Java type: '>' is missing")
         rest = rest[1:]
-    found = JavaType("java.lang.Object" if name == "?" else _SHORT.get(name, name), tuple(args))
+    parsed = JavaType("java.lang.Object" if name == "?" else _SHORT.get(name, name), tuple(args))
     while rest.startswith("[]"):
-        found, rest = JavaType(ARRAY, (found,)), rest[2:]
-    return found, rest
+        parsed, rest = JavaType(ARRAY, (parsed,)), rest[2:]
+    return parsed, rest

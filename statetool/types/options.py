@@ -37,7 +37,7 @@ def as_text(kind: TextKind, help: str, words: Any = None) -> dict[str, Any]:
 
 
 class ShowingOptions(TypedDict, total=False):
-    """Fields of :class:`ReadOptions` as keyword arguments: what any value can be shown by."""
+    """The fields of :class:`ReadOptions` that say how values are shown, as keyword arguments."""
 
     ttl: TtlMode
     ttl_ms: int | None
@@ -133,7 +133,7 @@ class ReadOptions:
                 hint="pass ttl_ms=...: Flink keeps only the last access of each value in a snapshot",
             )
         object.__setattr__(self, "ttl_ms", whole_number("ttl_ms", self.ttl_ms, least=1))
-        # Said once, so that every evaluation of what was asked for gives the same rows.
+        # Set once, so that every evaluation of a read gives the same rows.
         now = int(time.time() * 1000) if self.now_ms is None else whole_number("now_ms", self.now_ms)
         object.__setattr__(self, "now_ms", now)
 
@@ -182,25 +182,25 @@ def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
 
 
 def parse_columns(given: GivenColumns) -> Columns:
-    """Return names of fields in one form, whichever way they were given.
+    """Return names of fields as pairs of path and names.
 
     Raises
     ------
     OptionError
-        Neither a mapping nor what came of one, or a path twice.
+        Neither a mapping nor pairs of one, or a path twice.
     """
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
         raise OptionError(f"columns={given!r} is not a mapping of paths to lists of names, or to ROW<...>")
-    found: dict[str, FieldNames] = {}
+    columns: dict[str, FieldNames] = {}
     for path, names in pairs:
-        if path in found:
+        if path in columns:
             raise OptionError(f"columns= gives names for {path!r} twice")
         if isinstance(names, str) and _ROW_TYPE.match(names):
-            found[path] = names
+            columns[path] = names
             continue
         listed = isinstance(names, Sequence) and not isinstance(names, str)
         if not isinstance(path, str) or not listed or not all(isinstance(n, str) and n for n in names):
             raise OptionError(f"columns= gives {path!r} {names!r}, which is not a list of names, and no ROW<...>")
-        found[path] = tuple(names)
-    return tuple(found.items())
+        columns[path] = tuple(names)
+    return tuple(columns.items())

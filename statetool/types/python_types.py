@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\s*(?:(\w+|`[^`]+`)\s*:\s*)?([A-Z_]+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class PythonType:
-    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, in text within backticks where need be.
+    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, within backticks where they need it.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class PythonState:
     types: tuple[PythonType, ...]
 
     def __str__(self) -> str:
-        inside = ", ".join(map(str, self.types))
-        return inside if self.kind == "value" else f"{self.kind.capitalize()}State({inside})"
+        arguments = ", ".join(map(str, self.types))
+        return arguments if self.kind == "value" else f"{self.kind.capitalize()}State({arguments})"
 
 
 def ValueState(value: PythonType) -> PythonState:
-    """Declare a value, reducing or aggregating state (of that its accumulator); the type alone says the same."""
+    """Declare a value, reducing or aggregating state (by its accumulator's type); the type alone means the same."""
     return PythonState("value", (value,))
 
 
@@ -205,10 +205,10 @@ def parse_python_type(text: str) -> PythonType:
     OptionError
         Not such a type.
     """
-    _, found, rest = _parse(text, text)
+    _, parsed, rest = _parse(text, text)
     if rest:
         raise OptionError(f"{text!r} is not a type of PyFlink: {rest!r} is left over")
-    return found
+    return parsed
 
 
 def parse_python_state(text: str) -> PythonState:

@@ -27,8 +27,8 @@ def _text(value: Any, logical: LogicalType) -> str:
         case DateType():
             return _date(value)
         case TimestampType(unit, zoned):
-            days, rest = divmod(value, 86_400 * _PER_SECOND[unit])
-            return f"{_date(days)} {_time(rest, _PER_SECOND[unit])}{'Z' if zoned else ''}"
+            days, time_of_day = divmod(value, 86_400 * _PER_SECOND[unit])
+            return f"{_date(days)} {_time(time_of_day, _PER_SECOND[unit])}{'Z' if zoned else ''}"
         case Scalar("time"):
             return _time(value, _PER_SECOND["ns"])
         case Scalar("day_interval"):
@@ -38,8 +38,8 @@ def _text(value: Any, logical: LogicalType) -> str:
         case MapType(key, item):
             return f"{{{', '.join(f'{_text(k, key)}: {_text(v, item)}' for k, v in value)}}}"
         case StructType(fields):
-            parts = (f"{f.name}: {_text(v, f.type)}" for f, v in zip(fields, value, strict=False))
-            return f"{{{', '.join(parts)}}}"
+            members = (f"{f.name}: {_text(v, f.type)}" for f, v in zip(fields, value, strict=False))
+            return f"{{{', '.join(members)}}}"
         case TtlType(inner):
             return _text(value[1], inner)
     if isinstance(value, bool):
@@ -50,14 +50,14 @@ def _text(value: Any, logical: LogicalType) -> str:
 
 
 def _date(days: int) -> str:
-    """Return a date of any year, which Python's own cannot hold."""
+    """Return a day since 1970 as a date of any year: Python's own has the years 1 to 9999 only."""
     cycles, day = divmod(days + _EPOCH - 1, _DAYS_OF_400_YEARS)
-    some = date.fromordinal(day + 1)
-    year = some.year + 400 * cycles
-    return f"{'-' if year < 0 else ''}{abs(year):04d}-{some.month:02d}-{some.day:02d}"
+    equivalent = date.fromordinal(day + 1)
+    year = equivalent.year + 400 * cycles
+    return f"{'-' if year < 0 else ''}{abs(year):04d}-{equivalent.month:02d}-{equivalent.day:02d}"
 
 
 def _time(value: int, per_second: int) -> str:
-    seconds, part = divmod(value, per_second)
-    fraction = f".{part:0{len(str(per_second)) - 1}d}".rstrip("0") if part else ""
+    seconds, subseconds = divmod(value, per_second)
+    fraction = f".{subseconds:0{len(str(per_second)) - 1}d}".rstrip("0") if subseconds else ""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

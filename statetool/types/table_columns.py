@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-_OWN: Final = ("key", "key_group", "_undecoded")
+_TABLE_COLUMNS: Final = ("key", "key_group", "_undecoded")
 
 
 def state_columns(states: Iterable[str], own: Iterable[str] = ()) -> dict[str, str]:
     """Return the column of each state of an operator: its name.
 
-    Where that is a column of the table's own (``own`` are those that ``keyed_state`` does not have), or differs at most in case from another state's column (which Spark does not tell
-    apart), underscores follow it.
+    Underscores follow a name that is a column of the table itself (``own`` are those that ``keyed_state`` does not have), or that differs at
+    most in case from another state's column, as Spark does not tell these apart.
 
     Examples
     --------
@@ -20,17 +20,17 @@ def state_columns(states: Iterable[str], own: Iterable[str] = ()) -> dict[str, s
     {'count': 'count', 'Count': 'Count_', 'key': 'key__', 'key_': 'key_'}
     """
     names = list(states)
-    taken = {*_OWN, *own}
-    found: dict[str, str] = {}
+    taken = {*_TABLE_COLUMNS, *own}
+    columns: dict[str, str] = {}
     for name in names:
         if name.lower() not in taken:
             taken.add(name.lower())
-            found[name] = name
+            columns[name] = name
     for name in names:
-        if name not in found:
+        if name not in columns:
             column = name + "_"
             while column.lower() in taken:
                 column += "_"
             taken.add(column.lower())
-            found[name] = column
-    return {name: found[name] for name in names}
+            columns[name] = column
+    return {name: columns[name] for name in names}

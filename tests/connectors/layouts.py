@@ -52,17 +52,17 @@ def recognised(
     """Return the one connector that reads splits and an enumerator."""
     held = tuple(HeldSplit(subtask=0, version=version, data=data) for data in splits)
     given = SourceBytes(held=held, enumerator_version=enumerator[0], enumerator=enumerator[1])
-    (found,) = registry.recognise(given)
-    return found
+    (recognised_source,) = registry.recognise(given)
+    return recognised_source
 
 
 def committed(version: int, data: bytes) -> tuple[str, Pending]:
     """Return the one connector that reads a committable, and what it is."""
-    found = []
+    readable = []
     for connector in registry.sink_connectors():
         if version in connector.committable_versions and (pending := _pending(connector, version, data)) is not None:
-            found.append((connector.name, pending))
-    ((name, pending),) = found
+            readable.append((connector.name, pending))
+    ((name, pending),) = readable
     return name, pending
 
 

@@ -1,4 +1,4 @@
-"""Which sources were behind, inferred from their state, from positions, and from what the user says; who else says so in flight."""
+"""Which sources were behind, inferred from their state, from positions, and from what the user says."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from statetool.errors import OptionError
 
 def inferred(path: Path, rules: BacklogRules | None = None) -> dict[str, tuple[bool | None, str]]:
     sp = statetool.load(str(path / "snapshot"))
-    found = source_rows([o.inventory for o in sp.operators.values()], rules or BacklogRules())
-    return {r.connector: (r.backlog, r.backlog_inferred_from) for r in found}
+    rows = source_rows([o.inventory for o in sp.operators.values()], rules or BacklogRules())
+    return {r.connector: (r.backlog, r.backlog_inferred_from) for r in rows}
 
 
 def test_phases_tell(connector_cases: Path) -> None:
@@ -33,10 +33,10 @@ def test_phases_tell(connector_cases: Path) -> None:
         "incremental-cdc-stream": (False, "it reads the stream"),
         "number-sequence": (None, ""),
     }
-    for case, told in wanted.items():
+    for case, expected in wanted.items():
         for release in ("v1_20_5", "v2_3_0"):
-            (found,) = inferred(connector_cases / f"{release}-{case}").values()
-            assert found == told, case
+            (backlog,) = inferred(connector_cases / f"{release}-{case}").values()
+            assert backlog == expected, case
 
 
 def test_the_index_of_the_last_source_tells_of_hybrid_ones(connector_cases: Path) -> None:
@@ -81,8 +81,8 @@ def test_info_and_the_list_show_it(connector_cases: Path, tmp_path: Path) -> Non
     run = CliRunner().invoke
     assert "it reads its source 0, and others follow" in run(cli, ["info", first]).stdout
     assert "backlog" not in run(cli, ["info", path]).stdout
-    found = json.loads(run(cli, ["info", first, "--json"]).stdout)["backlog"]
-    assert [(r["operator"], r["backlog"]) for r in found] == [("hybrid", True)]
+    backlog = json.loads(run(cli, ["info", first, "--json"]).stdout)["backlog"]
+    assert [(r["operator"], r["backlog"]) for r in backlog] == [("hybrid", True)]
     rows = json.loads(run(cli, ["sources", "list", path, "--last-source", "4", "--json"]).stdout)
     assert [(r["operator"], r["backlog"]) for r in rows] == [("hybrid", True)]
     (tmp_path / "ends.csv").write_text("split,position\n1,100000\n")

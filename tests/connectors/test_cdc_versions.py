@@ -76,13 +76,13 @@ def enumerator(connector: str, version: int, split_version: int) -> bytes:
 def test_what_older_releases_wrote(connector: str, version: int, enumerator_version: int) -> None:
     splits = [chunk(connector, version, "c:3", False), log(connector, version)]
     state = enumerator(connector, enumerator_version, version)
-    found, read = recognised(version, splits, (enumerator_version, state))
-    assert found.name == connector
+    source, read = recognised(version, splits, (enumerator_version, state))
+    assert source.name == connector
     assert [h.split.split_id for h in read.held] == ["c:3", f"{NAMES[connector]}-split"]
-    assert found.place(read.held[1].split).position == '{"lsn": "5"}'
+    assert source.place(read.held[1].split).position == '{"lsn": "5"}'
     assert isinstance(read.enumerator, Enumerator)
-    known = {k.split.split_id: k.status for k in read.enumerator.splits}
-    assert known == {"c:2": "unassigned", "c:1": "finished"}
+    statuses = {k.split.split_id: k.status for k in read.enumerator.splits}
+    assert statuses == {"c:2": "unassigned", "c:1": "finished"}
     assert read.enumerator.facts["assigner_status"] == "INITIAL_ASSIGNING_FINISHED"
     assert read.enumerator.facts[f"{NAMES[connector]}_split_assigned"] is True
     assert read.backlog is False

@@ -13,15 +13,15 @@ from tests.corpus_check import check_case, find_cases
 
 
 def test_every_case_is_as_expected(connector_cases: Path) -> None:
-    found = {case.folder.name: check_case(case, [("arrow", None)]) for case in find_cases(connector_cases, None)}
-    assert len(found) == 52
-    assert not [line for passed, line in found.values() if not passed]
+    checks = {case.folder.name: check_case(case, [("arrow", None)]) for case in find_cases(connector_cases, None)}
+    assert len(checks) == 52
+    assert not [line for passed, line in checks.values() if not passed]
 
 
 def test_flinks_own_snapshots_are_as_expected(connector_migration: Path) -> None:
-    found = [check_case(case, [("arrow", None)]) for case in find_cases(connector_migration, None)]
-    assert len(found) == 52
-    assert not [line for passed, line in found if not passed]
+    checks = [check_case(case, [("arrow", None)]) for case in find_cases(connector_migration, None)]
+    assert len(checks) == 52
+    assert not [line for passed, line in checks if not passed]
 
 
 def test_what_is_written_again_has_the_same_bytes(connector_cases: Path) -> None:
@@ -65,6 +65,6 @@ def test_committables_that_nobody_forgets_keep_their_bytes(connector_cases: Path
                 continue
             collectors += 1
             elements = without_committables(sink, frozenset({"none"}))[COMMITTER_STATE]
-            found = [data for subtask in sorted(elements) for data in elements[subtask]]
-            assert found == [e.data for e in sink.data.elements(COMMITTER_STATE)]
+            rewritten = [data for subtask in sorted(elements) for data in elements[subtask]]
+            assert rewritten == [e.data for e in sink.data.elements(COMMITTER_STATE)]
     assert collectors == 10

@@ -25,25 +25,25 @@ from tests.support import build, canonical
 @pytest.fixture(scope="module")
 def states(connector_cases: Path) -> list[tuple[Any, int, bytes]]:
     """Return what reads splits, enumerators, writers and committables, with version and bytes of each."""
-    found: list[tuple[Any, int, bytes]] = []
+    readers: list[tuple[Any, int, bytes]] = []
     for path in sorted(connector_cases.glob("v2_3_0-*/snapshot")):
         for operator in statetool.load(str(path)).operators.values():
             source, sink = source_of(operator.inventory), sink_of(operator.inventory)
             if source is not None and source.given is not None and source.connector is not None:
                 connector: Any = source.connector
-                found += ((connector.read_split, h.version, h.data) for h in source.given.held)
+                readers += ((connector.read_split, h.version, h.data) for h in source.given.held)
                 assert source.given.enumerator is not None
                 assert source.given.enumerator_version is not None
-                found.append((connector.read_enumerator, source.given.enumerator_version, source.given.enumerator))
+                readers.append((connector.read_enumerator, source.given.enumerator_version, source.given.enumerator))
             if sink is not None and sink.connector is not None and sink.state.role in ("writer", "committer"):
                 state = WRITER_STATE if sink.state.role == "writer" else COMMITTER_STATE
                 for _, value in sink.data.values(state):
                     version, raw = whole_versioned(value, "an element")
                     writer: Any = sink.connector
                     reader = writer.read_writer if state == WRITER_STATE else _collected
-                    found.append((reader, version, raw))
-    assert len(found) > 60
-    return found
+                    readers.append((reader, version, raw))
+    assert len(readers) > 60
+    return readers
 
 
 def _collected(version: int, c: Any) -> Any:
@@ -91,14 +91,14 @@ def test_a_state_of_the_users_that_is_called_as_those_of_a_connector_is_refused(
 
 
 def test_a_damaged_number_of_a_partition_is_a_gap_at_once(connector_cases: Path) -> None:
-    (found,) = (
+    (kafka,) = (
         source
         for operator in statetool.load(str(connector_cases / "v2_3_0-kafka-source" / "snapshot")).operators.values()
         if (source := source_of(operator.inventory)) is not None
     )
-    first, *others = found.state.held
+    first, *others = kafka.state.held
     far = replace(first, split=replace(first.split, partition=(1 << 31) - 1))
-    damaged = replace(found, state=replace(found.state, held=(far, *others)))
+    damaged = replace(kafka, state=replace(kafka.state, held=(far, *others)))
     (gap,) = (c for c in check_source(damaged) if c.check == "partition_missing")
     assert gap.message.endswith(", ...")
 

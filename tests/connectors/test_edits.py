@@ -25,9 +25,9 @@ def case(cases: Path, name: str) -> statetool.Savepoint:
 
 
 def source_named(savepoint: statetool.Savepoint, connector: str) -> Any:
-    found = [s for o in savepoint.operators.values() if (s := source_of(o.inventory)) and s.name == connector]
-    assert len(found) == 1
-    return found[0]
+    sources = [s for o in savepoint.operators.values() if (s := source_of(o.inventory)) and s.name == connector]
+    assert len(sources) == 1
+    return sources[0]
 
 
 def at(savepoint: statetool.Savepoint) -> dict[str, str | None]:
@@ -134,8 +134,8 @@ def test_the_legacy_consumer_keeps_the_last_record_read(connector_cases: Path, t
     old = {h.split.split_id: h.data for h in source.state.held}
     # A partition that is written has the bytes that Kryo gives it.
     again = statetool.edit_source(new, str(tmp_path / "back"), source.label, positions={"orders:0": 1042}).elements
-    found = [data for some in again["topic-partition-offset-states"].values() for data in some]
-    assert old["orders-0"] in found
+    rewritten = [data for elements in again["topic-partition-offset-states"].values() for data in elements]
+    assert old["orders-0"] in rewritten
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_a_legacy_consumer_becomes_a_source_that_reads_on(connector_cases: Path,
         assert (row.connector, row.enumerator_version, row.held, row.assigned) == ("kafka-source", version, 8, 8)
         assert row.problems == 0
         assert "topic-partition-offset-states" not in new[label].states
-        found = {(r.subtask, r.split_id) for r in new.connector_rows("source_splits")}
-        assert found == {(r.subtask, r.split_id) for r in base.connector_rows("source_splits")}
+        splits = {(r.subtask, r.split_id) for r in new.connector_rows("source_splits")}
+        assert splits == {(r.subtask, r.split_id) for r in base.connector_rows("source_splits")}
     with pytest.raises(OptionError, match="is kafka-source, not the Kafka consumer"):
         statetool.convert_consumer(str(tmp_path / "1"), str(tmp_path / "no"), label)
 
@@ -323,7 +323,7 @@ def test_what_the_consumer_cannot_be_told_is_refused(
 
 
 def test_partitions_that_wait_begin_where_the_enumerator_says(connector_cases: Path, tmp_path: Path) -> None:
-    """Of a savepoint without ends, all of whose partitions have positions, none is left to what the consumer does with new ones."""
+    """Where no partition ends and all have positions, none is left to what the consumer does with new ones."""
     base = case(connector_cases, "v1_20_5-kafka-source")
     label = source_named(base, "kafka-source").label
     ends = [r.split_id for r in base.connector_rows("source_splits") if r.stop is not None]

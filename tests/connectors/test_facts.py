@@ -35,13 +35,13 @@ LEAST = -(1 << 63)
 
 
 def source(cases: Path, name: str, connector: str) -> Source:
-    found = (source_of(o.inventory) for o in statetool.load(str(cases / name / "snapshot")).operators.values())
-    (one,) = (s for s in found if s is not None and s.name == connector)
+    sources = (source_of(o.inventory) for o in statetool.load(str(cases / name / "snapshot")).operators.values())
+    (one,) = (s for s in sources if s is not None and s.name == connector)
     return one
 
 
 def test_the_least_long_is_no_offset() -> None:
-    """As a start it is not resolved yet, as a stop there is none: neither is a position."""
+    """As a start it means not resolved yet, as a stop none: neither is a position."""
     raw = packed("a-b.c", (4, 7), (8, LEAST), (8, LEAST))
     kafka = KafkaSource()
     split = read_version(raw, 0, kafka.read_split, "a split")
@@ -57,9 +57,9 @@ def test_an_enumerator_keeps_offsets_since_version_3(connector_cases: Path) -> N
     given = Enumerator(splits=splits, lists_assigned=True, facts={"initial_discovery_finished": True})
     for version, offsets in ((1, [None, None]), (2, [None, None]), (3, [5, 6])):
         raw = kafka.write_enumerator(version, given)
-        found = read_version(raw, version, kafka.read_enumerator, "enumerator state")
-        assert [k.split.starting_offset for k in found.splits] == offsets
-        assert kafka.keeps_positions(version, found) == (version == 3)
+        decoded = read_version(raw, version, kafka.read_enumerator, "enumerator state")
+        assert [k.split.starting_offset for k in decoded.splits] == offsets
+        assert kafka.keeps_positions(version, decoded) == (version == 3)
     # Of an assigned partition it is where it began, not where its reader is.
     read = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
     assert read.state.enumerator is not None
@@ -73,7 +73,7 @@ def test_an_enumerator_keeps_offsets_since_version_3(connector_cases: Path) -> N
     [(0, 1), (1041, 1042), (-915623761773, -3), (-915623761774, -1), (-915623761775, -2)],
 )
 def test_consumers_keep_the_last_record_and_sources_the_next(connector_cases: Path, last: int, upcoming: int) -> None:
-    """Words are no numbers: each has a value of its own on either side."""
+    """Markers are no offsets: the consumer and the source store other numbers for them."""
     base = source(connector_cases, "v1_20_5-flink-kafka-consumer", "flink-kafka-consumer")
     held = HeldSplit(subtask=0, version=0, data=b"", split=ConsumedPartition(topic="a-1", partition=2, offset=last))
     plan = convert_consumer(replace(base, state=SourceState(held=(held,))), 3)
@@ -97,7 +97,7 @@ def test_an_offset_that_the_consumer_had_not_found_is_no_position(connector_case
 
 
 def test_a_hybrid_source_does_not_say_what_is_inside() -> None:
-    """Of an inner source that nobody knows the index and the bytes are shown, beside inner ones that are known."""
+    """An unknown inner source is shown by its index and bytes, beside inner ones that are known."""
     numbers = packed("1", (8, 3), (8, 9))
     given = SourceBytes(
         held=tuple(
@@ -120,11 +120,11 @@ def test_offsets_inside_of_a_hybrid_source_are_kept_since_version_3_too(connecto
     kafka = KafkaSource()
     splits = [kafka.write_split(0, split(f"t-{n}")) for n in (0, 1)]
     known = [KnownSplit(split=split("t-0"), status="assigned"), KnownSplit(split=split("t-1"), status="unassigned")]
-    inside = kafka.write_enumerator(2, Enumerator(splits=tuple(known), facts={"initial_discovery_finished": True}))
+    inner = kafka.write_enumerator(2, Enumerator(splits=tuple(known), facts={"initial_discovery_finished": True}))
     given = SourceBytes(
         held=(HeldSplit(subtask=0, version=0, data=packed((4, 1), "t-0", (4, 0), framed(splits[0]))),),
         enumerator_version=0,
-        enumerator=packed((4, 1), (4, 2), framed(inside)),
+        enumerator=packed((4, 1), (4, 2), framed(inner)),
     )
     ((connector, state),) = registry.recognise(given)
     assert connector.name == "hybrid-source"
@@ -169,9 +169,9 @@ def test_what_waits_for_compaction_is_kept_by_the_coordinator_of_it(connector_ca
         rows = statetool.load(str(connector_cases / f"{release}-file-sink-compact" / "snapshot")).connector_rows(
             "sinks"
         )
-        found = {r.role: r.pending for r in rows}
-        assert found["compact-coordinator"] > 0
-        assert found["committer"] == 0
+        pending = {r.role: r.pending for r in rows}
+        assert pending["compact-coordinator"] > 0
+        assert pending["committer"] == 0
 
 
 def test_files_are_little_endian(connector_cases: Path) -> None:
@@ -197,18 +197,18 @@ def test_files_are_little_endian(connector_cases: Path) -> None:
 
 @pytest.mark.parametrize(("connector", "version"), [("mysql-cdc-source", 4), ("incremental-cdc-source", 6)])
 def test_keys_of_cdc_are_java_streams_in_hexadecimal_digits(connector: str, version: int) -> None:
-    """So are the factories of offsets that the common base embeds. All of them are data: no class of them is there."""
+    """So are the factories of offsets that the common base embeds. All are read as data: none of their classes exists here."""
     key = java_object("com.example.NoSuchKey", {"id": 7}).hex()
     raw = chunk(connector, version, "c:3", False).replace(packed(ENDS, ENDS), packed(ENDS, key))
-    ((found, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
-    assert found.name == connector
+    ((reader, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
+    assert reader.name == connector
     assert (state.held[0].split.start, state.held[0].split.end) == (None, {"class": "com.example.NoSuchKey", "id": 7})
     if connector == "incremental-cdc-source":
         factory = java_object("com.example.NoSuchFactory", {}).hex()
         embedded = packed(ENDS, ENDS, ENDS, offset(lsn="7"))
         assert embedded in log(connector, version)
         raw = log(connector, version).replace(embedded, packed(ENDS, ENDS, factory, offset(lsn="7")))
-        ((found, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
+        ((reader, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
         assert state.held[0].split.finished_splits[0].high_watermark == {"lsn": "7"}
 
 
@@ -229,16 +229,16 @@ def test_gaps_and_what_waits_twice_are_found(connector_cases: Path) -> None:
     base = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
     waiting = [KnownSplit(split=split("a-b-4"), status="unassigned")] * 2
     assigned = [KnownSplit(split=split(f"a-b-{n}"), status="assigned") for n in (0, 2)]
-    found = checked({"a-b-0": [0], "a-b-2": [1]}, [*assigned, *waiting], base)
-    assert [(c.check, c.split_id, c.is_problem) for c in found] == [
+    findings = checked({"a-b-0": [0], "a-b-2": [1]}, [*assigned, *waiting], base)
+    assert [(c.check, c.split_id, c.is_problem) for c in findings] == [
         ("unassigned_twice", "a-b-4", True),
         ("partition_missing", None, False),
     ]
-    assert found[1].message.endswith(": a-b has no 1, 3")
+    assert findings[1].message.endswith(": a-b has no 1, 3")
 
 
 def test_what_enumerators_do_not_store_is_said(connector_cases: Path) -> None:
-    """Since which checkpoint a split is assigned none of them stores, whether the first discovery is done some."""
+    """None stores since which checkpoint a split is assigned; some store whether the first discovery is done."""
     discovered = {"v2_3_0-kafka-source": True, "v1_20_5-kafka-source-enum1": None, "v2_3_0-kinesis-source": None}
     for name, done in discovered.items():
         savepoint = statetool.load(str(connector_cases / name / "snapshot"))

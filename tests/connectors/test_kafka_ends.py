@@ -20,9 +20,9 @@ ENDS = {"orders": {0: 1100, 1: 17, 2: 400, 4: 9}, "payments.eu-1": {0: 500000010
 def test_lag_behind_a_running_kafka(connector_cases: Path) -> None:
     case = connector_cases / "v2_3_0-kafka-source" / "snapshot"
     with kafka_broker(ENDS) as broker:
-        found = statetool.kafka_ends(statetool.load(str(case))["orders"], broker)
+        ends = statetool.kafka_ends(statetool.load(str(case))["orders"], broker)
         # Partition 4 waits in the enumerator, partition 3 is not there any more.
-        assert found == {"orders:0": 1100, "orders:1": 17, "orders:2": 400, "payments.eu-1:0": 5000000100}
+        assert ends == {"orders:0": 1100, "orders:1": 17, "orders:2": 400, "payments.eu-1:0": 5000000100}
         call = ["sources", "lag", str(case), "--uid", "orders", "--bootstrap-servers", broker, "--output", "json"]
         done = CliRunner().invoke(cli, [*call, "--kafka", "retry_backoff_ms=50"])
         assert done.exit_code == 0, done.stderr

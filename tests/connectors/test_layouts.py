@@ -31,12 +31,12 @@ def jdbc_split(name: str, offset: bytes = NULL_STREAM) -> bytes:
 def test_jdbc() -> None:
     read = jdbc_split("0000000001", java_object(OFFSET, {"offset": 12, "recordsAfterOffset": 0}))
     state = packed((4, 0), (4, 0), (4, 1), jdbc_split("0000000003"), framed(NULL_STREAM))
-    connector, found = recognised(0, [read, jdbc_split("0000000002")], (0, state))
+    connector, source = recognised(0, [read, jdbc_split("0000000002")], (0, state))
     assert connector.name == "jdbc-source"
-    assert [connector.place(h.split).position for h in found.held] == ["12", None]
-    assert connector.place(found.held[1].split).marker == "earliest"
-    assert found.enumerator is not None
-    assert [(k.split.split_id, k.status) for k in found.enumerator.splits] == [("0000000003", "unassigned")]
+    assert [connector.place(h.split).position for h in source.held] == ["12", None]
+    assert connector.place(source.held[1].split).marker == "earliest"
+    assert source.enumerator is not None
+    assert [(k.split.split_id, k.status) for k in source.enumerator.splits] == [("0000000003", "unassigned")]
 
 
 XA_JOB = bytes(range(16))
@@ -62,9 +62,9 @@ def test_jdbc_transactions_have_the_rest_of_a_buffer_behind_them() -> None:
 def test_jdbc_writers_keep_what_they_began_and_what_they_prepared() -> None:
     state = packed((4, 1), transaction(1, 8), (4, 2), transaction(1, 6, attempts=3), transaction(1, 7)) + bytes(9)
     sink = JdbcSink()
-    found = read_version(state, 2, sink.read_writer, "the state of a writer")
-    assert [(t.subtask, t.checkpoint_id) for t in found.hanging] == [(1, 8)]
-    assert [(t.job_id, t.number_of_subtasks, t.checkpoint_id, t.attempts) for t in found.prepared] == [
+    writer = read_version(state, 2, sink.read_writer, "the state of a writer")
+    assert [(t.subtask, t.checkpoint_id) for t in writer.hanging] == [(1, 8)]
+    assert [(t.job_id, t.number_of_subtasks, t.checkpoint_id, t.attempts) for t in writer.prepared] == [
         (XA_JOB.hex(), 2, 6, 3),
         (XA_JOB.hex(), 2, 7, 0),
     ]
@@ -120,18 +120,18 @@ def test_kafka_of_several_clusters(version: int) -> None:
     else:
         # Kept among the others, until version 3.
         state = packed((4, 1), "stream", (4, 1), cluster, (4, 3), (4, 2), "east", framed(inner), "west", framed(inner))
-    connector, found = recognised(min(version, 2), splits, (version, state))
+    connector, source = recognised(min(version, 2), splits, (version, state))
     assert connector.name == "dynamic-kafka-source"
-    assert [h.split.split_id for h in found.held] == ["east-orders-0", "west-orders-0"]
-    places = [connector.place(h.split) for h in found.held]
+    assert [h.split.split_id for h in source.held] == ["east-orders-0", "west-orders-0"]
+    places = [connector.place(h.split) for h in source.held]
     assert [(p.source, p.partition, p.position, p.marker) for p in places] == [
         ("east/orders", 0, "42", None),
         ("west/orders", 0, None, "earliest"),
     ]
-    assert found.enumerator is not None
-    assert [k.split.split_id for k in found.enumerator.splits] == ["east-orders-0", "west-orders-0"]
-    assert found.enumerator.facts["streams"]["stream"]["east"]["bootstrap_servers"] == "east:9092"
-    assert found.enumerator.facts["retained"] == (
+    assert source.enumerator is not None
+    assert [k.split.split_id for k in source.enumerator.splits] == ["east-orders-0", "west-orders-0"]
+    assert source.enumerator.facts["streams"]["stream"]["east"]["bootstrap_servers"] == "east:9092"
+    assert source.enumerator.facts["retained"] == (
         {"west": {"until_ms": 99, "initial_discovery_finished": True}} if version == 3 else {}
     )
 
@@ -147,16 +147,16 @@ def test_iceberg(version: int, enumerator: int) -> None:
     position = packed(True, (4, 1), framed(packed(True, (8, 77), True, (8, 1000))))
     waiting = packed((4, version), (4, 1), framed(iceberg_split(version, 0, 0, "s3://c")), "UNASSIGNED")
     state = position + waiting + (packed((4, 2), (4, 5), (4, 6)) if enumerator == 2 else b"")
-    connector, found = recognised(version, [iceberg_split(version, 1, 30, "s3://a", "s3://b")], (enumerator, state))
+    connector, source = recognised(version, [iceberg_split(version, 1, 30, "s3://a", "s3://b")], (enumerator, state))
     assert connector.name == "iceberg-source"
-    place = connector.place(found.held[0].split)
+    place = connector.place(source.held[0].split)
     assert (place.source, place.position) == ("s3://b", "file 1, record 30")
-    assert found.held[0].split.split_id == (
+    assert source.held[0].split.split_id == (
         "IcebergSourceSplit{files=[SplitScanTask{file=s3://a, start=4, length=10}, SplitScanTask{file=s3://b, start=4, length=10}]}"
     )
-    assert found.enumerator is not None
-    assert [k.status for k in found.enumerator.splits] == ["unassigned"]
-    assert (found.enumerator.facts["snapshot_id"], found.enumerator.facts["snapshot_timestamp_ms"]) == (77, 1000)
+    assert source.enumerator is not None
+    assert [k.status for k in source.enumerator.splits] == ["unassigned"]
+    assert (source.enumerator.facts["snapshot_id"], source.enumerator.facts["snapshot_timestamp_ms"]) == (77, 1000)
 
 
 def test_a_split_of_iceberg_by_java_stays_bytes() -> None:
@@ -201,8 +201,8 @@ def test_iceberg_before_sink_v2_is_shown_and_forgets(tmp_path: Any) -> None:
     jobs = statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING")
     writer = statetool.SavepointWriter.new().with_operator("committer", state, jobs, parallelism=1)
     base = writer.write(str(tmp_path / "base")).with_uids(["committer"])
-    found = base.connector_rows("transactions")
-    assert [(r.connector, r.name, r.checkpoint_id, r.file) for r in found] == [
+    transactions = base.connector_rows("transactions")
+    assert [(r.connector, r.name, r.checkpoint_id, r.file) for r in transactions] == [
         ("iceberg-files-committer", f"{JOB}//1", 1, "s3://m1"),
         ("iceberg-files-committer", f"{JOB}//2", 2, None),
     ]

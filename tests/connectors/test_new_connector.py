@@ -140,7 +140,7 @@ def test_unknown_versions_stay_bytes_beside_what_is_known() -> None:
 
 
 def test_operators_whose_state_cannot_be_read_are_named(connector_cases: Path, tmp_path: Path) -> None:
-    """Of an unknown serializer nobody can tell what it is of; the other sources are shown all the same."""
+    """Nobody can tell what an operator with an unknown serializer is; the other sources are shown all the same."""
     whole = (connector_cases / "v2_3_0-two-phase-commit" / "snapshot" / "_metadata").read_bytes()
     known, unknown = (
         b"TwoPhaseCommitSinkFunction$StateSerializerSnapshot",

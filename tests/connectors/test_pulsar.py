@@ -38,14 +38,14 @@ def test_splits_and_enumerators_of_each_version(version: int, enumerator: int | 
     state = (1).to_bytes(4, "big") + bytes(partition(version))
     held = (HeldSplit(subtask=0, version=version, data=bytes(split)),)
     given = SourceBytes(held=held, enumerator_version=enumerator, enumerator=None if enumerator is None else state)
-    ((connector, found),) = registry.recognise(given)
+    ((connector, source),) = registry.recognise(given)
     assert connector.name == "pulsar-source"
-    place = connector.place(found.held[0].split)
+    place = connector.place(source.held[0].split)
     assert (place.source, place.partition, place.position) == (TOPIC, 3, "after 300:7:-1")
-    assert found.held[0].split.split_id == f"{TOPIC}-partition-3|[0-65535]"
+    assert source.held[0].split.split_id == f"{TOPIC}-partition-3|[0-65535]"
     if enumerator is not None:
-        assert found.enumerator is not None
-        assert found.enumerator.splits[0].split.split_id == found.held[0].split.split_id
+        assert source.enumerator is not None
+        assert source.enumerator.splits[0].split.split_id == source.held[0].split.split_id
 
 
 def test_committables() -> None:
@@ -76,5 +76,5 @@ def test_the_oldest_enumerator_has_more_behind_its_partitions() -> None:
             out += part
     out.utf("id")
     out.bool(True)
-    found = read_version(bytes(out), 0, PulsarSource().read_enumerator, "enumerator state")
-    assert [k.split.partition for k in found.splits] == [3]
+    enumerator = read_version(bytes(out), 0, PulsarSource().read_enumerator, "enumerator state")
+    assert [k.split.partition for k in enumerator.splits] == [3]

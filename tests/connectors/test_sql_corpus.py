@@ -63,8 +63,8 @@ def test_splits_and_enumerators_are_what_flink_decodes(sql_corpus: Path, name: s
         subtasks = wanted["operator_state"]["SourceReaderState"]["by_subtask"]
         readers = [
             [int(n), e["decoded"]["version"], named(e["decoded"]["value"])]
-            for n, some in subtasks.items()
-            for e in some
+            for n, elements in subtasks.items()
+            for e in elements
         ]
         assert ordered([[h.subtask, h.version, shown(h.split)] for h in source.state.held]) == ordered(readers)
         decoded = wanted["coordinator_state"]["decoded"]

@@ -17,7 +17,7 @@ from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
 from tests.support.canonical import Entry, key_group_bytes, snappy
 
-Found = list[tuple[int, int, bytes, bytes]]
+Rows = list[tuple[int, int, bytes, bytes]]
 HEADER = b"header"
 
 
@@ -32,7 +32,7 @@ def stream_of(groups: Sequence[tuple[int, bytes]], *, compressed: bool = False) 
     return Stream(file="a-file", start=1000, size_bytes=len(data), inline=bytes(data)), ranges
 
 
-def found(*batches: EntryBatch) -> Found:
+def rows_of(*batches: EntryBatch) -> Rows:
     rows = []
     for b in batches:
         raw = bytes(b.data)
@@ -59,24 +59,24 @@ def test_every_way_to_walk_finds_the_same_entries(
     wanted = [
         (n, s, k, v)
         for n, states in zip(numbers, groups, strict=True)
-        for s, some in enumerate(states)
-        for k, v in some
+        for s, state_entries in enumerate(states)
+        for k, v in state_entries
     ]
     with stream.open() as f:
-        assert found(read_entries(f, ranges, layout)) == wanted
-        assert found(*(read_entries(f, [r], layout) for r in ranges)) == wanted
+        assert rows_of(read_entries(f, ranges, layout)) == wanted
+        assert rows_of(*(read_entries(f, [r], layout) for r in ranges)) == wanted
         for r in ranges:
             own = [w for w in wanted if w[0] == r.number]
             with open_large(f, r, layout) as group:
-                assert found(*group.windows(window)) == own
+                assert rows_of(*group.windows(window)) == own
                 sections = group.sections(window)
                 for section in sections:
                     of_state = [w for w in own if w[1] == section.state]
-                    assert found(*group.windows(window, section=section)) == of_state
+                    assert rows_of(*group.windows(window, section=section)) == of_state
                     assert section.ordered == ([w[2] for w in of_state] == sorted(w[2] for w in of_state))
                 assert [s.state for s in sections] == sorted({w[1] for w in own})
         if len(ranges) > 2:
-            assert found(read_entries(f, [ranges[0], ranges[2]], layout)) == [
+            assert rows_of(read_entries(f, [ranges[0], ranges[2]], layout)) == [
                 w for w in wanted if w[0] in (numbers[0], numbers[2])
             ]
 

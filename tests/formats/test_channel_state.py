@@ -75,18 +75,18 @@ elements = st.lists(
 @settings(max_examples=80, deadline=None)
 @given(elements, st.lists(st.integers(0, 30), max_size=6), st.integers(1, 60), st.data())
 def test_records_come_out_as_they_were_cut(
-    some: list[bytes], sizes: list[int], batch_bytes: int, data: st.DataObject
+    drawn: list[bytes], sizes: list[int], batch_bytes: int, data: st.DataObject
 ) -> None:
-    whole = framed(some)
+    whole = framed(drawn)
     stop = data.draw(st.integers(0, len(whole)))
     stream, offsets = stream_of(cut(whole[:stop], sizes))
     channel = Channel(side="input", subtask=0, gate=0, channel=0, offsets=offsets, stream=stream)
     with stream.open() as f:
-        found = list(read_records(read_buffers(f, channel), side="input", batch_bytes=batch_bytes))
-    values = [r.data[a:b] for r in found for a, b in r.places]
-    assert framed(values) + b"".join(r.tail for r in found) == whole[:stop]
-    assert all(not r.head for r in found)
-    assert not any(r.tail for r in found[:-1])
+        batches = list(read_records(read_buffers(f, channel), side="input", batch_bytes=batch_bytes))
+    values = [r.data[a:b] for r in batches for a, b in r.places]
+    assert framed(values) + b"".join(r.tail for r in batches) == whole[:stop]
+    assert all(not r.head for r in batches)
+    assert not any(r.tail for r in batches[:-1])
     row = in_flight_row(channel, "op")
     assert (row.elements, row.cut_bytes, row.size_bytes) == (len(values), stop - len(framed(values)), stop)
 
@@ -115,8 +115,8 @@ def snapshot(folder: Path, side: Side, buffers: Sequence[bytes]) -> statetool.Op
 
 
 def test_attributes_of_records_are_summed_up(tmp_path: Path) -> None:
-    some = [attributes(backlog=True), record("a"), record("\5\1"), attributes(backlog=False), record("b", 7)]
-    op = snapshot(tmp_path, "input", cut(framed(some), [3, 9, 1]))
+    sent = [attributes(backlog=True), record("a"), record("\5\1"), attributes(backlog=False), record("b", 7)]
+    op = snapshot(tmp_path, "input", cut(framed(sent), [3, 9, 1]))
     (row,) = op.in_flight().to_pylist()
     assert (row["elements"], row["attributes"], row["backlog_attributes"], row["backlog"]) == (5, 2, 1, False)
     rows = op.in_flight(side="input", like="String").to_pylist()
@@ -136,9 +136,9 @@ def test_attributes_that_flink_wrote_are_summed_up(tmp_path: Path, release: str)
     (row,) = source.in_flight().to_pylist()
     assert (row["elements"], row["attributes"], row["backlog_attributes"], row["backlog"]) == (7, 2, 1, False)
     # What is made by hand here has the bytes that Flink's own serializer wrote.
-    said = [attributes(backlog=b) for b in (True, False)]
+    flags = [attributes(backlog=b) for b in (True, False)]
     b, c, d = (record(text, -(1 << 63)) for text in "bcd")
-    by_hand = [said[0], b, said[1], c, b"\4" + number(-1), b"\4" + number(0), d]
+    by_hand = [flags[0], b, flags[1], c, b"\4" + number(-1), b"\4" + number(0), d]
     assert framed(by_hand) in (folder / "_metadata").read_bytes()
 
 

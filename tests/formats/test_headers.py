@@ -182,10 +182,10 @@ def test_elements_of_an_unknown_class_are_exact_bytes(
         assert [r["value"] for r in op.to_arrow(name).to_pylist()] == elements[0]
         assert "com.acme.MySerializer" in op.states[name].reason
     # The checksums of these chunks are none.
-    found = statetool.verify(str(tmp_path), deep=not compressed)
-    assert {p.severity for p in found.problems} == {"warning"} | ({"note"} if not compressed else set())
-    assert found.unread == 2
-    assert not found.ok
+    result = statetool.verify(str(tmp_path), deep=not compressed)
+    assert {p.severity for p in result.problems} == {"warning"} | ({"note"} if not compressed else set())
+    assert result.unread == 2
+    assert not result.ok
     assert statetool.verify(str(tmp_path), allow_unread=True).ok
 
 
@@ -204,6 +204,6 @@ def test_tables_of_unknown_timers_say_so(tmp_path: Path) -> None:
     assert op.to_arrow("count").to_pylist() == [{"key": "k", "value": 7}]
     with pytest.raises(UnknownSerializerError, match=r"timers whose parts are not known.*com\.acme\.MySerializer"):
         op.to_arrow("timers")
-    found = statetool.verify(str(tmp_path), deep=True)
-    assert found.unread
-    assert not [p for p in found.problems if p.severity == "error"]
+    result = statetool.verify(str(tmp_path), deep=True)
+    assert result.unread
+    assert not [p for p in result.problems if p.severity == "error"]

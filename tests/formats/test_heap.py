@@ -36,16 +36,16 @@ STATES: Final = (
     keyed("pet", "value", PET),
 )
 Entry = tuple[int, bytes, bytes]
-Found = list[tuple[int, int, bytes, bytes]]
+Rows = list[tuple[int, int, bytes, bytes]]
 
 
 @dataclass
 class Group:
-    """A key group: sections of heap entries, and the canonical entries that they are."""
+    """A key group: sections of heap entries, and the same entries in canonical form."""
 
     number: int
     sections: list[tuple[int, list[bytes]]] = field(default_factory=list)
-    canonical: Found = field(default_factory=list)
+    canonical: Rows = field(default_factory=list)
 
     def bytes(self, *, compressed: bool) -> bytes:
         body = b""
@@ -73,7 +73,7 @@ small = st.integers(0, 200)
 
 @st.composite
 def heap_entry(draw: st.DrawFn, state: int) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Draw an entry of a state, and the canonical entries that it is."""
+    """Draw an entry of a state, and the same in canonical entries."""
     key = draw(words)
     match STATES[state].name:
         case "value":
@@ -111,9 +111,9 @@ def key_groups(draw: st.DrawFn) -> list[Group]:
     groups = [Group(n) for n in sorted(draw(st.sets(st.integers(0, 300), min_size=1, max_size=4)))]
     for group in groups:
         for state in draw(st.permutations(range(len(STATES)))):
-            found = draw(st.lists(heap_entry(state), max_size=3))
-            group.sections.append((state, [raw for raw, _ in found]))
-            group.canonical += [(group.number, state, *entry) for _, entries in found for entry in entries]
+            drawn = draw(st.lists(heap_entry(state), max_size=3))
+            group.sections.append((state, [raw for raw, _ in drawn]))
+            group.canonical += [(group.number, state, *entry) for _, entries in drawn for entry in entries]
     return groups
 
 
@@ -130,7 +130,7 @@ def header_of(states: Sequence[StateMeta] = STATES, *, compressed: bool = False)
     return KeyedHeader(version=6, compressed=compressed, key=TEXT, states=tuple(states), size_bytes=0)
 
 
-def found(*batches: EntryBatch) -> Found:
+def rows_of(*batches: EntryBatch) -> Rows:
     rows = []
     for b in batches:
         raw = bytes(b.data)
@@ -147,10 +147,10 @@ def test_every_way_to_walk_finds_the_same_entries(groups: list[Group], compresse
     header = header_of(compressed=compressed)
     wanted = [entry for group in groups for entry in group.canonical]
     with stream.open() as f:
-        assert found(read_heap(f, ranges, header)) == wanted
-        assert found(*(b for r in ranges for b in heap_windows(f, r, header, window=window))) == wanted
+        assert rows_of(read_heap(f, ranges, header)) == wanted
+        assert rows_of(*(b for r in ranges for b in heap_windows(f, r, header, window=window))) == wanted
         if len(ranges) > 2:
-            assert found(read_heap(f, [ranges[0], ranges[2]], header)) == groups[0].canonical + groups[2].canonical
+            assert rows_of(read_heap(f, [ranges[0], ranges[2]], header)) == groups[0].canonical + groups[2].canonical
 
 
 @settings(max_examples=60, deadline=None)
@@ -178,9 +178,9 @@ def test_kernels_read_damaged_bytes_as_the_serializers_do(groups: list[Group], a
         assert fast == slow
 
 
-def attempt(f: Any, ranges: Sequence[KeyGroupRange]) -> Found | str:
+def attempt(f: Any, ranges: Sequence[KeyGroupRange]) -> Rows | str:
     try:
-        return found(read_heap(f, ranges, header_of()))
+        return rows_of(read_heap(f, ranges, header_of()))
     except StatetoolError as error:
         return str(error)
 

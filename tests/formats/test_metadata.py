@@ -129,8 +129,8 @@ def test_every_handle_in_every_version_comes_back(version: int) -> None:
     assert write_metadata(again) == data
     assert again.version == version
     assert [o.operator_id for o in again.operators] == [o.operator_id for o in everything(version).operators]
-    found = [type(s.managed_keyed) for o in again.operators for s in o.subtasks if not s.finished]
-    assert found == [type(s.managed_keyed) for o in everything(version).operators for s in o.subtasks if not s.finished]
+    kinds = [type(s.managed_keyed) for o in again.operators for s in o.subtasks if not s.finished]
+    assert kinds == [type(s.managed_keyed) for o in everything(version).operators for s in o.subtasks if not s.finished]
 
 
 def test_the_checkpoint_that_a_regional_one_took_a_state_from() -> None:
@@ -145,8 +145,12 @@ def test_the_checkpoint_that_a_regional_one_took_a_state_from() -> None:
     raw = write_metadata(metadata)
     assert parse_metadata(raw) == metadata
     body = b"\0\0\0\0" * 2 + b"\0" * 2 + b"\0\0\0\0" * 2
-    said = b"\0\0\0\0" + body + b"\1" + (41).to_bytes(8, "big"), b"\0\0\0\1" + body + b"\0", b"\xff\xff\xff\xfd" + b"\0"
-    assert raw.endswith(b"".join(said) + NULL_PROPERTIES)
+    subtask_bytes = (
+        b"\0\0\0\0" + body + b"\1" + (41).to_bytes(8, "big"),
+        b"\0\0\0\1" + body + b"\0",
+        b"\xff\xff\xff\xfd" + b"\0",
+    )
+    assert raw.endswith(b"".join(subtask_bytes) + NULL_PROPERTIES)
     older = write_metadata(replace(metadata, version=6))
     assert older.endswith(b"\0\0\0\0" + body + b"\0\0\0\1" + body + b"\xff\xff\xff\xfd" + NULL_PROPERTIES)
     with pytest.raises(FormatError):

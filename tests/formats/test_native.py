@@ -42,22 +42,22 @@ def header(*states: str) -> KeyedHeader:
 
 def some_entries(n: int, states: str = "ab") -> list[Entry]:
     dice = random.Random(1)
-    found = []
+    entries = []
     for i in range(n):
         key = f"k{i}" * dice.randrange(1, 4)
         for state in states:
             if dice.random() < 0.8:
-                found.append((state, i % 10, composite_key(encoded(KEY, key)), dice.randbytes(dice.randrange(1, 60))))
-    return found
+                entries.append((state, i % 10, composite_key(encoded(KEY, key)), dice.randbytes(dice.randrange(1, 60))))
+    return entries
 
 
 def read(files: DatabaseFiles, groups: Iterable[int], *, states: str = "ab", **arguments: Any) -> list[list[Entry]]:
-    found = []
-    given = {"prefix": 1, "whole_keys": True, **arguments}
-    for b in read_native(files, header("a", "b"), list(states), groups, **given):
+    batches = []
+    options = {"prefix": 1, "whole_keys": True, **arguments}
+    for b in read_native(files, header("a", "b"), list(states), groups, **options):
         columns = zip(*(c.tolist() for c in (b.state, b.group, b.key, b.key_end, b.value, b.value_end)), strict=True)
-        found.append([("ab"[s], g, bytes(b.data[k:ke]), bytes(b.data[v:ve])) for s, g, k, ke, v, ve in columns])
-    return found
+        batches.append([("ab"[s], g, bytes(b.data[k:ke]), bytes(b.data[v:ve])) for s, g, k, ke, v, ve in columns])
+    return batches
 
 
 @pytest.mark.parametrize("format_version", [5, 6])
@@ -170,12 +170,12 @@ def test_no_folder_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def pairs(slices: Iterable[Slice]) -> list[tuple[bytes, bytes]]:
-    found = []
+    entries = []
     for s in slices:
         raw = s.data.tobytes()
         columns = zip(s.key.tolist(), s.key_end.tolist(), s.value_end.tolist(), strict=True)
-        found += [(raw[a:b], raw[b:c]) for a, b, c in columns]
-    return found
+        entries += [(raw[a:b], raw[b:c]) for a, b, c in columns]
+    return entries
 
 
 def compare(files: DatabaseFiles, *, limit: int) -> int:
@@ -311,9 +311,9 @@ def test_keys_are_looked_up(tmp_path: Path, format_version: int) -> None:
     files = database(tmp_path, entries, blocks=block_options(format_version))
     for number in (0, 17, 299):
         keys = [encoded(KEY, f"k{number}" * n) for n in (1, 2, 3)] + [b"\xff\xff"]
-        found = [e for batch in read(files, range(10), keys=keys) for e in batch]
-        assert found == [e for e in entries if e[2][:-1] in keys]
-        assert found
+        looked_up = [e for batch in read(files, range(10), keys=keys) for e in batch]
+        assert looked_up == [e for e in entries if e[2][:-1] in keys]
+        assert looked_up
     # Many keys: their key groups are read whole.
     assert sorted(e for batch in read(files, range(10), keys=keys * 30) for e in batch) == sorted(entries)
 

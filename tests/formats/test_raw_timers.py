@@ -40,14 +40,14 @@ def timers_of(raw: bytes, **arguments: Any) -> list[tuple[str, Any]]:
     header = read_raw_header(memoryview(raw), NOTHING_DECLARED, base=0, key=arguments.get("key"))
     assert header is not None
     stream = Stream(file="raw", start=0, size_bytes=len(raw), inline=raw)
-    found = []
+    timers = []
     with stream.open() as f:
         for b in read_raw_timers(f, [KeyGroupRange(5, 0, len(raw))], header, NOTHING_DECLARED):
             assert set(b.group.tolist()) <= {5}
             for s, k, e in zip(b.state.tolist(), b.key.tolist(), b.key_end.tolist(), strict=True):
                 meta = header.states[s]
-                found.append((meta.name, meta.value.decode(Cursor(bytes(b.data[k:e])))))
-    return found
+                timers.append((meta.name, meta.value.decode(Cursor(bytes(b.data[k:e])))))
+    return timers
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_the_form_before_versions(migration_savepoints: Path) -> None:
             out.u1(0)  # GlobalWindow
             out.i8(t)
     key = operator.keyed.managed[0].header().key
-    found = timers_of(bytes(out), key=key)
+    timers = timers_of(bytes(out), key=key)
     event, processing = "_timer_state/event_window-timers", "_timer_state/processing_window-timers"
-    assert found == [(event, (7, (41,), None)), (event, (-7, (41,), None)), (processing, (9, (41,), None))]
+    assert timers == [(event, (7, (41,), None)), (event, (-7, (41,), None)), (processing, (9, (41,), None))]
     with pytest.raises(LookupError, match="TupleSerializer"):
         read_raw_header(memoryview(raw), NOTHING_DECLARED, base=0, key=None)
 

@@ -18,7 +18,7 @@ _MAGIC = b"\xac\xed\x00\x05"
 
 def _streams() -> list[bytes]:
     """Return the different streams inside of the golden snapshots and values."""
-    found = set()
+    streams = set()
     for cases in generated().values():
         for case in cases:
             for raw in (case.snapshot or b"", case.data or b""):
@@ -26,9 +26,9 @@ def _streams() -> list[bytes]:
                 while at >= 0:
                     c = Cursor(raw, at)
                     read_java_stream(c)
-                    found.add(raw[at : c.pos])
+                    streams.add(raw[at : c.pos])
                     at = raw.find(_MAGIC, c.pos)
-    return sorted(found)
+    return sorted(streams)
 
 
 STREAMS = _streams()

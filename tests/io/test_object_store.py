@@ -29,7 +29,7 @@ def server() -> Iterator[Store]:
 
 @pytest.fixture
 def requests(server: Store) -> Iterator[Store]:
-    """Count from here on, with nothing known of the store."""
+    """Count requests from here on, with no cache of the store."""
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()
@@ -76,8 +76,8 @@ def test_each_file_is_one_request(checkpoint: str, requests: Store) -> None:
 
 def test_one_key_needs_few_requests(checkpoint: str, requests: Store) -> None:
     op = statetool.load(checkpoint)["timers"]
-    found = op.to_arrow(keys=["timer-3"])
-    assert found["key"].to_pylist() == ["timer-3"]
+    table = op.to_arrow(keys=["timer-3"])
+    assert table["key"].to_pylist() == ["timer-3"]
     read = requests.objects_read()
     assert set(read.values()) == {1}
     # Beside the files of the database that has the key: one header a subtask, and what tells the files of a database.

@@ -48,15 +48,15 @@ def places(snapshot: str, *, rebase: tuple[tuple[str, str], ...] = ()) -> list[s
     """Return where every file of a snapshot is found; each can be read as far as its handle says."""
     inventory = Inventory(snapshot, rebase=rebase)
     locator = Locator(inventory.metadata_file, rebase)
-    found = []
+    paths = []
     for handle in handles_of(inventory.metadata):
         for stream, is_log in file_streams(handle):
             place = locator.resolve(stream)
             assert place is not None
             with place.open() as f:
                 f.read_at(0, 1 if is_log else place.size_bytes)
-            found.append(place.file)
-    return found
+            paths.append(place.file)
+    return paths
 
 
 def test_all_checkpoints_of_the_corpus_are_tried(corpus: Path) -> None:
@@ -70,9 +70,9 @@ def test_a_copy_under_another_root(case: str, corpus: Path, tmp_path: Path) -> N
     root = tmp_path / "deep" / "copy"
     link(corpus / case, root)
     metadata = json.loads((root / "case.json").read_text())["metadata"]
-    found = places(str((root / "snapshot" / metadata).parent))
-    assert all(Path(f).is_relative_to(root) for f in found)
-    assert found or "inline" in case
+    paths = places(str((root / "snapshot" / metadata).parent))
+    assert all(Path(f).is_relative_to(root) for f in paths)
+    assert paths or "inline" in case
 
 
 def test_a_path_from_inside_the_snapshot(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +89,9 @@ def test_a_copy_on_another_file_system(case: str, corpus: Path) -> None:
     memory.put(str(corpus / case), "/moved", recursive=True)
     try:
         metadata = json.loads((corpus / case / "case.json").read_text())["metadata"]
-        found = places(f"memory://moved/snapshot/{metadata.rpartition('/')[0]}")
-        assert found
-        assert all(f.startswith("memory://moved/") for f in found)
+        paths = places(f"memory://moved/snapshot/{metadata.rpartition('/')[0]}")
+        assert paths
+        assert all(f.startswith("memory://moved/") for f in paths)
     finally:
         memory.rm("/moved", recursive=True)
 
@@ -124,8 +124,8 @@ def test_files_that_were_torn_apart_need_a_rebase(case: str, folder: str, corpus
     assert str(tmp_path / "copy" / "snapshot" / "/".join(gone.split("/")[-2:])) in message or "dstl" in message
     assert "rebase" in message
     for spelling in (old, files.local_path(old), f"{old}/"):
-        found = places(str(snapshot), rebase=((spelling, str(elsewhere)),))
-        assert any(Path(f).is_relative_to(elsewhere) for f in found)
+        paths = places(str(snapshot), rebase=((spelling, str(elsewhere)),))
+        assert any(Path(f).is_relative_to(elsewhere) for f in paths)
     with pytest.raises(SnapshotNotFoundError) as caught:
         places(str(snapshot), rebase=((old, str(tmp_path / "wrong")),))
     assert str(tmp_path / "wrong") in str(caught.value)

@@ -79,9 +79,9 @@ def test_commands_list_it_with_its_reason(damaged: str) -> None:
         assert REASON in done.stderr
     listed = json.loads(done.stdout)
     assert [r["reason"] != "" for r in listed] == [False, True, False, False]
-    found = statetool.verify(damaged)
-    assert [p.problem for p in found.problems if p.severity == "error"] == [REASON]
-    assert not found.ok
+    result = statetool.verify(damaged)
+    assert [p.problem for p in result.problems if p.severity == "error"] == [REASON]
+    assert not result.ok
 
 
 def test_a_name_that_is_none_is_told_with_the_near_ones(tmp_path: Path) -> None:

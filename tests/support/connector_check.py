@@ -10,7 +10,7 @@ import statetool
 from statetool.connectors.checks import check_source
 from statetool.connectors.file_sink import read_bucket
 from statetool.connectors.legacy_kafka import ConsumedPartition
-from statetool.connectors.model import Pending, plain
+from statetool.connectors.model import Pending, as_plain
 from statetool.connectors.sinks import Sink, sink_of
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_all, whole_versioned
@@ -157,7 +157,7 @@ def _ordered(value: Any) -> Any:
 
 def split_json(split: Any) -> dict[str, Any]:
     """Return a split as the corpus writes it."""
-    fields = plain(split)
+    fields = as_plain(split)
     if isinstance(split, ConsumedPartition):
         return dict(fields)
     found = {"split_id": split.split_id, **fields}
@@ -205,7 +205,7 @@ def _enumerator_json(name: str, version: int | None, splits: Any, facts: dict[st
         case "mysql-cdc-source" | "incremental-cdc-source":
             waiting = [split_json(s.split) for s in splits if s.status == "unassigned"]
             others = [split_json(s.split) for s in splits if s.status != "unassigned"]
-            return {"remaining_splits": waiting, "assigned_splits": others, **plain(facts)}
+            return {"remaining_splits": waiting, "assigned_splits": others, **as_plain(facts)}
     return {"splits": [split_json(s.split) for s in splits], **facts}
 
 
@@ -216,7 +216,7 @@ def file_json(file: dict[str, Any] | None) -> Any:
 
 def without_nulls(writer: Any) -> dict[str, Any]:
     """Return the state of a writer: of an old version without what that does not store."""
-    fields: dict[str, Any] = plain(writer)
+    fields: dict[str, Any] = as_plain(writer)
     if "bucket_id" in fields:
         del fields["pending"]
         return {**fields, "in_progress": file_json(fields["in_progress"])}
@@ -226,7 +226,7 @@ def without_nulls(writer: Any) -> dict[str, Any]:
 
 def committable_json(pending: Pending) -> dict[str, Any]:
     """Return a committable as the corpus writes it."""
-    fields = plain(pending.fields)
+    fields = as_plain(pending.fields)
     for name in ("pending_file", "in_progress_to_cleanup"):
         if name in fields:
             fields[name] = file_json(fields[name])
@@ -244,7 +244,7 @@ def transaction_json(pending: Pending) -> dict[str, Any]:
 
 def bucket_json(bucket: Any) -> dict[str, Any]:
     """Return the state of a bucket as the corpus writes it."""
-    fields: dict[str, Any] = plain(bucket)
+    fields: dict[str, Any] = as_plain(bucket)
     pending = [{"checkpoint_id": i, "files": [file_json(f) for f in files]} for i, files in fields["pending"]]
     return {**fields, "in_progress": "yes" if fields["in_progress"] else None, "pending": pending}
 

@@ -41,32 +41,32 @@ class StreamLayout:
     heap: KeyedHeader | None = None
 
 
-def load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
+def _load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
     """Read the bytes of canonical key groups, uncompressed and one after another."""
     base = f.stream.start
-    as_it_is = not layout.compressed
+    compressed = layout.compressed
     regions: list[Region] = []
-    parts: list[Any] = []
+    buffers: list[Any] = []
     at = 0
     for run in adjacent(groups):
-        whole = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
-        if as_it_is:
-            parts.append(whole)
+        raw = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
+        if not compressed:
+            buffers.append(raw)
         for group in run:
             size = group.size_bytes
-            if not as_it_is:
+            if compressed:
                 start = group.offset - run[0].offset
-                pieces = _plain_pieces(whole[start : start + size], group, f.stream)
-                parts += pieces
-                size = sum(map(len, pieces))
-            regions.append(Region(at, base + group.offset, group.number, not as_it_is))
+                chunks = _uncompressed(raw[start : start + size], group, f.stream)
+                buffers += chunks
+                size = sum(map(len, chunks))
+            regions.append(Region(at, base + group.offset, group.number, compressed))
             at += size
-    regions.append(Region(at, base, None, not as_it_is))
-    return parts[0] if len(parts) == 1 else b"".join(parts), tuple(regions)
+    regions.append(Region(at, base, None, compressed))
+    return buffers[0] if len(buffers) == 1 else b"".join(buffers), tuple(regions)
 
 
-def _plain_pieces(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list[bytes]:
-    """Return the bytes of one compressed key group."""
+def _uncompressed(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list[bytes]:
+    """Return the uncompressed chunks of one key group."""
     try:
         return [chunk.data for chunk in read_chunks(raw, base=stream.start + group.offset)]
     except StatetoolError as error:
@@ -90,7 +90,7 @@ def is_larger(f: OpenStream, group: KeyGroupRange, layout: StreamLayout, limit: 
 
 
 def _chunks(f: OpenStream, group: KeyGroupRange) -> Iterator[bytes]:
-    """Yield the uncompressed pieces of one key group."""
+    """Yield the uncompressed chunks of one key group of any size."""
 
     def read(offset: int, length: int) -> memoryview:
         return f.read_at(group.offset + offset, length)
@@ -112,7 +112,7 @@ def read_entries(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamL
     """
     if layout.heap is not None:
         return read_heap(f, groups, layout.heap)
-    raw, regions = load(f, groups, layout)
+    raw, regions = _load(f, groups, layout)
     return _walk_whole(raw, regions, layout, f.stream)
 
 
@@ -176,22 +176,22 @@ class LargeKeyGroup:
 
     def sections(self, window: int = WINDOW_BYTES) -> list[Section]:
         """Find where each state begins, and whether its keys ascend."""
-        found: list[Section] = []
-        last = b""
+        sections: list[Section] = []
+        last_key = b""
         for at, batch in self._positioned(window, None):
             edges = np.flatnonzero(np.diff(batch.state)) + 1
             for first, stop in zip([0, *edges], [*edges, len(batch)], strict=True):
                 state = int(batch.state[first])
-                head = bytes(batch.data[batch.key[first] : batch.key_end[first]])
+                first_key = bytes(batch.data[batch.key[first] : batch.key_end[first]])
                 ordered = not descent(batch.data, batch.key[first:stop], batch.key_end[first:stop])
-                if found and found[-1].state == state:
-                    ordered = ordered and found[-1].ordered and last <= head
-                    found[-1] = Section(state, found[-1].offset, ordered)
+                if sections and sections[-1].state == state:
+                    ordered = ordered and sections[-1].ordered and last_key <= first_key
+                    sections[-1] = Section(state, sections[-1].offset, ordered)
                 else:
                     start = int(batch.key[first]) - self.layout.prefix - _LENGTH_BYTES
-                    found.append(Section(state, at + start, ordered))
-                last = bytes(batch.data[batch.key[stop - 1] : batch.key_end[stop - 1]])
-        return found
+                    sections.append(Section(state, at + start, ordered))
+                last_key = bytes(batch.data[batch.key[stop - 1] : batch.key_end[stop - 1]])
+        return sections
 
     def _positioned(self, window: int, section: Section | None) -> Iterator[tuple[int, EntryBatch]]:
         """Yield batches, each with the offset in the key group that its ``data`` begins at."""
@@ -201,16 +201,16 @@ class LargeKeyGroup:
             length = min(window, size - at)
             while True:
                 data = _readonly(self.plain.read_at(self.offset + at, length))
-                here = (region.moved(0, at),)
+                regions = (region.moved(0, at),)
                 numbers = np.array([region.key_group])
                 walker = _Walker(data, np.zeros(1, dtype=np.int64), np.array([size - at]), numbers, self.layout)
                 walker.cursor[1], walker.cursor[2] = resume, state
-                columns = walker.step(length, here, self.file)
+                columns = walker.step(length, regions, self.file)
                 if len(columns[0]) or walker.done or length == size - at:
                     break
                 length = min(length * 2, size - at)  # one entry is larger than the window
             if len(columns[0]):
-                yield at, _batch(data, columns, here, self.file)
+                yield at, _batch(data, columns, regions, self.file)
             if walker.done:
                 return
             if not len(columns[0]):

@@ -67,7 +67,7 @@ class ChangeFiles:
         return self._open[stream]
 
     def _plain(self, stream: Stream) -> OpenStream:
-        whole = _whole(stream)
+        whole = _to_file_end(stream)
         with whole.open() as f:
             flag = f.read_at(0, 1)[0] if whole.size_bytes else 0
             if flag > 1:
@@ -88,8 +88,8 @@ class ChangeFiles:
             return Stream(file=spill.name, start=0, size_bytes=spill.tell()).open()
 
 
-def _whole(stream: Stream) -> Stream:
-    """Return a stream that ends with its file: the size in a handle does not count the flag, nor what compression saves."""
+def _to_file_end(stream: Stream) -> Stream:
+    """Return a stream to the end of its file: the size in a handle counts uncompressed bytes, without the flag."""
     if stream.inline is not None or stream.start:
         return stream
     size = whole_size(stream.file) if stream.is_far else size_of(stream.file)
@@ -97,25 +97,25 @@ def _whole(stream: Stream) -> Stream:
 
 
 def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[int, Cursor]]:
-    """Yield key group and bytes of the changes of a set, one by one; for a look at its start.
+    """Yield key group and bytes of the changes of a set, one by one, as far as the caller reads on.
 
     Raises
     ------
     FormatError
         Damaged; with file and offset (of uncompressed bytes behind the flag where the file is compressed).
     """
-    at = _Buffer(files.open(change_set.stream), change_set)
-    groups = at.read(4).count("groups of changes", at_least=0)
+    buffer = _Buffer(files.open(change_set.stream), change_set)
+    groups = buffer.read(4).count("groups of changes", at_least=0)
     for _ in range(groups):
-        head = at.read(8)
+        head = buffer.read(8)
         changes = head.count("changes", at_least=0)
         key_group = head.i4()
         for _ in range(changes):
-            yield key_group, at.read(at.read(4).i4())
+            yield key_group, buffer.read(buffer.read(4).i4())
 
 
 class _Buffer:
-    """Reads on through a file a bit at a time."""
+    """Reads a file of changes forward, a buffer at a time."""
 
     def __init__(self, f: OpenStream, change_set: ChangeSet) -> None:
         self.f = f
@@ -139,19 +139,19 @@ class _Buffer:
         return Cursor(self.data, begin, begin + n, base=self.f.stream.start + self.start)
 
 
-def described(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
+def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
     """Return the states that a change set describes, with their ids; only the start of the set is read.
 
     Raises
     ------
     FormatError, UnknownSerializerError
     """
-    found: list[tuple[int, StateMeta]] = []
+    descriptions: list[tuple[int, StateMeta]] = []
     for key_group, c in first_changes(files, change_set):
         if key_group != METADATA_GROUP:
             break
-        found.append(read_description(c, types, change_set.stream.file))
-    return found
+        descriptions.append(read_description(c, types, change_set.stream.file))
+    return descriptions
 
 
 def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMeta]:
@@ -192,15 +192,15 @@ def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[
     FormatError
         The log describes a state with other bytes than the materialized part.
     """
-    found = dict(materialized)
+    states = dict(materialized)
     for meta in descriptions:
-        known = found.setdefault(meta.name, meta)
+        known = states.setdefault(meta.name, meta)
         if known is not meta and not _same_bytes(known, meta):
             raise FormatError(
-                f"the change log describes state {meta.name!r} as {_types(meta)}, what lies below it as {_types(known)}",
+                f"the change log describes state {meta.name!r} as {_type_text(meta)}, what lies below it as {_type_text(known)}",
                 hint="take a canonical savepoint of the job, which holds one form only",
             ).at(state=meta.name)
-    return found
+    return states
 
 
 def _same_bytes(one: StateMeta, other: StateMeta) -> bool:
@@ -220,5 +220,5 @@ def writes_alike(one: Serializer, other: Serializer) -> bool:
     return kernel_only(program) and program == other.program() and one.length == other.length
 
 
-def _types(meta: StateMeta) -> str:
+def _type_text(meta: StateMeta) -> str:
     return f"{meta.kind} of {meta.value.type_name}"

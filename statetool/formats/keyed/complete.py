@@ -1,7 +1,7 @@
-"""Put the entries of each key together that several sorted runs hold, in no more memory than a window of each run.
+"""Bring the entries of each key together from several sorted runs, with no more than a window of each run in memory.
 
-Whatever lies before the least of the last keys read is complete. So a batch is what all runs have before it; where they have nothing,
-its key is larger than a window, and the runs that end with it are read on.
+Of each run the last key read is known. Keys below the least of these are complete, so a batch takes their entries from all runs. Where there
+are none, that least key has more entries than a window, and the runs whose last key it is read on.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ Part = TypeVar("Part", covariant=True)
 
 
 class Run(Protocol[Part]):
-    """The entries of one state in the order of their keys, of which some have been read and not yet taken."""
+    """The entries of one state in the order of their keys, read window by window; what was read is taken up to a key."""
 
     @property
     def ended(self) -> bool:
-        """Whether all has been read."""
+        """Whether all entries were read."""
         ...
 
     @property
     def empty(self) -> bool:
-        """Whether all that has been read was taken."""
+        """Whether all entries that were read have been taken."""
         ...
 
     @property
@@ -31,7 +31,7 @@ class Run(Protocol[Part]):
         ...
 
     def grow(self) -> None:
-        """Read on behind what is left."""
+        """Read one more window behind the entries that are left."""
         ...
 
     def below(self, bound: bytes | None) -> Sequence[Part]:
@@ -40,19 +40,19 @@ class Run(Protocol[Part]):
 
 
 def complete_keys(runs: Sequence[Run[Part]]) -> Iterator[list[Part]]:
-    """Yield parts of the runs such that all entries of a key are in one list, keys in ascending order."""
+    """Yield parts of the runs, in ascending order of keys; all entries of a key are in one list."""
     while True:
         for run in runs:
             if run.empty and not run.ended:
                 run.grow()
-        going_on = [(run.last, run) for run in runs if not run.ended]
-        bound = min((last for last, _ in going_on), default=None)
+        unfinished = [(run.last, run) for run in runs if not run.ended]
+        bound = min((last for last, _ in unfinished), default=None)
         parts = [part for run in runs for part in run.below(bound)]
         if parts:
             yield parts
         elif bound is None:
             return
         else:
-            for last, run in going_on:
+            for last, run in unfinished:
                 if last == bound:
                     run.grow()

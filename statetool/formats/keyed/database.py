@@ -1,4 +1,4 @@
-"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something out of the ordinary.
+"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something that this does not take.
 
 Few stay open in a process, so that the splits of one handle share one.
 """
@@ -55,11 +55,11 @@ class Database:
             With their names.
         """
         families = self._by_rocksdb().column_families if self.tables is None else self.tables.families
-        found, wanted = set(families) - {_DEFAULT}, set(map(family_name, states))
-        if found != wanted:
+        stored, expected = set(families) - {_DEFAULT}, set(map(family_name, states))
+        if stored != expected:
             raise FormatError(
-                f"the database has the column families {_listed(found - wanted)} that the header does not name, and lacks "
-                f"{_listed(wanted - found)}"
+                f"the database has the column families {_listed(stored - expected)} that the header does not name, and lacks "
+                f"{_listed(expected - stored)}"
             ).at(file=self.name)
 
     def slices(self, state: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
@@ -90,7 +90,7 @@ def _check_names(files: DatabaseFiles) -> None:
 
 
 def family_name(state: str) -> str:
-    """Return the name of a state's column family: Java writes what UTF-8 does not have as a question mark."""
+    """Return the name of a state's column family: Java writes a surrogate that stands alone as a question mark."""
     return state.encode("utf-8", "replace").decode()
 
 
@@ -102,7 +102,7 @@ def _listed(names: set[str]) -> str:
 class _OpenDatabases:
     """The databases that were used last, by their files."""
 
-    found: OrderedDict[object, Database] = field(default_factory=OrderedDict)
+    by_files: OrderedDict[object, Database] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -118,19 +118,19 @@ def open_database(files: DatabaseFiles) -> Database:
     """
     identity = (files, tuple(_stamp(s) for _, s in files.files))
     with _OPEN.lock:
-        database = _OPEN.found.pop(identity, None) or Database(files)
-        _OPEN.found[identity] = database
-        if len(_OPEN.found) > _MOST_OPEN:
-            _OPEN.found.popitem(last=False)
+        database = _OPEN.by_files.pop(identity, None) or Database(files)
+        _OPEN.by_files[identity] = database
+        if len(_OPEN.by_files) > _MOST_OPEN:
+            _OPEN.by_files.popitem(last=False)
         return database
 
 
 def _stamp(stream: Stream) -> tuple[int, int] | None:
-    """Return what changes when a local file is replaced."""
+    """Return the time of change and inode of a local file: they change when it is replaced."""
     if stream.inline is not None or not io_files.is_local(stream.file):
         return None
     try:
-        found = os.stat(io_files.local_path(stream.file))
+        status = os.stat(io_files.local_path(stream.file))
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino
+    return status.st_mtime_ns, status.st_ino

@@ -1,9 +1,9 @@
 """What differs between two databases that share table files, as an incremental checkpoint and the one before it do.
 
-A key that no file of its own has on either side lies in shared files alone, and so is the same in both. Files that only one side has are
-read whole: those of the side after have what was written since, and both together tell what a compaction merely moved from one file to
-another, and what it dropped (deleted entries leave nothing behind). Of shared files only the blocks are read that may have keys which
-differ there: they say what such a key was before, and what older entries add to it.
+A key that lies in shared files alone is the same in both databases. Files that only one side has are read whole: those of the new side hold
+what was written since, and both together tell what a compaction merely moved from one file to another, and what it dropped (deleted entries
+leave nothing behind). Of shared files only the blocks that may hold keys which differ are read: they hold the values before, and the older
+operands of merged ones.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.database import family_name, open_database
 from statetool.formats.keyed.database_files import DatabaseFiles
-from statetool.formats.keyed.distinct import Hashes, changed_ids, mixed
+from statetool.formats.keyed.distinct import Hashes, changed_ids, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnusualError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.keyed.table_file import Run, Table, frozen
-from statetool.formats.keyed.tables import Tables, range_bounds, resolved, runs_between
+from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask
 from statetool.kernels.blocks import mark_blocks
@@ -34,19 +34,19 @@ from statetool.kernels.comparison import copy_spans, hash_spans
 _NOTHING: Final = Slice(
     data=np.empty(0, dtype=np.uint8), key=(_NONE := np.empty(0, dtype=np.int64)), key_end=_NONE, value_end=_NONE
 )
-#: Kinds of entries in table files that say all by themselves: a value, and what deletes one.
+#: Kinds of entries in table files that need no older entry of their key: a value, and what deletes one.
 _PUT: Final = 1
 _DELETED: Final = (0, 7)
-#: Bytes of all files that are looked at together, about.
+#: About how many bytes of all files are compared at once.
 WINDOW_BYTES: Final = 32 << 20
-#: Tells where the part of a state's composite keys ends that says what belongs together.
+#: Tells where the id in each composite key of a state ends: entries with one id are compared together.
 IdEnds = Callable[[int, EntryBatch], Int64s]
 Opened = list[tuple[TableFile, Table]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """The table files of one state in one range of keys: those that one side has alone, and those of both."""
+    """The table files of one state in one range of keys: those of the old side alone, of the new side alone, and of both."""
 
     removed: Opened
     added: Opened
@@ -58,9 +58,9 @@ class _Pair:
 
     @property
     def newest_shared(self) -> int | None:
-        """The sequence number behind which nothing was written to shared files, ``None`` where a file does not say it."""
-        found = [f.largest_sequence for f, _ in self.shared]
-        return max((n for n in found if n is not None), default=-1) if None not in found else None
+        """The largest sequence number in shared files, ``None`` where a file does not tell it."""
+        sequences = [f.largest_sequence for f, _ in self.shared]
+        return max((n for n in sequences if n is not None), default=-1) if None not in sequences else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,15 @@ class _Read:
     id_end: Int64s
     ids: Hashes
 
-    def of(self, wanted: Hashes, *, invert: bool = False) -> _Read | None:
-        """Return the entries that have one of some ids (or none of them)."""
-        some = np.flatnonzero(np.isin(self.ids, wanted, invert=invert))
-        if not len(some):
-            return None
-        return _Read(self.state, self.run.take(some), self.table, self.id_end[some], self.ids[some])
+
+def _select(reads: Sequence[_Read], ids: Hashes, *, invert: bool = False) -> list[_Read]:
+    """Return the entries that have one of the ids (or none of them), without runs that have no such entry."""
+    selected = []
+    for r in reads:
+        index = np.flatnonzero(np.isin(r.ids, ids, invert=invert))
+        if len(index):
+            selected.append(_Read(r.state, r.run.take(index), r.table, r.id_end[index], r.ids[index]))
+    return selected
 
 
 def changed_entries(
@@ -92,7 +95,7 @@ def changed_entries(
     id_ends: IdEnds | None,
     upserts: bool = False,
 ) -> Iterator[tuple[EntryBatch, EntryBatch]] | None:
-    """Return the entries of what differs, before and after; ``None`` where only RocksDB itself can read the databases.
+    """Return the entries that differ, before and after; ``None`` where only RocksDB itself can read the databases.
 
     Parameters
     ----------
@@ -101,9 +104,9 @@ def changed_entries(
     prefix
         Bytes of the key group in front of each key.
     id_ends
-        Where all entries of a key belong together: tells where the key of each ends. ``None`` where each entry stands for itself.
+        Tells where the key of each entry ends, where all entries of a key are compared together; ``None`` where each is compared alone.
     upserts
-        What an entry was before may be left out where that alone would have to be looked up.
+        Whether old values may be left out that would have to be looked up in shared files.
 
     Raises
     ------
@@ -117,34 +120,34 @@ def changed_entries(
         return None
     for database in databases:
         database.check_states(m.name for m in header.states)
-    found: list[tuple[bytes, bytes, dict[int, _Pair]]] = []
+    ranges: list[tuple[bytes, bytes, dict[int, _Pair]]] = []
     try:
         for low, high in key_ranges(key_groups, None, prefix):
-            found.append((low, high, {i: _pair(sides, name, low, high) for i, name in ids.items()}))
+            ranges.append((low, high, {i: _pair(sides, name, low, high) for i, name in ids.items()}))
     except UnusualError:
         return None
-    reader = _Reader(header, prefix, id_ends, new.name, alone=id_ends is None or _alone(header, ids), upserts=upserts)
-    return (window for low, high, pairs in found for window in reader.windows(pairs, low, high))
+    reader = _Reader(header, prefix, id_ends, new.name, alone=id_ends is None or _single(header, ids), upserts=upserts)
+    return (window for low, high, pairs in ranges for window in reader.windows(pairs, low, high))
 
 
 def _pair(sides: Sequence[Tables], state: str, low: bytes, high: bytes) -> _Pair:
     old, new = (side.open_range(family_name(state), low, high) for side in sides)
-    before, after = ({_place(t.stream) for _, t in side} for side in (old, new))
+    before, after = ({_identity(t.stream) for _, t in side} for side in (old, new))
     return _Pair(
-        [(f, t) for f, t in old if _place(t.stream) not in after],
-        [(f, t) for f, t in new if _place(t.stream) not in before],
-        [(f, t) for f, t in new if _place(t.stream) in before],
+        [(f, t) for f, t in old if _identity(t.stream) not in after],
+        [(f, t) for f, t in new if _identity(t.stream) not in before],
+        [(f, t) for f, t in new if _identity(t.stream) in before],
     )
 
 
-def _alone(header: KeyedHeader, states: Collection[int]) -> bool:
+def _single(header: KeyedHeader, states: Collection[int]) -> bool:
     """Tell whether a key has one entry at most."""
     kinds = [header.states[i].kind for i in states]
     return len(kinds) == 1 and kinds[0] not in ("map", "list")
 
 
-def _place(stream: Stream) -> object:
-    """Return what is equal only for the same bytes; bytes in metadata lie elsewhere in each."""
+def _identity(stream: Stream) -> object:
+    """Return what is equal only for the same bytes: the place in a file, or the bytes where they lie in metadata."""
     return (stream.file, stream.start, stream.size_bytes) if stream.inline is None else stream.inline
 
 
@@ -162,11 +165,11 @@ class _Reader:
         self.id_ends = id_ends
         self.name = name
         self._key_of = key_finder(header.key, prefix)
-        #: Where entries stand for themselves, those of two states are never the same.
+        #: Entries that are compared alone never have the id of another state's.
         self.seeds = np.arange(1, len(header.states) + 1, dtype=np.uint64)
 
     def windows(self, pairs: Mapping[int, _Pair], low: bytes, high: bytes) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-        """Yield what differs from ``low`` to before ``high``; what has one id is in one window."""
+        """Yield the entries that differ from ``low`` to before ``high``; those with one id are in one window."""
         bounds = {
             bound
             for pair in pairs.values()
@@ -177,7 +180,7 @@ class _Reader:
             yield from self._window(pairs, start, stop)
 
     def _bound(self, last: bytes) -> bytes | None:
-        """Return where keys can be cut: not inside of what has one id. What an index has may be a part of a key, of which none is found."""
+        """Return where windows can be cut without splitting an id; ``None`` where the index holds only a part of the key."""
         if self.id_ends is None:
             return last
         try:
@@ -186,45 +189,42 @@ class _Reader:
             return None
 
     def _window(self, pairs: Mapping[int, _Pair], low: bytes, high: bytes) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-        own = {
+        reads_by_state = {
             state: (self._read(state, pair.removed, low, high), self._read(state, pair.added, low, high))
             for state, pair in pairs.items()
         }
-        sides = [self._contents([r for both in own.values() for r in both[side]]) for side in (0, 1)]
-        wanted = changed_ids(sides[0], sides[1])
-        if not len(wanted):
+        sides = [self._run_hashes([r for both in reads_by_state.values() for r in both[side]]) for side in (0, 1)]
+        changed = changed_ids(sides[0], sides[1])
+        if not len(changed):
             return
-        parts: tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]] = ([], [])
-        chosen = {
-            state: [[some for r in reads if (some := r.of(wanted)) is not None] for reads in both]
-            for state, both in own.items()
-        }
+        slices: tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]] = ([], [])
+        chosen = {state: [_select(reads, changed) for reads in both] for state, both in reads_by_state.items()}
         everything = [r for both in chosen.values() for reads in both for r in reads]
         for state, pair in pairs.items():
             asked = everything if self.id_ends is not None else [r for reads in chosen[state] for r in reads]
             known, unknown = self._settled(state, pair, chosen[state])
-            asked = [some for r in asked if (some := r.of(known, invert=True)) is not None]
-            shared = self._look_up(state, pair.shared, asked, wanted, low, high)
+            asked = _select(asked, known, invert=True)
+            shared = self._look_up(state, pair.shared, asked, changed, low, high)
             before, after = chosen[state]
-            before = [some for r in before if (some := r.of(unknown, invert=True)) is not None]
+            before = _select(before, unknown, invert=True)
             for side, reads in enumerate((before, after)):
                 runs = [(r.run, r.table) for r in (*reads, *shared)]
-                if runs and len(found := resolved(runs, final=True)):
-                    parts[side].append((state, found))
-        old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in parts)
-        # What was merely moved, or is hidden by newer entries on both sides, came along.
-        wanted = changed_ids(self._whole(old), self._whole(new))
-        if len(wanted):
-            yield self._of(old, wanted), self._of(new, wanted)
+                if runs and len(entries := merged_slice(runs, final=True)):
+                    slices[side].append((state, entries))
+        old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in slices)
+        # Entries that were merely moved, or that newer ones hide on both sides, came along.
+        changed = changed_ids(self._entry_hashes(old), self._entry_hashes(new))
+        if len(changed):
+            yield self._with_ids(old, changed), self._with_ids(new, changed)
 
     def _settled(self, state: int, pair: _Pair, chosen: Sequence[Sequence[_Read]]) -> tuple[Hashes, Hashes]:
-        """Return the ids that need no look into shared files, and those of them of which it is not known what they were before."""
+        """Return the ids that need no look-up in shared files, and those of them whose old entries are unknown."""
         newest, nothing = pair.newest_shared, np.empty(0, dtype=np.uint64)
         if newest is None or not self.alone:
             return nothing, nothing
         before, after = (_newest(reads, newest, (_PUT, *_DELETED)) for reads in chosen)
         both = np.intersect1d(before, after)
-        # Of a list that was written anew it has to be known how long it was.
+        # Of a list that was written anew the old length must be known.
         if not self.upserts or self.header.states[state].kind == "list":
             return both, nothing
         written = _newest(chosen[1], newest, (_PUT,))
@@ -233,9 +233,9 @@ class _Reader:
     def _read(
         self, state: int, tables: Opened, low: bytes, high: bytes, wanted: Callable[[Table], Mask] | None = None
     ) -> list[_Read]:
-        return [self._with_ids(state, run, t) for run, t in runs_between(tables, low, high, wanted=wanted)]
+        return [self._identified(state, run, t) for run, t in runs_between(tables, low, high, wanted=wanted)]
 
-    def _with_ids(self, state: int, run: Run, table: Table) -> _Read:
+    def _identified(self, state: int, run: Run, table: Table) -> _Read:
         keys = EntryBatch(
             data=run.keys,
             state=np.full(len(run.key), state, dtype=np.int64),
@@ -265,8 +265,8 @@ class _Reader:
         hash_spans(entries.data, entries.key - self.prefix, end, number, self.seeds, ids)
         return ids
 
-    def _contents(self, reads: Sequence[_Read]) -> tuple[Hashes, Hashes]:
-        """Return ids and hashes of all that entries are, their places in the order of writing too."""
+    def _run_hashes(self, reads: Sequence[_Read]) -> tuple[Hashes, Hashes]:
+        """Return the ids of entries, and hashes of their keys, values and tags (the order of writing)."""
         ids, contents = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.uint64)]
         for r in reads:
             number = np.full(len(r.ids), r.state, dtype=np.int64)
@@ -274,24 +274,24 @@ class _Reader:
             hash_spans(r.run.keys, r.run.key, r.run.key_end, number, self.seeds, keys)
             hash_spans(r.run.data, r.run.value, r.run.value_end, number, self.seeds, values)
             ids.append(r.ids)
-            contents.append(mixed(mixed(keys, values), r.run.tag))
+            contents.append(mix_hashes(mix_hashes(keys, values), r.run.tag))
         return np.concatenate(ids), np.concatenate(contents)
 
-    def _whole(self, entries: EntryBatch) -> tuple[Hashes, Hashes]:
-        """Return ids of entries, and hashes of all that they are."""
+    def _entry_hashes(self, entries: EntryBatch) -> tuple[Hashes, Hashes]:
+        """Return the ids of entries, and hashes of their keys and values."""
         ids = self._ids(entries, self._id_ends(entries))
         keys, values = np.empty_like(ids), np.empty_like(ids)
         hash_spans(entries.data, entries.key, entries.key_end, entries.state, self.seeds, keys)
         hash_spans(entries.data, entries.value, entries.value_end, entries.state, self.seeds, values)
-        return ids, mixed(keys, values)
+        return ids, mix_hashes(keys, values)
 
-    def _of(self, entries: EntryBatch, wanted: Hashes) -> EntryBatch:
+    def _with_ids(self, entries: EntryBatch, wanted: Hashes) -> EntryBatch:
         return entries.take(np.flatnonzero(np.isin(self._ids(entries, self._id_ends(entries)), wanted)))
 
     def _look_up(
         self, state: int, tables: Opened, asked: Sequence[_Read], wanted: Hashes, low: bytes, high: bytes
     ) -> list[_Read]:
-        """Read the entries of some ids from shared files, by the blocks that may have them."""
+        """Read the entries with wanted ids from those blocks of shared files that may hold the asked ones."""
 
         def blocks(table: Table) -> Mask:
             marked = np.zeros(len(table.blocks.size), dtype=np.uint8)
@@ -299,13 +299,12 @@ class _Reader:
                 mark_blocks(table.blocks.keys, table.blocks.key, table.blocks.key_end, keys, start, end, marked)
             return marked.astype(np.bool_)
 
-        spans = [_once(r) for r in asked] if tables else []
-        found = self._read(state, tables, low, high, wanted=blocks) if spans else []
-        return [some for r in found if (some := r.of(wanted)) is not None]
+        spans = [_unique_ids(r) for r in asked] if tables else []
+        return _select(self._read(state, tables, low, high, wanted=blocks), wanted) if spans else []
 
 
 def _newest(reads: Sequence[_Read], after: int, kinds: Sequence[int]) -> Hashes:
-    """Return the ids whose newest entry was written after a sequence number and is of one of some kinds."""
+    """Return the ids whose newest entry was written after a sequence number and is of one of the kinds."""
     ids = np.concatenate([np.empty(0, dtype=np.uint64), *(r.ids for r in reads)])
     tags = np.concatenate([np.empty(0, dtype=np.uint64), *(r.run.tag for r in reads)])
     order = np.lexsort((tags, ids))
@@ -315,7 +314,7 @@ def _newest(reads: Sequence[_Read], after: int, kinds: Sequence[int]) -> Hashes:
     return ids[last & settled]
 
 
-def _once(read: _Read) -> tuple[Bytes, Int64s, Int64s]:
+def _unique_ids(read: _Read) -> tuple[Bytes, Int64s, Int64s]:
     """Return the bytes of ids, each once: a buffer, where each starts and where it ends."""
     _, first = np.unique(read.ids, return_index=True)
     start, end = read.run.key[first], read.id_end[first]

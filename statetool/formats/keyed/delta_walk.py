@@ -47,7 +47,7 @@ class DeltaWalker:
         self.programs = programs_of(header)
 
     def packed(self, changes: Changes, ids: Mapping[int, int]) -> tuple[memoryview, list[KeyGroupRange]]:
-        """Return the deltas of some changes: key groups one after another, and where each is.
+        """Return the deltas of changes: key groups one after another, and where each is.
 
         Parameters
         ----------
@@ -59,8 +59,8 @@ class DeltaWalker:
         FormatError, UnknownSerializerError
             As :func:`statetool.formats.keyed.deltas.deltas_of`; with the file.
         """
-        some = np.flatnonzero(np.isin(changes.group, self.key_groups))
-        walk = _Walk(self, changes, some, ids)
+        index = np.flatnonzero(np.isin(changes.group, self.key_groups))
+        walk = _Walk(self, changes, index, ids)
         walk.run()
         n = walk.rows
         state, group, key, key_end, value, value_end = (c[:n] for c in walk.columns)
@@ -82,22 +82,22 @@ class _Walk:
     """One walk over the changes of a window."""
 
     def __init__(
-        self, walker: DeltaWalker, changes: Changes, some: npt.NDArray[np.intp], ids: Mapping[int, int]
+        self, walker: DeltaWalker, changes: Changes, index: npt.NDArray[np.intp], ids: Mapping[int, int]
     ) -> None:
         self.walker = walker
         self.changes = changes
-        self.some = some
+        self.index = index
         self.ids = ids
         self.table = np.full(max(ids, default=-1) + 1, -1, dtype=np.int64)
         for state_id, number in ids.items():
             self.table[state_id] = number
-        self.pos, self.end, self.group = changes.pos[some], changes.end[some], changes.group[some]
+        self.pos, self.end, self.group = changes.pos[index], changes.end[index], changes.group[index]
         self.cursor = np.zeros(2, dtype=np.int64)
-        # As many bytes as the changes have, what frames a key, and what a delta says.
-        room = int((self.end - self.pos).sum()) + len(some) * (2 * MAX_MARKER + 2)
-        self.buf = np.empty(room, dtype=np.uint8)
+        # The bytes of the changes, and for each the markers of its key and the byte of its delta.
+        capacity = int((self.end - self.pos).sum()) + len(index) * (2 * MAX_MARKER + 2)
+        self.buf = np.empty(capacity, dtype=np.uint8)
         self.rows = 0
-        self.columns = [np.empty(len(some) + 1, dtype=np.int64) for _ in range(6)]
+        self.columns = [np.empty(len(index) + 1, dtype=np.int64) for _ in range(6)]
 
     def run(self) -> None:
         walker = self.walker
@@ -113,17 +113,17 @@ class _Walk:
             if code == FULL:
                 self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
             elif code == MORE_BYTES:
-                self.room(len(self.buf))
+                self.grow(len(self.buf))
             elif code == SLOW:
-                self.slowly()
+                self.read_slowly()
             else:
                 raise coded_error(int(code)).at(file=self.changes.file)
 
-    def room(self, size: int) -> None:
+    def grow(self, size: int) -> None:
         """Make room for ``size`` more bytes."""
         self.buf = np.concatenate([self.buf, np.empty(size + MAX_MARKER, dtype=np.uint8)])
 
-    def slowly(self) -> None:
+    def read_slowly(self) -> None:
         """Read one change with its serializers."""
         i = int(self.cursor[0])
         number = int(self.group[i])
@@ -135,14 +135,14 @@ class _Walk:
         self.cursor[0] = i + 1
 
     def deltas(self, i: int, number: int) -> Iterator[tuple[int, bytes, bytes]]:
-        c = self.changes.cursor(int(self.some[i]))
+        c = self.changes.cursor(int(self.index[i]))
         return deltas_of(c, number, self.walker.header, self.ids, self.walker.wanted)
 
     def append(self, state: int, group: int, key: bytes, value: bytes) -> None:
         used = int(self.cursor[1])
         middle, stop = used + len(key), used + len(key) + len(value)
         if stop > len(self.buf):
-            self.room(len(self.buf) + stop - used)
+            self.grow(len(self.buf) + stop - used)
         if self.rows == len(self.columns[0]):
             self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
         self.buf[used:middle] = np.frombuffer(key, dtype=np.uint8)

@@ -16,7 +16,7 @@ from collections.abc import Container, Iterator, Mapping
 
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.heap import composite_key, list_pieces, map_pieces, taken
+from statetool.formats.keyed.heap import composite_key, list_pieces, map_pieces, take_bytes
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
@@ -35,7 +35,7 @@ def deltas_of(
     c
         The change, all of it.
     header
-        What the state is of.
+        Describes the states.
     ids
         The number of a state in the header by its id in the log.
     wanted
@@ -59,8 +59,8 @@ def deltas_of(
             return
         meta = header.states[number]
         state = meta.name
-        found = _timer_deltas if meta.backend_type == PRIORITY_QUEUE else _value_deltas
-        for key, value in found(c, operation, header, meta):
+        read_deltas = _timer_deltas if meta.backend_type == PRIORITY_QUEUE else _value_deltas
+        for key, value in read_deltas(c, operation, header, meta):
             yield number, key, value
         c.expect_end("a change")
     except StatetoolError as error:
@@ -70,17 +70,17 @@ def deltas_of(
 def _timer_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
     if operation == OP_ADD_ELEMENT:
         for _ in range(c.count("timers")):
-            yield taken(c, meta.value), bytes([PUT])
+            yield take_bytes(c, meta.value), bytes([PUT])
     elif operation == OP_REMOVE_ELEMENT:
-        yield taken(c, meta.value), bytes([REMOVE])
+        yield take_bytes(c, meta.value), bytes([REMOVE])
     else:
         raise _unknown(c, operation, meta)
 
 
 def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
-    own = taken(c, header.key)
-    key = composite_key(own, taken(c, meta.namespace), header.key, meta.namespace)
+    key_bytes = take_bytes(c, header.key)
+    key = composite_key(key_bytes, take_bytes(c, meta.namespace), header.key, meta.namespace)
     is_map, is_list = meta.kind == "map" and bool(meta.parts), meta.kind == "list" and bool(meta.parts)
     match operation:
         case 0:  # clear
@@ -89,7 +89,7 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             elements = list_pieces(c, meta, framed=True)
             yield key, bytes([PUT]) + b",".join(elements) if elements else bytes([REMOVE])
         case 1 | 2 if not is_map:
-            yield key, bytes([PUT]) + taken(c, meta.value, last=True)
+            yield key, bytes([PUT]) + take_bytes(c, meta.value, last=True)
         case 3 if is_list:  # add
             if elements := list_pieces(c, meta, framed=True):
                 yield key, bytes([APPEND]) + b",".join(elements)
@@ -97,25 +97,25 @@ def _value_deltas(c: Cursor, operation: int, header: KeyedHeader, meta: StateMet
             for user_key, value in map_pieces(c, meta, framed=True):
                 yield key + user_key, bytes([PUT]) + value
         case 4 if not is_map:
-            yield from _merges(c, own, header, meta)
+            yield from _merges(c, key_bytes, header, meta)
         case 5 if is_list:  # add element
-            yield key, bytes([APPEND]) + taken(c, meta.parts[0], last=True)
+            yield key, bytes([APPEND]) + take_bytes(c, meta.parts[0], last=True)
         case 5 | 6 if is_map:
-            user_key = taken(c, meta.parts[0])
-            yield key + user_key, bytes([PUT, 0]) + taken(c, meta.parts[1], last=True)
+            user_key = take_bytes(c, meta.parts[0])
+            yield key + user_key, bytes([PUT, 0]) + take_bytes(c, meta.parts[1], last=True)
         case 7 if is_map:
-            yield key + taken(c, meta.parts[0], last=True), bytes([REMOVE])
+            yield key + take_bytes(c, meta.parts[0], last=True), bytes([REMOVE])
         case _:
             raise _unknown(c, operation, meta)
 
 
-def _merges(c: Cursor, own: bytes, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
+def _merges(c: Cursor, key_bytes: bytes, header: KeyedHeader, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
     assert meta.namespace is not None
-    target = composite_key(own, taken(c, meta.namespace), header.key, meta.namespace)
+    target = composite_key(key_bytes, take_bytes(c, meta.namespace), header.key, meta.namespace)
     out = Output()
     out.u1(MERGE)
     for _ in range(c.count("namespaces")):
-        out.bytes4(composite_key(own, taken(c, meta.namespace), header.key, meta.namespace))
+        out.bytes4(composite_key(key_bytes, take_bytes(c, meta.namespace), header.key, meta.namespace))
     yield target, bytes(out)
 
 

@@ -1,4 +1,4 @@
-"""Tell keys apart: the same number for the same bytes; and which of them differ between two sides."""
+"""Number keys by their bytes, and find the ids whose entries differ between two sides."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def changed_ids(old: tuple[Hashes, Hashes], new: tuple[Hashes, Hashes]) -> Hashe
     Parameters
     ----------
     old, new
-        uint64[n] each: the id of each entry, which several may have, and a hash of all that the entry is. Their order says nothing.
+        uint64[n] each: the id of each entry (several may share one) and a hash of its bytes, in any order.
     """
-    (a, sum_a), (b, sum_b) = _summed(*old), _summed(*new)
-    both, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-    same = both[sum_a[at_a] == sum_b[at_b]]
+    (a, sum_a), (b, sum_b) = _hash_sums(*old), _hash_sums(*new)
+    common, at_a, at_b = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    same = common[sum_a[at_a] == sum_b[at_b]]
     return np.setdiff1d(np.union1d(a, b), same, assume_unique=True)
 
 
-def _summed(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
+def _hash_sums(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
     """Return the ids, each once and ascending, and the sum of the hashes of each."""
     order = np.argsort(ids, kind="stable")
     ids, contents = ids[order], contents[order]
@@ -53,7 +53,7 @@ def _summed(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
     return ids[first], np.add.reduceat(contents, first) if len(first) else contents
 
 
-def mixed(first: Hashes, second: Hashes) -> Hashes:
+def mix_hashes(first: Hashes, second: Hashes) -> Hashes:
     """Return a hash of two hashes together."""
-    found: Hashes = (first ^ (second >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + second
-    return found ^ (found >> np.uint64(32))
+    product: Hashes = (first ^ (second >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + second
+    return product ^ (product >> np.uint64(32))

@@ -1,4 +1,4 @@
-"""Entries of keyed state in memory: what every format of keyed streams is turned into."""
+"""Entries of keyed state in memory: the form that every format of keyed streams is read into."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class EntryBatch:
         return self.take(np.flatnonzero(self.state == state_id))
 
     def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
-        """Return some of the entries."""
+        """Return the entries at these indexes."""
         return replace(
             self,
             state=self.state[index],
@@ -106,8 +106,8 @@ def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
     starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
 
     def column(name: str, *, moved: bool) -> Int64s:
-        parts = [getattr(b, name) + (start if moved else 0) for b, start in zip(batches, starts, strict=True)]
-        return np.concatenate(parts)
+        columns = [getattr(b, name) + (start if moved else 0) for b, start in zip(batches, starts, strict=True)]
+        return np.concatenate(columns)
 
     return EntryBatch(
         data=np.concatenate([b.data for b in batches]),
@@ -124,7 +124,7 @@ def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltBatch(EntryBatch):
-    """Entries whose bytes do not lie in the file as they are in ``data``: a place is told by the key of its entry."""
+    """Entries whose bytes do not lie in the file as they do in ``data``: errors name the key of the entry."""
 
     def locate(self, error: E) -> E:
         """Turn the position in ``data`` that an error carries into key and key group."""
@@ -143,19 +143,19 @@ class RebuiltBatch(EntryBatch):
 def locate(error: E, regions: Iterable[Region], file: str) -> E:
     """Turn the position that an error carries as its offset into file, offset and key group."""
     position = error.where.offset
-    found = None
+    source = None
     if position is not None:
         for region in regions:
             if region.start <= position:
-                found = region
-    if found is None or position is None:
+                source = region
+    if source is None or position is None:
         return error.at(file=file)
-    if found.compressed:
+    if source.compressed:
         error.where = replace(
             error.where,
-            offset=found.skipped + position - found.start,
-            region=f"from byte {found.offset} on, uncompressed",
+            offset=source.skipped + position - source.start,
+            region=f"from byte {source.offset} on, uncompressed",
         )
     else:
-        error.where = replace(error.where, offset=found.offset + position - found.start)
-    return error.at(file=file, key_group=found.key_group)
+        error.where = replace(error.where, offset=source.offset + position - source.start)
+    return error.at(file=file, key_group=source.key_group)

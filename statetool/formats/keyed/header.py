@@ -14,7 +14,7 @@ from statetool.formats.keyed.projections import with_projections
 from statetool.formats.state_meta import (
     ReadSerializer,
     StateMeta,
-    newer,
+    newer_version,
     read_m3,
     read_m5,
     read_m6,
@@ -68,26 +68,26 @@ def _parse(c: Cursor, reader: SnapshotReader, read: ReadSerializer) -> KeyedHead
                 f"keyed state of proxy version {version} (Flink 1.2)", hint="migrate it through Flink 1.3"
             ).at(offset=c.offset - 4)
         if version > CURRENT_VERSION:
-            raise newer(c, "keyed state proxy", version, "3 to 6")
+            raise newer_version(c, "keyed state proxy", version, "3 to 6")
         raise c.fail(f"keyed state proxy version {version} is not 3 to 6", pos=c.pos - 4)
     compressed = c.bool() if version >= 4 else False
     if version == CURRENT_VERSION:
         key = read(c, 0, 0)
     else:
-        found = reader.resilient_list(c)
-        if len(found) != 1:
-            raise c.fail(f"{len(found)} key serializers, expected 1")
-        key = found[0]
+        serializers = reader.resilient_list(c)
+        if len(serializers) != 1:
+            raise c.fail(f"{len(serializers)} key serializers, expected 1")
+        key = serializers[0]
     n = c.i2()
     if n < 0:
         raise c.fail(f"{n} states", pos=c.pos - 2)
-    states = tuple(_state(c, version, reader, read, left) for left in reversed(range(n)))
+    states = tuple(_state(c, version, reader, read, states_left) for states_left in reversed(range(n)))
     return KeyedHeader(version=version, compressed=compressed, key=key.as_key(), states=states, size_bytes=c.pos)
 
 
-def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, left: int) -> StateMeta:
+def _state(c: Cursor, version: int, reader: SnapshotReader, read: ReadSerializer, states_left: int) -> StateMeta:
     if version == CURRENT_VERSION:
-        return with_projections(read_m6(c, reader.types, read, left))
+        return with_projections(read_m6(c, reader.types, read, states_left))
     return read_m5(c, reader) if version == 5 else read_m3(c, reader)
 
 

@@ -21,19 +21,19 @@ _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 def read_entry(c: Cursor, key: Serializer, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the canonical entries, without key group, that one entry is: none for an empty list or map, of a map one for each of its own.
+    """Yield an entry as canonical ones, without key group: a map as one for each of its entries, an empty list or map as none.
 
     Raises
     ------
     FormatError, UnknownSerializerError
     """
     if meta.backend_type == PRIORITY_QUEUE:
-        yield taken(c, meta.value), b""
+        yield take_bytes(c, meta.value), b""
         return
     assert meta.namespace is not None
-    namespace = taken(c, meta.namespace)
-    own = taken(c, key)
-    yield from _values(c, meta, composite_key(own, namespace, key, meta.namespace))
+    namespace = take_bytes(c, meta.namespace)
+    key_bytes = take_bytes(c, key)
+    yield from _values(c, meta, composite_key(key_bytes, namespace, key, meta.namespace))
 
 
 def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -46,7 +46,7 @@ def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, byt
         for user_key, value in map_pieces(c, meta):
             yield key + user_key, value
     else:
-        yield key, taken(c, meta.value)
+        yield key, take_bytes(c, meta.value)
 
 
 def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, namespace_serializer: Serializer) -> bytes:
@@ -59,25 +59,25 @@ def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, name
 def list_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> list[bytes]:
     """Return the bytes of the elements of a list: i4 n, elements; ``framed`` lists fill the cursor."""
     n = c.count("list elements", at_least=0)
-    found = []
+    elements = []
     for i in range(n):
-        found.append(taken(c, meta.parts[0], last=framed and i == n - 1))
-        if not found[-1] and n > _MAX_EMPTY_ELEMENTS:
+        elements.append(take_bytes(c, meta.parts[0], last=framed and i == n - 1))
+        if not elements[-1] and n > _MAX_EMPTY_ELEMENTS:
             raise c.fail(f"{n} list elements that take no bytes (at most {_MAX_EMPTY_ELEMENTS})")
-    return found
+    return elements
 
 
 def map_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and canonical values (bool is null, value) of a map: i4 n, entries; ``framed`` maps fill the cursor."""
     n = c.count("map entries")
     for i in range(n):
-        user_key = taken(c, meta.parts[0])
+        user_key = take_bytes(c, meta.parts[0])
         null = c.bool()
-        yield user_key, b"\x01" if null else b"\x00" + taken(c, meta.parts[1], last=framed and i == n - 1)
+        yield user_key, b"\x01" if null else b"\x00" + take_bytes(c, meta.parts[1], last=framed and i == n - 1)
 
 
-def taken(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
-    """Return the bytes of the next value; the ``last`` one of a frame is what is left of it, whatever it is.
+def take_bytes(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
+    """Return the bytes of the next value; the ``last`` value of a frame is all bytes that are left of it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Key groups in the layout of the heap backend as entry batches, by kernels, with bounded memory.
 
-What kernels cannot find the end of goes through :mod:`statetool.formats.keyed.heap`, entry by entry, which also says what is wrong
-with damaged bytes.
+Entries whose ends kernels cannot find are read one by one by :mod:`statetool.formats.keyed.heap`, which also says what is wrong with damaged
+bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from statetool.serializers.base import blame
 NUMBER_BYTES: Final = 4
 _ROOM: Final = 64 << 10
 _LEAST_ROWS: Final = 1 << 10
-#: Bytes of an entry, about: rows are made room for by it.
+#: About how many bytes an entry has; rows are allocated by it.
 _ENTRY_BYTES: Final = 24
 _MESSAGES: Final = {
     BAD_PREFIX: "expected the number of the key group",
@@ -41,14 +41,14 @@ _MESSAGES: Final = {
     BAD_LENGTH: WALK_MESSAGES[BAD_LENGTH],
     UNKNOWN_OPERATION: MESSAGES[UNKNOWN_OPERATION][0],
 }
-_NOTHING: Final = Constant(0)
+_NO_BYTES: Final = Constant(0)
 
 
 def programs_of(header: KeyedHeader) -> kernel.StatePrograms:
-    """Compile what finds the ends of namespaces, keys and values."""
+    """Compile the programs that find the ends of namespaces, keys and values."""
     ops: list[Op] = [header.key.program()]
     for meta in header.states:
-        ops += _parts(meta)
+        ops += _ops_of(meta)
     words, starts = compile_skips(ops)
     table = np.zeros((len(header.states), 5), dtype=np.int64)
     for i, meta in enumerate(header.states):
@@ -69,10 +69,10 @@ def _kind(meta: StateMeta) -> int:
     return kernel.LIST if meta.kind == "list" else kernel.MAP
 
 
-def _parts(meta: StateMeta) -> tuple[Op, Op, Op]:
-    namespace = _NOTHING if meta.namespace is None else meta.namespace.program()
-    parts = [p.program() for p in meta.parts] or [meta.value.program()]
-    return namespace, parts[0], parts[1] if len(parts) > 1 else _NOTHING
+def _ops_of(meta: StateMeta) -> tuple[Op, Op, Op]:
+    namespace = _NO_BYTES if meta.namespace is None else meta.namespace.program()
+    programs = [p.program() for p in meta.parts] or [meta.value.program()]
+    return namespace, programs[0], programs[1] if len(programs) > 1 else _NO_BYTES
 
 
 def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader) -> EntryBatch:
@@ -86,31 +86,31 @@ def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeade
         The end of a key or value cannot be found.
     """
     base = f.stream.start
-    parts: list[Any] = []
+    buffers: list[Any] = []
     starts, bases, at = [], [], 0
     for run in adjacent(groups):
-        whole = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
+        raw = f.read_at(run[0].offset, sum(g.size_bytes for g in run))
         if not header.compressed:
-            parts.append(whole)
+            buffers.append(raw)
         for group in run:
             size = group.size_bytes
             if header.compressed:
-                first = group.offset - run[0].offset
-                pieces = _plain(whole[first : first + size], base + group.offset, group.number, f.stream.file)
-                parts += pieces
-                size = sum(map(len, pieces))
+                start = group.offset - run[0].offset
+                chunks = _uncompressed(raw[start : start + size], base + group.offset, group.number, f.stream.file)
+                buffers += chunks
+                size = sum(map(len, chunks))
             starts.append(at)
             bases.append(base + group.offset)
             at += size
-    data = np.frombuffer(parts[0] if len(parts) == 1 else b"".join(parts), dtype=np.uint8)
+    data = np.frombuffer(buffers[0] if len(buffers) == 1 else b"".join(buffers), dtype=np.uint8)
     edges = np.array([*starts, at], dtype=np.int64)
     walker = _Walker(data, edges[:-1], edges[1:], [g.number for g in groups], bases, header, f.stream.file)
     walker.walk(len(data))
     return walker.batch()
 
 
-def _plain(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
-    """Return a compressed key group as it would be uncompressed: its number, and its sections."""
+def _uncompressed(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
+    """Return a compressed key group uncompressed: its number, and its sections."""
     try:
         chunks = read_chunks(raw[NUMBER_BYTES:], base=base + NUMBER_BYTES) if len(raw) > NUMBER_BYTES else ()
         return [bytes(raw[:NUMBER_BYTES]), *(chunk.data for chunk in chunks)]
@@ -126,7 +126,7 @@ def heap_windows(f: OpenStream, group: KeyGroupRange, header: KeyedHeader, *, wi
     FormatError, UnknownSerializerError
         As :func:`read_heap`.
     """
-    with _uncompressed(f, group, header) as (plain, offset, size):
+    with _open_plain(f, group, header) as (plain, offset, size):
         base = f.stream.start + group.offset
         at, length = 0, window
         cursor: npt.NDArray[np.int64] | None = None
@@ -155,8 +155,8 @@ def heap_windows(f: OpenStream, group: KeyGroupRange, header: KeyedHeader, *, wi
 
 
 @contextmanager
-def _uncompressed(f: OpenStream, group: KeyGroupRange, header: KeyedHeader) -> Iterator[tuple[OpenStream, int, int]]:
-    """Open a key group as it would be uncompressed: stream, offset, bytes; a compressed one goes through a temporary file."""
+def _open_plain(f: OpenStream, group: KeyGroupRange, header: KeyedHeader) -> Iterator[tuple[OpenStream, int, int]]:
+    """Open a key group uncompressed: stream, offset, size; a compressed one goes through a temporary file."""
     if not header.compressed:
         yield f, group.offset, group.size_bytes
         return
@@ -202,11 +202,11 @@ class _Walker:
         self.columns = [np.empty(len(data) // _ENTRY_BYTES + _LEAST_ROWS, dtype=np.int64) for _ in range(6)]
 
     def resume(self, cursor: npt.NDArray[np.int64]) -> None:
-        """Go on where a walk over the bytes before these stood."""
+        """Continue from the cursor of the walk over the bytes before these."""
         self.cursor[: kernel.USED] = cursor[: kernel.USED]
 
     def walk(self, limit: int) -> bool:
-        """Walk to the end, or as far as whole entries go; tell whether it is the end."""
+        """Walk over all whole entries; tell whether they reach the end."""
         groups = KeyGroups(self.starts, self.ends, self.numbers)
         while True:
             rows = Rows(*(c[self.rows :] for c in self.columns))
@@ -217,43 +217,43 @@ class _Walker:
             if code == kernel.MORE_ROWS:
                 self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
             elif code == kernel.MORE_BYTES:
-                self.room(len(self.buf))
+                self.grow(len(self.buf))
             elif code == kernel.SLOW:
-                if not self.slowly(limit):
+                if not self.read_slowly(limit):
                     return False
             else:
                 raise self.error(FormatError(_MESSAGES[int(code)]))
 
-    def room(self, size: int) -> None:
+    def grow(self, size: int) -> None:
         """Make room for ``size`` more bytes."""
         self.buf = np.concatenate([self.buf, np.empty(size, dtype=np.uint8)])
 
-    def slowly(self, limit: int) -> bool:
-        """Read with the serializers: the entry at hand, or all that are left of a state that kernels do not know.
+    def read_slowly(self, limit: int) -> bool:
+        """Read with serializers: the next entry, or all that are left of a state that kernels do not know.
 
-        ``False`` where an entry goes on beyond the bytes that are there.
+        ``False`` where an entry continues beyond the bytes that are there.
         """
-        while self.one(limit):
+        while self.read_one(limit):
             unknown = self.programs.states[self.cursor[kernel.STATE], kernel.KIND] == kernel.UNKNOWN
             if not unknown or not self.cursor[kernel.LEFT]:
                 return True
         return False
 
-    def one(self, limit: int) -> bool:
-        """Read one entry with its serializers; ``False`` where it goes on beyond the bytes that are there."""
+    def read_one(self, limit: int) -> bool:
+        """Read one entry with its serializers; ``False`` where it continues beyond the bytes that are there."""
         k, position, number = (int(x) for x in self.cursor[:3])
         meta = self.header.states[number]
         end = int(self.ends[k])
         c = Cursor(self.data.data, position, min(end, limit), base=self.bases[k] - int(self.starts[k]))
         try:
-            found = list(read_entry(c, self.header.key, meta))
+            entries = list(read_entry(c, self.header.key, meta))
         except FormatError as error:
             if limit < end:
                 return False
             raise self.error(error.at(state=meta.name)) from None
         except StatetoolError as error:
             raise self.error(error.at(state=meta.name)) from None
-        for key, value in found:
+        for key, value in entries:
             self.append(number, k, key, value)
         self.cursor[kernel.POSITION] = c.pos
         self.cursor[kernel.LEFT] -= 1
@@ -262,7 +262,7 @@ class _Walker:
     def append(self, number: int, k: int, key: bytes, value: bytes) -> None:
         used = int(self.cursor[kernel.USED])
         if used + len(key) + len(value) > len(self.buf):
-            self.room(len(self.buf) + len(key) + len(value))
+            self.grow(len(self.buf) + len(key) + len(value))
         if self.rows == len(self.columns[0]):
             self.columns = [np.concatenate([c, np.empty_like(c)]) for c in self.columns]
         middle, stop = used + len(key), used + len(key) + len(value)
@@ -276,12 +276,12 @@ class _Walker:
     def error(self, error: StatetoolError) -> StatetoolError:
         k = min(int(self.cursor[kernel.GROUP]), len(self.numbers) - 1)
         at = max(int(self.cursor[kernel.POSITION]), int(self.starts[k])) - int(self.starts[k])
-        # Nothing frames values here: one that was read by a wrong declaration puts what follows out of step.
+        # Values have no frames here: one that was read by a wrong declaration shifts all that follow.
         blame(error, self.header.key, *(s for m in self.header.states for s in m.serializers.values()))
         return error.at(offset=self.bases[k] + at, file=self.file, key_group=int(self.numbers[k]))
 
     def batch(self) -> EntryBatch:
-        """Return what was found."""
+        """Return the entries that were walked over."""
         state, group, key, key_end, value, value_end = (c[: self.rows] for c in self.columns)
         data = self.buf[: int(self.cursor[kernel.USED])]
         data.flags.writeable = False

@@ -1,8 +1,7 @@
 """Tell whether keys could be of another type that writes the same bytes and has the same hash codes.
 
-Long, Double and Date are 8 bytes, hashed alike; Int and Float 4 bytes; Short and Char 2 bytes, hashed alike up to 32767. Numbers
-whose bits no floating-point number is written with (Java writes one NaN only), or that would be next to nothing (subnormal), are
-integers.
+Long, Double and Date are 8 bytes, hashed alike; Int and Float 4 bytes; Short and Char 2 bytes, hashed alike up to 32767. Numbers whose bits
+are no floating-point number (Java writes one NaN only), or a subnormal one, are integers.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ _DATES_MS: Final = (10**11, 10**13)
 
 
 def other_type(candidate: Serializer, keys: Sequence[Any]) -> str | None:
-    """Return words for what the keys could be instead of what ``candidate`` says, ``None`` where it can only be that."""
+    """Return the types that the keys could have, as text; ``None`` where only ``candidate`` fits."""
     if isinstance(candidate, TupleSerializer):
-        for i, part in enumerate(candidate.nested):
-            other = other_type(part, [key[i] for key in keys])
+        for i, field in enumerate(candidate.nested):
+            other = other_type(field, [key[i] for key in keys])
             if other is not None:
                 return f"{other} (f{i} of a tuple)"
         return None
@@ -40,15 +39,15 @@ def other_type(candidate: Serializer, keys: Sequence[Any]) -> str | None:
 
 
 def _may_be_floats(keys: Iterable[int], bits: int, fraction: int) -> bool:
-    some = False
+    plausible = False
     infinite = ((1 << (bits - 1 - fraction)) - 1) << fraction
-    the_nan = infinite | 1 << (fraction - 1)
+    java_nan = infinite | 1 << (fraction - 1)
     for key in keys:
         unsigned = key & ((1 << bits) - 1)
         magnitude = unsigned & ((1 << (bits - 1)) - 1)
-        if magnitude > infinite and unsigned != the_nan:
+        if magnitude > infinite and unsigned != java_nan:
             return False
         if 1 < magnitude < 1 << fraction:
             return False
-        some = some or magnitude > 1
-    return some
+        plausible = plausible or magnitude > 1
+    return plausible

@@ -1,8 +1,8 @@
 """Find the type of keys that a snapshot does not tell.
 
-A change log on top of nothing holds keys but not their serializer. The common types are tried: one is taken only if every change that
-is looked at can be read with it to its end, and every key hashes into the key group that the change stands in; with enough different
-keys, so that chance is out of the question, and if no other type passes as well.
+A change log without materialized state holds keys but not their serializer. The common types are tried. One is taken only if every sampled
+change can be read with it to its end and every key hashes into the key group of its change, with enough different keys to rule out chance,
+and if no other type passes as well.
 
 Some types have the same bytes and the same hash codes: Long, Double and Date; Int and Float; Short and Char up to 32767. Where all
 keys could be of the other type as well, neither is taken (:mod:`statetool.formats.keyed.key_doubt`).
@@ -31,8 +31,8 @@ from statetool.serializers.tuples import TupleSerializer
 
 _BASE: Final = "org.apache.flink.api.common.typeutils.base."
 _TUPLE: Final = "org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot"
-_PLAIN: Final = ("String", "Long", "Int", "Short", "Byte", "Boolean", "Char")
-_ALONE: Final = ("BigInt", "BigDec", "LocalDate", "Instant", "LocalDateTime")
+_ALSO_IN_TUPLES: Final = ("String", "Long", "Int", "Short", "Byte", "Boolean", "Char")
+_NOT_IN_TUPLES: Final = ("BigInt", "BigDec", "LocalDate", "Instant", "LocalDateTime")
 _MOST_FIELDS: Final = 4
 _ENOUGH_BITS: Final = 32
 _HINT: Final = (
@@ -43,7 +43,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some changes of data with their key groups, and the states of their log by id."""
+    """Changes of data with their key groups, and the states of their log by id."""
 
     changes: tuple[tuple[int, bytes], ...]
     states: Mapping[int, StateMeta]
@@ -57,35 +57,37 @@ def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer
     UnknownSerializerError
         None of the known types fits, too few keys tell, or they could be of another type with the same bytes.
     """
-    few: list[str] = []
+    too_few: list[str] = []
     for candidates in _candidates():
-        enough: list[tuple[Serializer, set[bytes]]] = []
+        fitting: list[tuple[Serializer, set[bytes]]] = []
         for candidate in candidates:
             keys = _keys_read_by(candidate, samples, max_parallelism)
             if keys is None:
                 continue
             if log2(max_parallelism) * len(keys) >= _ENOUGH_BITS:
-                enough.append((candidate, keys))
+                fitting.append((candidate, keys))
             else:
-                few.append(candidate.type_name)
-        if enough:
-            return _only(enough)
-    raise _untold(f"too few keys tell ({', '.join(few[:3])} would fit)" if few else "none of the common types fits")
+                too_few.append(candidate.type_name)
+        if fitting:
+            return _unambiguous(fitting)
+    raise _undecided(
+        f"too few keys tell ({', '.join(too_few[:3])} would fit)" if too_few else "none of the common types fits"
+    )
 
 
-def _only(found: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer:
-    # Where all is Short, Char fits as well: whether it could be that is asked below.
-    alike = {s.type_name.replace("Char", "Short"): (s, keys) for s, keys in reversed(found)}
-    if len(alike) > 1:
-        raise _untold(f"they may be {' or '.join(s.type_name for s, _ in found[:3])}")
-    ((candidate, keys),) = alike.values()
+def _unambiguous(fitting: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer:
+    # Where all is Short, Char fits as well: :func:`other_type` decides between them.
+    by_type = {s.type_name.replace("Char", "Short"): (s, keys) for s, keys in reversed(fitting)}
+    if len(by_type) > 1:
+        raise _undecided(f"they may be {' or '.join(s.type_name for s, _ in fitting[:3])}")
+    ((candidate, keys),) = by_type.values()
     other = other_type(candidate, [candidate.decode(Cursor(key)) for key in keys])
     if other is not None:
-        raise _untold(f"they may be {other}, which have the same bytes")
+        raise _undecided(f"they may be {other}, which have the same bytes")
     return candidate
 
 
-def _untold(why: str) -> UnknownSerializerError:
+def _undecided(why: str) -> UnknownSerializerError:
     return UnknownSerializerError(
         f"the snapshot does not say the type of its keys: nothing was materialized below the change log, and {why}",
         hint=_HINT,
@@ -93,12 +95,12 @@ def _untold(why: str) -> UnknownSerializerError:
 
 
 def _candidates() -> Iterator[Iterator[Serializer]]:
-    """Yield types from the plainest on; those of one kind are all tried."""
-    plain = [_simple(name) for name in _PLAIN]
-    yield iter([*plain, *map(_simple, _ALONE)])
+    """Yield groups of types, the simplest first; all of a group are tried."""
+    simple = [_simple(name) for name in _ALSO_IN_TUPLES]
+    yield iter([*simple, *map(_simple, _NOT_IN_TUPLES)])
     for n in range(2, _MOST_FIELDS + 1):
         name = f"org.apache.flink.api.java.tuple.Tuple{n}"
-        yield (TupleSerializer(_TUPLE, 3, 2, name, parts) for parts in product(plain, repeat=n))
+        yield (TupleSerializer(_TUPLE, 3, 2, name, fields) for fields in product(simple, repeat=n))
 
 
 def _simple(name: str) -> Serializer:
@@ -109,8 +111,8 @@ def _simple(name: str) -> Serializer:
 
 
 def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallelism: int) -> set[bytes] | None:
-    """Return the different keys; ``None`` where a key is of another type, or a value behind one does not end where it should."""
-    found: set[bytes] = set()
+    """Return the different keys; ``None`` where a key is of another type, or the value behind it does not end with its change."""
+    keys: set[bytes] = set()
     for sample in samples:
         states = tuple(sample.states.values())
         header = KeyedHeader(version=CURRENT_VERSION, compressed=False, key=candidate, states=states, size_bytes=0)
@@ -126,7 +128,7 @@ def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallel
                 value = candidate.decode(c)
                 if key_group_for(candidate.hash_code(value), max_parallelism) != key_group:
                     return None
-                found.add(bytes(c.data[start : c.pos]))
+                keys.add(bytes(c.data[start : c.pos]))
                 for number, _, delta in deltas_of(Cursor(change), key_group, header, ids, wanted):
                     if not _value_fits(states[number], delta):
                         return None
@@ -134,11 +136,11 @@ def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallel
                 continue  # where this value ends, only the user's code knows
             except StatetoolError:
                 return None
-    return found
+    return keys
 
 
 def _value_fits(meta: StateMeta, delta: bytes) -> bool:
-    """Tell whether a new value ends where its change does; of subclasses that the snapshot does not describe that is not known."""
+    """Tell whether a new value ends where its change does; ``True`` where that cannot be told."""
     if delta[0] != PUT or meta.kind in ("list", "map") or meta.value.framed_only:
         return True
     c = Cursor(delta, 1)

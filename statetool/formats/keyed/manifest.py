@@ -29,12 +29,12 @@ _NEW_FILE_MUST_BE_KNOWN: Final = 1 << 6
 
 
 class UnusualError(Exception):
-    """Something that RocksDB itself has to read; never leaves this package."""
+    """A file that RocksDB itself has to read; never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """One table file: its number, size, the first and last user key in it, and its largest sequence number, if it is said."""
+    """One table file: its number, size, first and last user key, and its largest sequence number, if the manifest has it."""
 
     number: int
     level: int
@@ -72,7 +72,7 @@ def read_manifest(data: bytes) -> dict[str, tuple[TableFile, ...]]:
 
 
 def _records(data: bytes) -> Iterator[Cursor]:
-    pieces: list[bytes] = []
+    fragments: list[bytes] = []
     at = 0
     while at < len(data):
         if _BLOCK - at % _BLOCK < _HEADER:
@@ -87,14 +87,14 @@ def _records(data: bytes) -> Iterator[Cursor]:
             raise UnusualError(f"a record of type {kind}")
         if masked_crc32c(bytes([kind]) + body) != int.from_bytes(header[:4], "little"):
             raise FormatError("a record of the manifest has a wrong checksum").at(offset=at)
-        if (kind in (_WHOLE, _FIRST)) == bool(pieces):
+        if (kind in (_WHOLE, _FIRST)) == bool(fragments):
             raise FormatError("pieces of a record of the manifest do not follow each other").at(offset=at)
-        pieces.append(body)
+        fragments.append(body)
         at += _HEADER + size
         if kind in (_WHOLE, _LAST):
-            yield Cursor(b"".join(pieces), base=at - size)
-            pieces = []
-    if pieces:
+            yield Cursor(b"".join(fragments), base=at - size)
+            fragments = []
+    if fragments:
         raise FormatError("the last record of the manifest is cut off").at(offset=at)
 
 

@@ -47,7 +47,7 @@ def read_native(
     keys: Sequence[bytes] | None = None,
     batch_bytes: int = BATCH_BYTES,
 ) -> Iterator[EntryBatch]:
-    """Read entries of some states in some key groups.
+    """Read the entries of some states in some key groups.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def read_native(
     whole_keys
         All entries of a key, of all ``states``, come in one batch. (Where the end of a key cannot be found, all entries of a key group do.)
     keys
-        Encoded keys that are enough; others may come too.
+        Encoded keys whose entries are wanted; others may come too.
     batch_bytes
-        Bytes of a batch, about; more only for what has to stay together.
+        About how many bytes a batch has; more only where entries have to stay together.
 
     Raises
     ------
@@ -74,22 +74,22 @@ def read_native(
         Damaged files, or not a database; with the file as far as it is known.
     """
     ids = {m.name: i for i, m in enumerate(header.states)}
-    wanted = [ids[name] for name in states if name in ids]
+    state_ids = [ids[name] for name in states if name in ids]
     database = open_database(files)
     database.check_states(ids)
-    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(wanted)))
+    limit = max(_LEAST_SLICE, batch_bytes // max(1, len(state_ids)))
     key_of = key_finder(header.key, prefix)
     for low, high in key_ranges(key_groups, keys, prefix):
-        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in wanted}
+        slices = {i: database.slices(header.states[i].name, low, high, limit) for i in state_ids}
         if whole_keys:
             # Composite keys sort by key first: no key's bytes start with another key's.
-            for parts in complete_keys([_Source(i, found, key_of) for i, found in slices.items()]):
+            for parts in complete_keys([_Source(i, state_slices, key_of) for i, state_slices in slices.items()]):
                 yield batch_of_slices(parts, prefix, database.name)
         else:
-            for i, found in slices.items():
+            for i, state_slices in slices.items():
                 try:
-                    for piece in found:
-                        yield batch_of_slices([(i, piece)], prefix, database.name)
+                    for part in state_slices:
+                        yield batch_of_slices([(i, part)], prefix, database.name)
                 except StatetoolError as error:
                     raise error.at(state=header.states[i].name) from error.__cause__
 
@@ -101,7 +101,7 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
         before = None
         for low in sorted({group.to_bytes(prefix, "big") + key for group in groups for key in keys}):
             if before is None or not low.startswith(before):
-                yield low, _behind(low)
+                yield low, _end_of_prefix(low)
                 before = low
         return
     start = 0
@@ -111,56 +111,56 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
             start = i + 1
 
 
-def _behind(key: bytes) -> bytes:
-    """Return what sorts right behind everything that starts with ``key``. (A key group never has its highest bit set.)"""
+def _end_of_prefix(key: bytes) -> bytes:
+    """Return the first bytes that sort behind all that start with ``key``. (A key group never has its highest bit set.)"""
     cut = key.rstrip(b"\xff")
     return cut[:-1] + bytes([cut[-1] + 1])
 
 
 class _Source:
-    """A :class:`~statetool.formats.keyed.complete.Run` of slices; what was read and not yet taken is ``left``."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of slices; those read and not yet taken are ``pending``."""
 
     def __init__(self, state: int, slices: Iterator[Slice], key_of: Callable[[bytes], bytes]) -> None:
         self.state = state
-        self.left: list[Slice] = []
+        self.pending: list[Slice] = []
         self.ended = False
         self._slices = slices
         self._key_of = key_of
 
     @property
     def empty(self) -> bool:
-        return not self.left
+        return not self.pending
 
     @property
     def last(self) -> bytes:
-        return self._key_of(self.left[-1].key_at(-1))
+        return self._key_of(self.pending[-1].key_at(-1))
 
     def grow(self) -> None:
-        found = next(self._slices, None)
-        self.ended = found is None or found.final
-        if found is not None:
-            self.left.append(found)
+        following = next(self._slices, None)
+        self.ended = following is None or following.final
+        if following is not None:
+            self.pending.append(following)
 
     def below(self, bound: bytes | None) -> list[tuple[int, Slice]]:
         taken: list[tuple[int, Slice]] = []
-        while self.left:
-            first = self.left[0]
+        while self.pending:
+            first = self.pending[0]
             n = len(first) if bound is None or first.key_at(-1) < bound else first.position_of(bound)
             if n:
                 taken.append((self.state, first.part(0, n)))
             if n < len(first):
-                self.left[0] = first.part(n, len(first))
+                self.pending[0] = first.part(n, len(first))
                 break
-            self.left.pop(0)
+            self.pending.pop(0)
         return taken
 
 
 def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
-    """Return what gives the part of a composite key that its entries share: key group and key, or key group alone."""
+    """Return a function that cuts a composite key to the part that its entries share: key group and key, or key group alone."""
     if key.framed_only:
         return lambda composite: composite[:prefix]
 
-    def found(composite: bytes) -> bytes:
+    def without_namespace(composite: bytes) -> bytes:
         c = Cursor(composite, prefix)
         try:
             key.skip(c)
@@ -169,24 +169,24 @@ def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
             raise error.at(key_group=int.from_bytes(composite[:prefix], "big")) from None
         return composite[: c.pos]
 
-    return found
+    return without_namespace
 
 
-def batch_of_slices(parts: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
-    starts = np.cumsum([0, *(len(s.data) for _, s in parts)])[:-1].tolist()
-    data = parts[0][1].data if len(parts) == 1 else np.concatenate([s.data for _, s in parts])
+def batch_of_slices(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
+    starts = np.cumsum([0, *(len(s.data) for _, s in slices)])[:-1].tolist()
+    data = slices[0][1].data if len(slices) == 1 else np.concatenate([s.data for _, s in slices])
     data.flags.writeable = False
-    key = np.concatenate([s.key + at for (_, s), at in zip(parts, starts, strict=True)])
-    key_end = np.concatenate([s.key_end + at for (_, s), at in zip(parts, starts, strict=True)])
+    key = np.concatenate([s.key + at for (_, s), at in zip(slices, starts, strict=True)])
+    key_end = np.concatenate([s.key_end + at for (_, s), at in zip(slices, starts, strict=True)])
     group = data[key].astype(np.int64)
     return RebuiltBatch(
         data=data,
-        state=np.concatenate([np.full(len(s), state, dtype=np.int64) for state, s in parts]),
+        state=np.concatenate([np.full(len(s), state, dtype=np.int64) for state, s in slices]),
         group=group if prefix == 1 else group << 8 | data[key + 1],
         key=key + prefix,
         key_end=key_end,
         value=key_end,
-        value_end=np.concatenate([s.value_end + at for (_, s), at in zip(parts, starts, strict=True)]),
+        value_end=np.concatenate([s.value_end + at for (_, s), at in zip(slices, starts, strict=True)]),
         regions=(),
         file=name,
     )

@@ -1,8 +1,8 @@
 """Rows in states of SQL operators that generated projections made: sort keys, unique keys.
 
 Projections reserve space for the nulls of wide decimals and precise timestamps, which other rows do not have. Operators look such rows up by
-their bytes: written otherwise, Flink would not find them. Serializers do not tell the two apart, so what is known of Flink's operators does
-(``org.apache.flink.table.runtime.operators``: ``rank``, ``over``, ``join``, ``window.rank``).
+their bytes: written otherwise, Flink would not find them. Serializers do not tell the two apart, names of states do, as Flink's operators give
+them (``org.apache.flink.table.runtime.operators``: ``rank``, ``over``, ``join``, ``window.rank``).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
     start
         The key group of the first offset.
     nothing
-        What stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
+        The number that stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
 
     Raises
     ------
@@ -43,10 +43,10 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
         raise FormatError(
             f"offsets of key groups from {edges[0]} to {edges[-2]}, outside of the {stream.size_bytes} bytes of the stream"
         ).at(file=stream.file)
-    found = [KeyGroupRange(n, o, end - o) for (o, n), end in zip(placed, edges[1:], strict=True)]
+    ranges = [KeyGroupRange(n, o, end - o) for (o, n), end in zip(placed, edges[1:], strict=True)]
     if any(a == b for a, b in pairwise(edges[:-1])):
         raise FormatError("two key groups start at the same offset").at(file=stream.file)
-    return found
+    return ranges
 
 
 def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
@@ -69,15 +69,15 @@ class _HasSize(Protocol):
 _Sized = TypeVar("_Sized", bound=_HasSize)
 
 
-def batches_of(pieces: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
-    """Cut key groups, or what else has a size, into runs of about ``limit`` bytes; a larger one stands alone."""
+def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
+    """Cut key groups, or other items with a size, into runs of about ``limit`` bytes; a larger one stands alone."""
     run: list[_Sized] = []
     size = 0
-    for piece in pieces:
-        if run and size + piece.size_bytes > limit:
+    for item in items:
+        if run and size + item.size_bytes > limit:
             yield run
             run, size = [], 0
-        run.append(piece)
-        size += piece.size_bytes
+        run.append(item)
+        size += item.size_bytes
     if run:
         yield run

@@ -25,7 +25,7 @@ from statetool.types.declared import TypeContext
 def read_raw_timers(
     f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext
 ) -> Iterator[RebuiltBatch]:
-    """Read the timers of some key groups, a bounded number in each batch.
+    """Read the timers of key groups, a bounded number in each batch.
 
     Parameters
     ----------
@@ -44,15 +44,15 @@ def read_raw_timers(
         region = f.read_at(group.offset, group.size_bytes)
         base = f.stream.start + group.offset
         try:
-            found = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
-            if unknown := {t.state for t in found} - ids.keys():
+            services = parse_raw_timers(region, types, base=base, key=header.key, find=_edges)
+            if unknown := {t.state for t in services} - ids.keys():
                 raise FormatError(f"timers {', '.join(sorted(unknown))}, which other key groups do not have").at(
                     offset=base
                 )
         except StatetoolError as error:
             raise error.at(file=f.stream.file, key_group=group.number) from None
-        for timers in found:
-            yield from _batches(region, timers.found, ids[timers.state], group.number, f.stream.file)
+        for timers in services:
+            yield from _batches(region, timers.result, ids[timers.state], group.number, f.stream.file)
 
 
 def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
@@ -71,9 +71,9 @@ def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
     pos, end, counts = (np.array([v], dtype=np.int64) for v in (c.pos, c.end, n))
     after = pos.copy()
     scratch = np.empty(n, dtype=np.int64)
-    none = np.empty(0, dtype=np.int64)
+    empty = np.empty(0, dtype=np.int64)
     data = np.frombuffer(c.data, dtype=np.uint8)
-    code, _ = element_positions(data, prog, none, pos, end, counts, edges, none, scratch, after)
+    code, _ = element_positions(data, prog, empty, pos, end, counts, edges, empty, scratch, after)
     if code != OK:
         raise c.fail(f"timers: {MESSAGES[int(code)][0]}")
     c.pos = edges[n] = int(after[0])

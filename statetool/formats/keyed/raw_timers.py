@@ -40,11 +40,11 @@ _IDENTIFIER: Final = bytes.fromhex("f1cd859f")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTimers(Generic[T]):
-    """Timers of one service and domain in one key group."""
+    """Timers of one service and domain in one key group; ``result`` is what ``find`` returned for them."""
 
     state: str
     timer: TimerSerializer
-    found: T
+    result: T
 
 
 def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: Serializer | None) -> KeyedHeader | None:
@@ -66,20 +66,20 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
     FormatError, UnknownSerializerError
         Not timers, or damaged.
     """
-    found = parse_raw_timers(region, types, base=base, key=key, find=_skip)
+    services = parse_raw_timers(region, types, base=base, key=key, find=_skip)
     states = tuple(
         StateMeta(name=t.state, backend_type=PRIORITY_QUEUE, options={}, serializers={"VALUE_SERIALIZER": t.timer})
-        for t in found
+        for t in services
     )
-    if not found:
+    if not services:
         return None
     return KeyedHeader(
-        version=CURRENT_VERSION, compressed=False, key=found[0].timer.nested[0], states=states, size_bytes=0
+        version=CURRENT_VERSION, compressed=False, key=services[0].timer.nested[0], states=states, size_bytes=0
     )
 
 
 def is_versioned(region: memoryview) -> bool:
-    """Tell whether raw keyed state says that it is timers; up to Flink 1.3 it does not, nor does an operator's own raw state."""
+    """Tell whether raw keyed state starts as timers do; those up to Flink 1.3 do not, nor does an operator's own raw state."""
     return bytes(region[:4]) == _IDENTIFIER
 
 
@@ -98,7 +98,7 @@ def parse_raw_timers(
     region, types, base, key
         As for :func:`read_raw_header`.
     find
-        Steps over a number of timers, and returns what is wanted of them.
+        Steps over a number of timers, and returns what is kept of them.
     """
     c = Cursor(region, base=base)
     reader = snapshot_reader(types)
@@ -108,48 +108,48 @@ def parse_raw_timers(
         version = c.i4()
         if version not in (1, 2):
             raise c.fail(f"timers of version {version}, expected 1 or 2", pos=c.pos - 4)
-    found = []
+    timers = []
     for _ in range(c.count("timer services", at_least=2)):
         service = c.utf()
-        timer = _timer(c, reader, version, key)
+        timer = _timer_serializer(c, reader, version, key)
         for domain in DOMAINS:
             name = f"_timer_state/{domain}_{service}"
             try:
                 n = c.count("timers", at_least=TIMESTAMP_BYTES)
-                _check_parts(c, timer, n)
-                found.append(RawTimers(state=name, timer=timer, found=find(c, timer, n)))
+                _check_nested(c, timer, n)
+                timers.append(RawTimers(state=name, timer=timer, result=find(c, timer, n)))
             except StatetoolError as error:
                 raise error.at(state=name) from None
     c.expect_end("the timers of a key group")
-    return found
+    return timers
 
 
-def _timer(c: Cursor, reader: SnapshotReader, version: int, key: Serializer | None) -> TimerSerializer:
+def _timer_serializer(c: Cursor, reader: SnapshotReader, version: int, key: Serializer | None) -> TimerSerializer:
     if version == 2:
-        parts = (reader.snapshot(c), reader.snapshot(c))
+        pair = (reader.snapshot(c), reader.snapshot(c))
     elif version == 1:
         listed = reader.resilient_list(c)
         if len(listed) != 2:
             raise c.fail(f"{len(listed)} serializers of timers, expected those of key and namespace")
-        parts = (listed[0], listed[1])
+        pair = (listed[0], listed[1])
     else:
-        parts = (_from_object(c, key), _from_object(c, None))
-    # As Flink 1.8 and later write it, for those who write the timers as managed ones.
-    return TimerSerializer("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 3, 2, None, parts)
+        pair = (_from_object(c, key), _from_object(c, None))
+    # As Flink 1.8 and later write it, so that the timers can be written as managed ones.
+    return TimerSerializer("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 3, 2, None, pair)
 
 
 def _from_object(c: Cursor, known: Serializer | None) -> Serializer:
-    """Return the serializer that a Java object is: one without parameters, or the known one if it is of that class."""
+    """Return the serializer of a Java object: one without parameters, or the known one if it has the object's class."""
     at = c.offset
-    found = read_java_stream(c)
-    if not isinstance(found, JavaObject):
+    value = read_java_stream(c)
+    if not isinstance(value, JavaObject):
         raise FormatError("expected a serializer as a Java object").at(offset=at)
-    simple = serializer_of_class(found.cls.name)
+    simple = serializer_of_class(value.cls.name)
     if simple is not None:
         return simple
-    if known is not None and type(known).__name__ == found.cls.name.rpartition(".")[2]:
+    if known is not None and type(known).__name__ == value.cls.name.rpartition(".")[2]:
         return known
-    raise UnknownSerializerError(f"timers written with a Java-serialized {found.cls.name}, which is not known").at(
+    raise UnknownSerializerError(f"timers written with a Java-serialized {value.cls.name}, which is not known").at(
         offset=at
     )
 
@@ -162,10 +162,10 @@ def _skip(c: Cursor, timer: TimerSerializer, n: int) -> None:
         c.skip(TIMESTAMP_BYTES)
 
 
-def _check_parts(c: Cursor, timer: TimerSerializer, n: int) -> None:
-    for step, part in timer.children():
-        if n and part.framed_only:
+def _check_nested(c: Cursor, timer: TimerSerializer, n: int) -> None:
+    for step, nested in timer.children():
+        if n and nested.framed_only:
             raise UnknownSerializerError(
-                f"the end of a {step} of {part.type_name} cannot be found in raw timers",
+                f"the end of a {step} of {nested.type_name} cannot be found in raw timers",
                 hint="take a canonical savepoint of the job, in which every timer has a frame of its own",
             ).at(offset=c.offset, type_path=step)

@@ -1,7 +1,7 @@
 """Apply the deltas of a change log to the entries below it.
 
 Entries and deltas come in one batch: the deltas of state ``i`` of ``n`` have the state id ``n + i``, and stand in the order in which they
-happened. All entries and deltas of a key must be in the batch. Entries that no delta is about are passed on as they are.
+happened. All entries and deltas of a key must be in the batch. Entries without deltas are passed on as they are.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Pieces = list[bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedBatch(EntryBatch):
-    """Entries of several batches over one buffer; ``parts`` are those batches and where the bytes of each start."""
+    """Entries of several batches over one buffer; ``parts`` are where the bytes of each batch start, and the batch."""
 
     parts: tuple[tuple[int, EntryBatch], ...]
 
     def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into the place that the part knows."""
+        """Turn the position in ``data`` that an error carries into the place that its batch tells."""
         position = error.where.offset
         if position is None:
             return error
@@ -39,7 +39,7 @@ class JoinedBatch(EntryBatch):
         return part.locate(error)
 
 
-def joined(batches: Sequence[EntryBatch]) -> EntryBatch:
+def join_batches(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Return the entries of several batches as one, in order."""
     if len(batches) == 1:
         return batches[0]
@@ -48,8 +48,8 @@ def joined(batches: Sequence[EntryBatch]) -> EntryBatch:
     data.flags.writeable = False
 
     def column(name: str, *, shift: bool) -> Int64s:
-        found = [getattr(b, name) + (at if shift else 0) for b, at in zip(batches, starts, strict=True)]
-        return np.concatenate(found) if found else np.empty(0, dtype=np.int64)
+        columns = [getattr(b, name) + (at if shift else 0) for b, at in zip(batches, starts, strict=True)]
+        return np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
 
     return JoinedBatch(
         data=data,
@@ -93,7 +93,7 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
         entries = np.flatnonzero(batch.state == number - n)
         if np.isin(batch.data[batch.value[deltas]], (PUT, REMOVE)).all():
             keep[entries], keep[deltas] = _newest(batch, entries, deltas, states[number - n])
-            # What is put stands behind the byte that says so.
+            # The value that is put stands behind the byte of its operation.
             state[deltas] -= n
             value[deltas] += 1
             continue
@@ -101,13 +101,13 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
         keep[overlay.load(batch, entries, deltas)] = False
         overlay.apply(batch, deltas)
         results.append(overlay.batch(file))
-    return joined([replace(batch, state=state, value=value).take(np.flatnonzero(keep)), *results])
+    return join_batches([replace(batch, state=state, value=value).take(np.flatnonzero(keep)), *results])
 
 
 def _newest(
     batch: EntryBatch, entries: Int64s, deltas: Int64s, meta: StateMeta
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Tell which entries no delta is about, and which deltas are the last of their key and put something there."""
+    """Tell which entries have no delta, and which deltas are the last of their key and put a value."""
     order = np.concatenate([entries, deltas])
     start, end = batch.key[order], batch.key_end[order]
     ids, first = distinct(batch.data, start, end, np.zeros_like(start))
@@ -126,18 +126,18 @@ def _newest(
 
 
 class _Overlay:
-    """The entries of one state that deltas are about: pieces of the value by composite key, a list's joined by commas."""
+    """The entries of one state that deltas change: pieces of the value by composite key, a list's joined by commas."""
 
     def __init__(self, meta: StateMeta, number: int) -> None:
         self.meta = meta
         self.number = number
-        self.found: dict[bytes, Pieces] = {}
+        self.values: dict[bytes, Pieces] = {}
         self.groups: dict[bytes, int] = {}
         self.cleared: dict[bytes, set[bytes]] = {}
         self.lengths: list[int] = []
 
     def load(self, batch: EntryBatch, entries: Int64s, deltas: Int64s) -> Int64s:
-        """Take over the entries that deltas are about, and return their indexes."""
+        """Take over the entries that deltas change, and return their indexes."""
         mentioned: set[bytes] = set()
         raw = batch.data
         for i in deltas.tolist():
@@ -150,33 +150,33 @@ class _Overlay:
             if operation == MERGE:
                 mentioned.update(_sources(batch, i))
         self.lengths = sorted({len(p) for p in self.cleared})
-        touched = [entries[_among(batch, entries, mentioned, None)]]
+        touched = [entries[_hash_in(batch, entries, mentioned, None)]]
         for length in self.lengths:
             prefixes = [p for p in self.cleared if len(p) == length]
-            touched.append(entries[_among(batch, entries, prefixes, length)])
-        found = []
+            touched.append(entries[_hash_in(batch, entries, prefixes, length)])
+        loaded = []
         for i in np.unique(np.concatenate(touched)).tolist():
             key = bytes(raw[batch.key[i] : batch.key_end[i]])
             prefix = self.prefix_of(key)
             if key not in mentioned and prefix is None:
                 continue
-            if key in self.found:
+            if key in self.values:
                 raise batch.locate(
                     FormatError("one key has two entries of a state below the change log").at(offset=int(batch.key[i]))
                 ).at(state=self.meta.name)
             self.put(key, int(batch.group[i]), [bytes(raw[batch.value[i] : batch.value_end[i]])])
-            found.append(i)
-        return np.array(found, dtype=np.int64)
+            loaded.append(i)
+        return np.array(loaded, dtype=np.int64)
 
     def prefix_of(self, key: bytes) -> bytes | None:
-        """Return key and namespace of a map entry whose map is cleared at some time."""
+        """Return key and namespace of a map entry whose map a delta clears, else ``None``."""
         for length in self.lengths:
             if key[:length] in self.cleared:
                 return key[:length]
         return None
 
     def put(self, key: bytes, group: int, value: Pieces) -> None:
-        self.found[key] = value
+        self.values[key] = value
         self.groups[key] = group
         if (prefix := self.prefix_of(key)) is not None:
             self.cleared[prefix].add(key)
@@ -192,38 +192,38 @@ class _Overlay:
             if operation == PUT:
                 self.put(key, group, [value])
             elif operation == APPEND:
-                if key in self.found:
-                    self.found[key].append(value)
+                if key in self.values:
+                    self.values[key].append(value)
                 else:
                     self.put(key, group, [value])
             elif operation == CLEAR:
-                for inside in self.cleared[key]:
-                    self.found.pop(inside, None)
+                for entry_key in self.cleared[key]:
+                    self.values.pop(entry_key, None)
                 self.cleared[key].clear()
             elif operation == MERGE:
                 self.merge(key, group, _sources(batch, i))
             else:
-                self.found.pop(key, None)
+                self.values.pop(key, None)
 
     def merge(self, target: bytes, group: int, sources: Iterable[bytes]) -> None:
         """Move what the sources hold behind what the target holds."""
-        parts = [self.found.pop(s) for s in sources if s in self.found]
-        if target in self.found:
-            parts.insert(0, self.found[target])
-        if not parts:
+        values = [self.values.pop(s) for s in sources if s in self.values]
+        if target in self.values:
+            values.insert(0, self.values[target])
+        if not values:
             return
-        if self.meta.kind != "list" and len(parts) > 1:
+        if self.meta.kind != "list" and len(values) > 1:
             raise UnsupportedError(
-                f"the change log merges the values of {len(parts)} namespaces of {self.meta.kind} state, which takes the "
+                f"the change log merges the values of {len(values)} namespaces of {self.meta.kind} state, which takes the "
                 "job's function",
                 hint="take a canonical savepoint of the job, which holds the merged value",
             ).at(state=self.meta.name, key_group=group)
-        self.put(target, group, [piece for part in parts for piece in part])
+        self.put(target, group, [piece for value in values for piece in value])
 
     def batch(self, file: str) -> EntryBatch:
-        """Return what is there now."""
-        keys = list(self.found)
-        values = [b",".join(self.found[k]) for k in keys]
+        """Return the entries after the deltas that were applied."""
+        keys = list(self.values)
+        values = [b",".join(self.values[k]) for k in keys]
         sizes = np.array([len(x) for pair in zip(keys, values, strict=True) for x in pair], dtype=np.int64)
         ends = np.cumsum(sizes)
         data = np.frombuffer(b"".join(x for pair in zip(keys, values, strict=True) for x in pair), dtype=np.uint8)
@@ -242,23 +242,23 @@ class _Overlay:
 
 def _sources(batch: EntryBatch, i: int) -> list[bytes]:
     c = Cursor(batch.data.data, int(batch.value[i]) + 1, int(batch.value_end[i]))
-    found = []
+    sources = []
     while c.left:
-        found.append(c.bytes4())
-    return found
+        sources.append(c.bytes4())
+    return sources
 
 
-def _among(batch: EntryBatch, entries: Int64s, wanted: Iterable[bytes], length: int | None) -> npt.NDArray[np.intp]:
-    """Return which entries may have one of some keys (or begin with one, of ``length`` bytes): by hash, so that some may not."""
+def _hash_in(batch: EntryBatch, entries: Int64s, wanted: Iterable[bytes], length: int | None) -> npt.NDArray[np.intp]:
+    """Return which entries have the hash of a wanted key, in their first ``length`` bytes if given; a few have other keys."""
     wanted = list(wanted)
     if not wanted or not len(entries):
         return np.empty(0, dtype=np.intp)
     ends = np.cumsum([len(k) for k in wanted])
     starts = ends - np.array([len(k) for k in wanted])
-    known, found = np.empty(len(wanted), dtype=np.int64), np.empty(len(entries), dtype=np.int64)
-    hash_ranges(np.frombuffer(b"".join(wanted), dtype=np.uint8), starts, ends, np.zeros_like(starts), known)
+    wanted_hashes, hashes = np.empty(len(wanted), dtype=np.int64), np.empty(len(entries), dtype=np.int64)
+    hash_ranges(np.frombuffer(b"".join(wanted), dtype=np.uint8), starts, ends, np.zeros_like(starts), wanted_hashes)
     start, stop = batch.key[entries], batch.key_end[entries]
     if length is not None:
         stop = np.minimum(stop, start + length)
-    hash_ranges(batch.data, start, stop, np.zeros_like(start), found)
-    return np.flatnonzero(np.isin(found, known))
+    hash_ranges(batch.data, start, stop, np.zeros_like(start), hashes)
+    return np.flatnonzero(np.isin(hashes, wanted_hashes))

@@ -51,7 +51,7 @@ class RocksDatabase:
 
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
-        self._places = {name: stream.file for name, stream in files.files}
+        self._paths = {name: stream.file for name, stream in files.files}
         folder = tempfile.TemporaryDirectory(prefix="statetool-rocksdb-")
         try:
             fetch(files, Path(folder.name))
@@ -75,12 +75,12 @@ class RocksDatabase:
             self.column_families = tuple(rocksdict.Rdict.list_cf(folder))
             cache = rocksdict.Cache(_CACHE_BYTES)
             options, families = rocksdict.Options.load_latest(folder, cache=cache)
-            everywhere = dict.fromkeys(self.column_families, families[_DEFAULT])
+            family_options = dict.fromkeys(self.column_families, families[_DEFAULT])
             access = rocksdict.AccessType.read_only(False)
-            self._db = rocksdict.Rdict(folder, options=options, column_families=everywhere, access_type=access)
+            self._db = rocksdict.Rdict(folder, options=options, column_families=family_options, access_type=access)
 
     def _errors(self) -> _RocksErrors:
-        return _RocksErrors(self.name, self._places)
+        return _RocksErrors(self.name, self._paths)
 
     def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
         """Yield the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
@@ -93,12 +93,12 @@ class RocksDatabase:
         rocksdict = _rocksdict()
 
         def options() -> Any:
-            found = rocksdict.ReadOptions()
-            found.set_iterate_upper_bound(high)
-            found.set_verify_checksums(True)
-            found.set_total_order_seek(True)
-            found.fill_cache(False)
-            return found
+            read_options = rocksdict.ReadOptions()
+            read_options.set_iterate_upper_bound(high)
+            read_options.set_verify_checksums(True)
+            read_options.set_total_order_seek(True)
+            read_options.fill_cache(False)
+            return read_options
 
         with self._errors():
             family = self._db.get_column_family(column_family)
@@ -111,12 +111,12 @@ class RocksDatabase:
             size = 0
             while size < limit and not ended:
                 with self._errors():
-                    some = list(islice(items, step))
-                ended = len(some) < step
-                flat += [part for entry in some for part in entry]
-                added = sum(map(len, flat[len(flat) - 2 * len(some) :]))
+                    entries = list(islice(items, step))
+                ended = len(entries) < step
+                flat += [field for entry in entries for field in entry]
+                added = sum(map(len, flat[len(flat) - 2 * len(entries) :]))
                 size += added
-                step = max(1, min(_STEP, limit * len(some) // (4 * max(1, added))))
+                step = max(1, min(_STEP, limit * len(entries) // (4 * max(1, added))))
             if flat:
                 last = flat[-2]
             if ended:
@@ -125,7 +125,7 @@ class RocksDatabase:
                 yield _slice(flat, final=ended)
 
     def _check_end(self, family: Any, options: Any, last: bytes) -> None:
-        """Raise unless ``last`` is the last key, or would stand behind it: an iteration ends at an error without a word."""
+        """Raise if entries follow ``last``: RocksDB ends an iteration at an error without a word."""
         with self._errors():
             check = family.iter(options)
             check.seek(last)
@@ -157,9 +157,9 @@ def _rocksdict() -> Any:
 class _RocksErrors:
     """Turn errors of RocksDB into ours, with the names that the files have in the snapshot."""
 
-    def __init__(self, name: str, places: dict[str, str]) -> None:
+    def __init__(self, name: str, paths: dict[str, str]) -> None:
         self.name = name
-        self.places = places
+        self.paths = paths
 
     def __enter__(self) -> None:
         return None
@@ -168,10 +168,10 @@ class _RocksErrors:
         # rocksdict raises plain Exceptions with RocksDB's words.
         if type(error) is Exception:
             words = str(error)
-            names = [n for n in re.findall(r"(?:\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+)", words) if n in self.places]
+            names = [n for n in re.findall(r"(?:\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+)", words) if n in self.paths]
             raise FormatError(
                 f"RocksDB cannot read the snapshot's files: {words}", hint="were they copied completely?"
-            ).at(file=self.places[names[0]] if names else self.name) from error
+            ).at(file=self.paths[names[0]] if names else self.name) from error
 
 
 # ---- files --------------------------------------------------------------------------------------

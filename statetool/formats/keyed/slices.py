@@ -31,12 +31,12 @@ class Slice:
     def part(self, start: int, stop: int) -> Slice:
         """Return the entries from ``start`` to before ``stop``."""
         base, end = self.key[start], self.value_end[stop - 1]
-        some = slice(start, stop)
+        selected = slice(start, stop)
         return Slice(
             data=self.data[base:end],
-            key=self.key[some] - base,
-            key_end=self.key_end[some] - base,
-            value_end=self.value_end[some] - base,
+            key=self.key[selected] - base,
+            key_end=self.key_end[selected] - base,
+            value_end=self.value_end[selected] - base,
         )
 
     def key_at(self, index: int) -> bytes:

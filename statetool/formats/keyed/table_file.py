@@ -44,15 +44,15 @@ Bytes = npt.NDArray[np.uint8]
 
 _FOOTER: Final = 53
 _TAIL_BYTES: Final = 128 << 10
-#: Between blocks of a far away file so many bytes are read rather than asked for apart.
+#: Blocks of a remote file with no more bytes than this between them are read by one request.
 _FAR_GAP: Final = 256 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
 _NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
-# No compression makes more of a byte; a claim of more is damage.
-_MOST: Final = np.zeros(256, dtype=np.int64)
-_MOST[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
-# Other kinds had another way to say their size.
+# The most bytes that a compression makes of one; a claim of more is damage.
+_MAX_EXPANSION: Final = np.zeros(256, dtype=np.int64)
+_MAX_EXPANSION[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
+# Other compressions stored the size of a block in another way.
 _OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
 _BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
 _UNUSUAL_BLOCKS: Final = {b"rocksdb.range_del", b"rocksdb.compression_dict"}
@@ -75,7 +75,7 @@ class Blocks:
         return int(first_not_before(self.keys, self.key, self.key_end, raw, int(behind)))
 
     def last_key(self, index: int) -> bytes:
-        """Return the key of a block."""
+        """Return the key that the index has for a block: one not before its last."""
         return bytes(self.keys[self.key[index] : self.key_end[index]])
 
 
@@ -93,17 +93,17 @@ class Run:
 
     def between(self, low: bytes, high: bytes, *, behind_low: bool, with_high: bool) -> Run:
         """Return the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it)."""
-        some = slice(
+        index = slice(
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(low, dtype=np.uint8), int(behind_low)),
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(high, dtype=np.uint8), int(with_high)),
         )
-        return self.take(some)
+        return self.take(index)
 
-    def take(self, some: slice | Int64s) -> Run:
-        """Return some of the entries."""
+    def take(self, index: slice | Int64s) -> Run:
+        """Return the entries at these indexes."""
         return Run(
-            keys=self.keys, key=self.key[some], key_end=self.key_end[some], tag=self.tag[some], data=self.data,
-            value=self.value[some], value_end=self.value_end[some],
+            keys=self.keys, key=self.key[index], key_end=self.key_end[index], tag=self.tag[index], data=self.data,
+            value=self.value[index], value_end=self.value_end[index],
         )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ _Reader: TypeAlias = "OpenStream | _Tail"
 
 
 class _Tail:
-    """Reads of an open file, the last bytes of which are read once where each read is a request to a far away server."""
+    """Reads of an open file; the last bytes of a remote one, where each read is a request, are read once."""
 
     def __init__(self, f: OpenStream) -> None:
         self._f = f
@@ -185,19 +185,19 @@ class Table:
         if handle is None:
             raise UnusualError("a table file without properties")
         c = Cursor(handle)
-        found = {}
+        properties = {}
         for name, value in _entries(self._block(f, _number(c), _number(c))):
             if name in _UNUSUAL_PROPERTIES:
                 raise UnusualError(f"an ingested file: {name.decode()}")
             if name == b"rocksdb.compression" and self.version < 2 and value not in _OLD_COMPRESSIONS:
                 raise UnusualError(f"compression {value.decode()} of an old version")
             if name == b"rocksdb.block.based.table.index.type":
-                found[name] = int.from_bytes(value, "little")
+                properties[name] = int.from_bytes(value, "little")
             elif 0 < len(value) <= 10 and value[-1] < 0x80 and all(b >= 0x80 for b in value[:-1]):
-                found[name] = _number(Cursor(value))
-        if found.get(b"rocksdb.num.range-deletions", 0):
+                properties[name] = _number(Cursor(value))
+        if properties.get(b"rocksdb.num.range-deletions", 0):
             raise UnusualError("range deletions")
-        return found
+        return properties
 
     def _read_index(self, f: _Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
         kind = properties.get(b"rocksdb.block.based.table.index.type", _BINARY_SEARCH)
@@ -205,24 +205,24 @@ class Table:
         delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
         if kind not in (_BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL):
             raise UnusualError(f"an index of type {kind}")
-        found = self._index_block(f, *index, tagged=tagged, delta=delta)
+        blocks = self._index_block(f, *index, tagged=tagged, delta=delta)
         if kind == _TWO_LEVEL:
-            places = zip(found.offset.tolist(), found.size.tolist(), strict=True)
-            parts = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
-            found = _joined(parts) if parts else found
-        self._check_places(found.offset, found.size, named_at=index[0])
-        return found
+            places = zip(blocks.offset.tolist(), blocks.size.tolist(), strict=True)
+            partitions = [self._index_block(f, offset, size, tagged=tagged, delta=delta) for offset, size in places]
+            blocks = _joined(partitions) if partitions else blocks
+        self._check_places(blocks.offset, blocks.size, named_at=index[0])
+        return blocks
 
     def _check_places(self, offsets: Int64s, sizes: Int64s, *, named_at: int) -> None:
-        """Refuse blocks beyond the end of the file; sums of what damaged bytes say may be more than 64 bits hold."""
-        most = self.stream.size_bytes - TRAILER_BYTES
-        if ((offsets < 0) | (sizes < 0) | (offsets > most) | (sizes > most - np.minimum(offsets, most))).any():
+        """Refuse blocks beyond the end of the file; sums of damaged numbers may have more than 64 bits."""
+        last = self.stream.size_bytes - TRAILER_BYTES
+        if ((offsets < 0) | (sizes < 0) | (offsets > last) | (sizes > last - np.minimum(offsets, last))).any():
             raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
 
     def _index_block(self, f: _Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
         plain = self._block(f, offset, size)
-        most = len(plain) // 3 + 1
-        key, key_end, where, length = (np.empty(most, dtype=np.int64) for _ in range(4))
+        capacity = len(plain) // 3 + 1
+        key, key_end, where, length = (np.empty(capacity, dtype=np.int64) for _ in range(4))
         room = 2 * len(plain) + 64
         while True:
             keys = np.empty(room, dtype=np.uint8)
@@ -239,15 +239,15 @@ class Table:
             offset=where[:n].copy(), size=length[:n].copy(),
         )  # fmt: skip
 
-    def read(self, some: Int64s) -> Run:
-        """Read the entries of some data blocks, by their numbers, which ascend.
+    def read(self, numbers: Int64s) -> Run:
+        """Read the entries of data blocks, by their numbers, which ascend.
 
         Raises
         ------
         FormatError
             Damaged; with file and offset of the block.
         """
-        offsets, sizes = self.blocks.offset[some], self.blocks.size[some]
+        offsets, sizes = self.blocks.offset[numbers], self.blocks.size[numbers]
         with self.stream.open() as f:
             try:
                 plain, starts, ends = self._plain(f, offsets, sizes)
@@ -266,12 +266,12 @@ class Table:
         return Run(keys=frozen(keys), key=key, key_end=key_end, tag=tag, data=plain, value=value, value_end=value_end)
 
     def _plain(self, f: _Reader, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
-        """Read blocks, check them and uncompress them into one buffer: where each is in it."""
+        """Read, check and uncompress blocks; return one buffer, and where each block starts and ends in it."""
         if not len(offsets):
-            none = np.empty(0, dtype=np.int64)
-            return frozen(np.empty(0, dtype=np.uint8)), none, none
+            empty = np.empty(0, dtype=np.int64)
+            return frozen(np.empty(0, dtype=np.uint8)), empty, empty
         gap = _FAR_GAP if self.stream.is_far else 0
-        raw, starts = _stretches(f, self.stream, offsets, sizes + TRAILER_BYTES, gap=gap)
+        raw, starts = _read_ranges(f, self.stream, offsets, sizes + TRAILER_BYTES, gap=gap)
         ends = starts + sizes
         bad = first_bad_block(raw, starts, ends, self.checksum)
         if bad >= 0:
@@ -289,8 +289,8 @@ class Table:
             ) from error
 
 
-def _stretches(f: _Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
-    """Read ranges that ascend, those with at most ``gap`` bytes between them by one read; return where each is in the bytes."""
+def _read_ranges(f: _Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
+    """Read ascending ranges, those with at most ``gap`` bytes between them by one read; return the bytes and where each starts."""
     between = offsets[1:] - offsets[:-1] - sizes[:-1]
     if (between < 0).any():
         at = stream.start + int(offsets[int(np.flatnonzero(between < 0)[0]) + 1])
@@ -298,13 +298,13 @@ def _stretches(f: _Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, ga
     cuts = np.flatnonzero(between > gap) + 1
     first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(offsets)]]) - 1
     lengths = offsets[last] + sizes[last] - offsets[first]
-    parts = [
+    reads = [
         np.frombuffer(f.read_at(at, n), dtype=np.uint8)
         for at, n in zip(offsets[first].tolist(), lengths.tolist(), strict=True)
     ]
     shift = np.cumsum(lengths) - lengths - offsets[first]
-    whole = parts[0] if len(parts) == 1 else frozen(np.concatenate(parts))
-    return whole, offsets + np.repeat(shift, last - first + 1)
+    joined = reads[0] if len(reads) == 1 else frozen(np.concatenate(reads))
+    return joined, offsets + np.repeat(shift, last - first + 1)
 
 
 def frozen(array: Bytes) -> Bytes:
@@ -316,28 +316,28 @@ def frozen(array: Bytes) -> Bytes:
 def _uncompressed(raw: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes) -> tuple[Bytes, Int64s, Int64s]:
     sizes, bodies = np.empty_like(starts), np.empty_like(starts)
     for kind in np.unique(kinds).tolist():
-        if kind != _NONE and not _MOST[kind]:
+        if kind != _NONE and not _MAX_EXPANSION[kind]:
             raise UnsupportedError(f"blocks with RocksDB's compression {kind}")
-    bad = plain_sizes(raw, starts, ends, kinds, _MOST, sizes, bodies)
+    bad = plain_sizes(raw, starts, ends, kinds, _MAX_EXPANSION, sizes, bodies)
     if bad >= 0:
         raise ValueError(f"{ends[bad] - starts[bad]} bytes claim to be too many")
     plain_ends = np.cumsum(sizes)
     plain_starts = plain_ends - sizes
     plain = np.empty(int(plain_ends[-1]), dtype=np.uint8)
     view, target = raw.data, plain.data
-    into = cramjam.snappy.decompress_raw_into
+    decompress_snappy = cramjam.snappy.decompress_raw_into
     columns = (kinds, bodies, ends, plain_starts, plain_ends)
     for kind, body, end, at, stop in zip(*(c.tolist() for c in columns), strict=True):
         if kind == _SNAPPY:
-            done = into(view[body:end], target[at:stop])
+            done = decompress_snappy(view[body:end], target[at:stop])
         elif kind == _NONE:
             target[at:stop] = view[body:end]
             done = stop - at
         else:
-            found = _decompress(kind, view[body:end], stop - at)
-            done = len(found)
+            block = _decompress(kind, view[body:end], stop - at)
+            done = len(block)
             if done == stop - at:
-                target[at:stop] = found
+                target[at:stop] = block
         if done != stop - at:
             raise ValueError(f"{done} bytes instead of {stop - at}")
     return frozen(plain), plain_starts, plain_ends
@@ -362,23 +362,23 @@ def _entries(block: Bytes) -> Iterator[tuple[bytes, bytes]]:
     if end < 0:
         raise FormatError("the restart points of a meta block do not fit")
     c = Cursor(raw, 0, end)
-    before = b""
+    name = b""
     while c.left:
         shared, fresh, size = _number(c), _number(c), _number(c)
-        if shared > len(before):
+        if shared > len(name):
             raise c.fail("a name in a meta block shares more than there is")
-        before = before[:shared] + c.take(fresh, "a name")
-        yield before, c.take(size, "a value")
+        name = name[:shared] + c.take(fresh, "a name")
+        yield name, c.take(size, "a value")
 
 
-def _joined(parts: list[Blocks]) -> Blocks:
-    shift = np.cumsum([0, *(len(p.keys) for p in parts)])[:-1].tolist()
+def _joined(partitions: list[Blocks]) -> Blocks:
+    shift = np.cumsum([0, *(len(p.keys) for p in partitions)])[:-1].tolist()
     return Blocks(
-        keys=frozen(np.concatenate([p.keys for p in parts])),
-        key=np.concatenate([p.key + s for p, s in zip(parts, shift, strict=True)]),
-        key_end=np.concatenate([p.key_end + s for p, s in zip(parts, shift, strict=True)]),
-        offset=np.concatenate([p.offset for p in parts]),
-        size=np.concatenate([p.size for p in parts]),
+        keys=frozen(np.concatenate([p.keys for p in partitions])),
+        key=np.concatenate([p.key + s for p, s in zip(partitions, shift, strict=True)]),
+        key_end=np.concatenate([p.key_end + s for p, s in zip(partitions, shift, strict=True)]),
+        offset=np.concatenate([p.offset for p in partitions]),
+        size=np.concatenate([p.size for p in partitions]),
     )
 
 

@@ -91,9 +91,9 @@ class Tables:
         ------
         FormatError, UnusualError
         """
-        found = [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
-        prefetch(self._streams[f.name] for f in found)
-        return [(f, self._table(f)) for f in found]
+        files = [f for f in self.families[column_family] if f.smallest < high and f.largest >= low]
+        prefetch(self._streams[f.name] for f in files)
+        return [(f, self._table(f)) for f in files]
 
     def slices(self, tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
         """Yield the entries of files with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
@@ -108,9 +108,9 @@ class Tables:
             stop = high if bound is None else bound
             runs = runs_between(tables, start, stop, behind_low=behind, with_high=bound is not None)
             if runs:
-                found = resolved(runs, final=bound is None)
-                if len(found):
-                    yield found
+                entries = merged_slice(runs, final=bound is None)
+                if len(entries):
+                    yield entries
             start, behind = stop, True
 
 
@@ -123,12 +123,12 @@ def runs_between(
     with_high: bool = False,
     wanted: Callable[[Table], Mask] | None = None,
 ) -> list[tuple[Run, Table]]:
-    """Read the entries of files with keys from ``low`` on (or behind it) to before ``high`` (or to it), those of each file a run.
+    """Read the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it), a run for each file.
 
     Parameters
     ----------
     wanted
-        Tells which blocks of a file are enough; ``None`` for all in the range.
+        Tells which blocks of a file to read; ``None`` for all in the range.
     """
     runs = []
     for file, table in tables:
@@ -136,13 +136,13 @@ def runs_between(
             continue
         blocks = table.blocks
         first = blocks.first_not_before(low, behind=behind_low)
-        # Behind the last block that starts before the bound: the first one that ends behind it.
+        # The first block that ends behind the bound is the last that may start before it.
         last = min(blocks.first_not_before(high, behind=with_high) + 1, len(blocks.size))
-        some = np.arange(first, last)
+        numbers = np.arange(first, last)
         if wanted is not None:
-            some = some[wanted(table)[first:last]]
-        if len(some):
-            run = table.read(some).between(low, high, behind_low=behind_low, with_high=with_high)
+            numbers = numbers[wanted(table)[first:last]]
+        if len(numbers):
+            run = table.read(numbers).between(low, high, behind_low=behind_low, with_high=with_high)
             if len(run.key):
                 runs.append((run, table))
     return runs
@@ -159,22 +159,22 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
             continue
         # A key for each few blocks is enough to cut at.
         step = max(1, int(limit * len(sizes) / (_CUTS * sizes[-1])))
-        some = np.arange(step - 1, len(sizes), step)
-        added = np.diff(sizes[some], prepend=0.0).tolist()
-        ends += [(blocks.last_key(first + i), size) for i, size in zip(some.tolist(), added, strict=True)]
+        ends_of_steps = np.arange(step - 1, len(sizes), step)
+        added = np.diff(sizes[ends_of_steps], prepend=0.0).tolist()
+        ends += [(blocks.last_key(first + i), size) for i, size in zip(ends_of_steps.tolist(), added, strict=True)]
     ends.sort()
-    found: list[bytes] = []
+    bounds: list[bytes] = []
     size = 0.0
-    for key, more in ends:
-        size += more
-        if size >= limit and (not found or key > found[-1]):
-            found.append(key)
+    for key, added_bytes in ends:
+        size += added_bytes
+        if size >= limit and (not bounds or key > bounds[-1]):
+            bounds.append(key)
             size = 0
-    return found
+    return bounds
 
 
-def resolved(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
-    """Merge the runs of several files and leave out what was replaced."""
+def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
+    """Merge the runs of several files and leave out entries that newer ones replaced."""
     keys = frozen(_joined([r.keys for r, _ in runs]))
     data = frozen(_joined([r.data for r, _ in runs]))
     key, key_end = (_shifted(runs, name, "keys") for name in ("key", "key_end"))
@@ -204,14 +204,14 @@ def resolved(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
     )
 
 
-def _joined(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _joined(arrays: list[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _shifted(runs: Sequence[tuple[Run, Table]], name: str, buffer: str) -> Any:
     shift = 0
-    parts = []
+    arrays = []
     for run, _ in runs:
-        parts.append(getattr(run, name) + shift if shift else getattr(run, name))
+        arrays.append(getattr(run, name) + shift if shift else getattr(run, name))
         shift += len(getattr(run, buffer))
-    return _joined(parts)
+    return _joined(arrays)

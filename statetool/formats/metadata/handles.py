@@ -55,7 +55,7 @@ class SegmentHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptySegmentHandle:
-    """Tag 16: a segment with nothing in it."""
+    """Tag 16: a segment without bytes."""
 
     @property
     def size_bytes(self) -> int:
@@ -269,7 +269,7 @@ def replace_keyed(handle: KeyedHandle, change: Callable[[StreamHandle], StreamHa
 def replace_operator(handle: OperatorHandle, change: Callable[[StreamHandle], StreamHandle]) -> OperatorHandle:
     """Return an operator state handle with its stream changed.
 
-    One of merged files becomes a plain one where its stream is no segment any more, and nothing where it was empty.
+    A handle of a merged file becomes a plain one where its stream is no segment any more, and ``None`` where it was empty.
     """
     if handle is None:
         return None

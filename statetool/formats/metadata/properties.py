@@ -49,28 +49,28 @@ def read_properties(data: bytes) -> CheckpointProperties | None:
     """
     if not data:
         return None
-    found = read_java_stream(Cursor(data))
-    if found is None:
+    properties = read_java_stream(Cursor(data))
+    if properties is None:
         return None
-    if not isinstance(found, JavaObject) or found.cls.name != f"{_PACKAGE}CheckpointProperties":
+    if not isinstance(properties, JavaObject) or properties.cls.name != f"{_PACKAGE}CheckpointProperties":
         raise FormatError("expected CheckpointProperties at the end of the metadata")
-    kind = found.fields.get("checkpointType")
-    if not isinstance(kind, JavaObject) or not isinstance(kind.fields.get("name"), str):
+    checkpoint_type = properties.fields.get("checkpointType")
+    if not isinstance(checkpoint_type, JavaObject) or not isinstance(checkpoint_type.fields.get("name"), str):
         raise FormatError("the properties of the snapshot have no checkpoint type")
-    is_savepoint = kind.cls.name == f"{_PACKAGE}SavepointType"
-    if not is_savepoint and kind.cls.name != f"{_PACKAGE}CheckpointType":
-        raise FormatError(f"the properties of the snapshot have a checkpoint type {kind.cls.name}")
-    style = kind.fields.get("formatType")
+    is_savepoint = checkpoint_type.cls.name == f"{_PACKAGE}SavepointType"
+    if not is_savepoint and checkpoint_type.cls.name != f"{_PACKAGE}CheckpointType":
+        raise FormatError(f"the properties of the snapshot have a checkpoint type {checkpoint_type.cls.name}")
+    style = checkpoint_type.fields.get("formatType")
     return CheckpointProperties(
         kind="savepoint" if is_savepoint else "checkpoint",
-        type_name=kind.fields["name"],
+        type_name=checkpoint_type.fields["name"],
         format=_FORMATS.get(style.name) if isinstance(style, JavaEnum) else None,
-        flags=tuple(name for name in _FLAGS if found.fields.get(name)),
+        flags=tuple(name for name in _FLAGS if properties.fields.get(name)),
     )
 
 
 def trailing_bytes(data: bytes) -> int:
-    """Return how many bytes follow properties, which Flink reads no further; 0 where they cannot be read themselves."""
+    """Return how many bytes follow the properties, which Flink ignores; 0 where the properties themselves cannot be read."""
     if not data:
         return 0
     c = Cursor(data)

@@ -97,7 +97,7 @@ def _operator_state(out: Output, op: OperatorState, version: int) -> None:
 
 def _subtask_state(out: Output, s: SubtaskState, version: int) -> None:
     _subtask_body(out, s, version)
-    # Older versions do without: it only tells Flink's cleaner which checkpoint to keep.
+    # Older versions lack it: it only tells Flink's cleaner which checkpoint to keep.
     if version >= 7:
         out.bool(s.ref_checkpoint_id is not None)
         if s.ref_checkpoint_id is not None:
