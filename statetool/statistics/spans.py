@@ -1,4 +1,4 @@
-"""Counts by size and by time, which add up over sources."""
+"""Counts by size and by time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.kernels.arrays import Bytes, Positions
 SIZE_CLASSES: Final = 64
 _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
-#: Edges between spans of time, in milliseconds before or from now on.
+#: Edges between spans of time, in milliseconds: of ages before now, of timers from now on.
 AGE_EDGES: Final = (0, _MINUTE, 60 * _MINUTE, _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, 365 * _DAY)
 TIMER_EDGES: Final = (-365 * _DAY, -30 * _DAY, -_DAY, -60 * _MINUTE, *AGE_EDGES)
 
