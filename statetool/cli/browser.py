@@ -23,8 +23,8 @@ from statetool.tables.request import ScanRequest
 
 #: Rows that are read at once.
 PAGE: Final = 200
-#: Columns of a terminal that are seen at once, at least: cells are cut to make room for them. A row of its own shows all.
-_SEEN: Final = 3
+#: Columns that a terminal shows at once, at least: cells are cut to make room for them. A row opened alone shows all.
+_COLUMNS_SEEN: Final = 3
 _LEAST_CELL: Final = 16
 _STATES: Final = "states"
 
@@ -110,7 +110,7 @@ class Browser(App[None]):
 
     @work(thread=True, exclusive=True)
     def _open(self, operator: str, table: str) -> None:
-        """Start to read a table, in a thread; whichever was read before is left."""
+        """Start to read a table, in a thread; reading of the table before ends."""
         opened = self._savepoint[operator]
         try:
             self._rows = _rows(opened, table)
@@ -134,7 +134,7 @@ class Browser(App[None]):
         table = self.query_one(DataTable)
         if page and not table.columns:
             table.add_columns(*map(escape, page[0]))
-        most = max(_LEAST_CELL, table.size.width // _SEEN - 2)
+        most = max(_LEAST_CELL, table.size.width // _COLUMNS_SEEN - 2)
         for row in page:
             table.add_row(*(escape(_cut(shown_text(v), most)) for v in row.values()))
         self._shown += page
@@ -179,7 +179,7 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
 
 
 def about_table(operator: Operator, table: str) -> str:
-    """Return what a person should know of a table: what it is, and why of its values some stay bytes."""
+    """Return what a table is, and why some of its values stay bytes."""
     state = operator.states.get(table)
     title = f"{operator.name} {table}"
     if state is not None:
