@@ -1,4 +1,4 @@
-"""What makes a new snapshot of an old one: copy, rescale, convert, other uids, dropped operators and states.
+"""Make a new snapshot of an old one: copy, rescale, convert, change uids, drop operators and states.
 
 Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
 """
@@ -258,7 +258,7 @@ def check_target(dst: str, dry_run: bool) -> None:
 
 
 def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
-    """Return what a snapshot holds, given by its path or open."""
+    """Return the inventory of a snapshot, given by its path or open."""
     if isinstance(src, Savepoint):
         return src.inventory.with_uids(uids) if uids else src.inventory
     return load(src, uids=uids, rebase=rebase).inventory

@@ -110,8 +110,8 @@ class Operator(OperatorViews):
         """
         states = self._operator.states
         keyed = [s for s in states if s.scope == "keyed"]
-        void = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
-        tables = [KEYED_STATE] if void else []
+        without_namespace = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
+        tables = [KEYED_STATE] if without_namespace else []
         if any(s.kind == "timers" for s in keyed):
             tables.append(TIMERS)
         return [*tables, *self._operator.views, *self._operator.state_tables]
@@ -193,8 +193,8 @@ class Operator(OperatorViews):
             As for :meth:`keyed_state`, as are the errors; operator state has neither ``keys`` nor ``key_group``.
         """
         names = self._operator.state_tables
-        own = [t for t, (_, n) in names.items() if n == name]
-        return self.frame(ScanRequest.of(own[0] if len(own) == 1 else name, keys=keys, **options))
+        tables = [t for t, (_, n) in names.items() if n == name]
+        return self.frame(ScanRequest.of(tables[0] if len(tables) == 1 else name, keys=keys, **options))
 
     def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame:
         """Return one of :attr:`tables`.
@@ -244,9 +244,9 @@ class Operator(OperatorViews):
         """Return data in flight (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
 
         Without ``like`` a row for each channel: ``side``, ``subtask``, ``gate`` and ``channel`` (of outputs result partition and
-        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others), of them ``attributes`` of the records behind
-        them, and how many of those say that these are backlog (``backlog_attributes``; ``backlog`` is what the last one says), ``cut_bytes``
-        of elements that go on in another channel's data.
+        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others); of these elements, the number of
+        ``attributes`` (they describe the records behind them) and of those that say backlog (``backlog_attributes``; ``backlog`` is what
+        the last one says); ``cut_bytes`` of elements that go on in another channel's data.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What an operator keeps as people think of it: elements that wait, matches that have begun, windows; tables of several states each."""
+"""Views of an operator, tables of several states each: elements that wait, matches that have begun, windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OperatorViews(ABC):
-    """The views of an operator as DataFrames; ``to_arrow("waiting")`` and the others of their names need no session."""
+    """The views of an operator as DataFrames; ``to_arrow("waiting")`` and likewise the others need no session."""
 
     _operator: OperatorInventory
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def timers(statistics: Statistics) -> Html:
     """Return when timers fire, by state."""
     parts = []
-    for (operator, state), some in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = some
+    for (operator, state), of_state in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
+        whole, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.in_at_least_ms, r.in_below_ms, past="overdue {}", ahead="in {}"), count(r.count), charts.bar(r.count, most))
@@ -42,8 +42,8 @@ def timers(statistics: Statistics) -> Html:
 def ages(statistics: Statistics) -> Html:
     """Return how long ago values with a time to live were accessed last, by state."""
     parts = []
-    for (operator, state), some in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = some
+    for (operator, state), of_state in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
+        whole, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.age_at_least_ms, r.age_below_ms, past="{} ahead of now", ahead="{} ago"), count(r.count), charts.bar(r.count, most))
@@ -58,13 +58,13 @@ def ages(statistics: Statistics) -> Html:
     return joined(parts)
 
 
-def growth(found: Sequence[GrowthRow]) -> Html:
+def growth(growth_rows: Sequence[GrowthRow]) -> Html:
     """Return what each checkpoint has, and how each state grew over them."""
-    paths = list(dict.fromkeys(r.path for r in found))
-    total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in found}
+    paths = list(dict.fromkeys(r.path for r in growth_rows))
+    total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in growth_rows}
     states: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    unread = dict.fromkeys((r.operator, r.state) for r in found if r.size_bytes is None)
-    for r in found:
+    unread = dict.fromkeys((r.operator, r.state) for r in growth_rows if r.size_bytes is None)
+    for r in growth_rows:
         if r.size_bytes is not None and (r.operator, r.state) not in unread:
             total[r.path] += r.size_bytes
             states[r.operator, r.state][r.path] = r.size_bytes
