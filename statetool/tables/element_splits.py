@@ -15,7 +15,7 @@ from statetool.tables.splits import ElementSplit, InFlightSplit, TableSpec
 
 
 class _Element(NamedTuple):
-    """Where an element lies in the stream."""
+    """The bounds of an element in its stream."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class _Element(NamedTuple):
 def plan_elements(
     operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
 ) -> list[ElementSplit]:
-    """Plan the splits of an operator state, cut at elements; of the first subtask alone where all hold the same.
+    """Plan the splits of an operator state, cut at elements; with ``one_copy`` those of the first subtask alone.
 
     Raises
     ------
@@ -67,13 +67,13 @@ def plan_elements(
 
 def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
     """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
-    found: dict[tuple[int, Stream], list[Channel]] = {}
+    channels_by_stream: dict[tuple[int, Stream], list[Channel]] = {}
     for channel in operator.channels:
         if channel.side == side:
-            found.setdefault((channel.subtask, channel.stream), []).append(channel)
+            channels_by_stream.setdefault((channel.subtask, channel.stream), []).append(channel)
     return [
         InFlightSplit(
             spec=spec, stream=stream, channels=tuple(channels), record=record, subtask=subtask, types=operator.types
         )
-        for (subtask, stream), channels in found.items()
+        for (subtask, stream), channels in channels_by_stream.items()
     ]
