@@ -1,4 +1,4 @@
-"""Columns of values that Kryo wrote: rewritten by kernels and decoded from there, what they do not serve by the reference."""
+"""Columns of values that Kryo wrote: rewritten by kernels and then decoded, or decoded one by one where kernels do not serve them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ class Graphs(Choices):
 
     def graph(self, op: ir.Graph, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         data, starts, after, served = rewritten(self.data, op, pos, end)
-        some = np.flatnonzero(served)
-        if not len(some):
+        by_kernel = np.flatnonzero(served)
+        if not len(by_kernel):
             return self.per_record(op.decode, logical, pos, end)
         try:
-            ends = np.append(starts[some[1:]], len(data))
+            ends = np.append(starts[by_kernel[1:]], len(data))
             array, _ = type(self)(data, self.options).run(
-                ir.Flagged(op.root.shown, null_flag=0), logical, starts[some], ends
+                ir.Flagged(op.root.shown, null_flag=0), logical, starts[by_kernel], ends
             )
         except StatetoolError:
-            # Raised again with the place in the file that the value has.
+            # The reference raises the error again, with the value's place in the file.
             return self.per_record(op.decode, logical, pos, end)
-        if len(some) == len(pos):
+        if len(by_kernel) == len(pos):
             return array, after
-        others = np.flatnonzero(~served)
-        slow, after[others] = self.per_record(op.decode, logical, pos[others], end[others])
+        by_reference = np.flatnonzero(~served)
+        reference_values, after[by_reference] = self.per_record(
+            op.decode, logical, pos[by_reference], end[by_reference]
+        )
         order = np.empty(len(pos), dtype=np.int64)
-        order[some] = np.arange(len(some))
-        order[others] = len(some) + np.arange(len(others))
-        return pa.concat_arrays([array, slow]).take(as_arrow(order)), after
+        order[by_kernel] = np.arange(len(by_kernel))
+        order[by_reference] = len(by_kernel) + np.arange(len(by_reference))
+        return pa.concat_arrays([array, reference_values]).take(as_arrow(order)), after

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.columns.values import StateShape, split_list
+from statetool.columns.values import StateShape, big_endian, split_list
 from statetool.entries.form import EntryRequest, EntrySource
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
@@ -28,7 +28,6 @@ from statetool.statistics.spans import (
     AGE_EDGES,
     SIZE_CLASSES,
     TIMER_EDGES,
-    big_endian,
     count_spans,
     size_classes,
 )
