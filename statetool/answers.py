@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from statetool.io.threads import in_threads
+from statetool.shown import needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
 from statetool.types.options import refuse_unknown
@@ -181,9 +182,8 @@ class Comparison:
             There is no session.
         """
         from statetool.spark.differences import differences_frame
-        from statetool.spark.session import active_session
 
-        return differences_frame(active_session() if self._spark is None else self._spark, self._plan.units)
+        return differences_frame(needed_session(self._spark), self._plan.units)
 
 
 def _no_differences() -> pa.Table:

@@ -53,10 +53,10 @@ def lag_table(
     """Return how far a source is behind ends: a mapping, an Arrow table or a DataFrame."""
     from statetool.connectors.lag import LagRow, lag_rows
 
-    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _ends_by_split(ends)))
+    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _split_ends(ends)))
 
 
-def _ends_by_split(ends: Any) -> Mapping[str, int | str]:
+def _split_ends(ends: Any) -> Mapping[str, int | str]:
     from statetool.connectors.positions import positions_of
 
     if isinstance(ends, Mapping):
@@ -145,9 +145,7 @@ class SnapshotConnectors:
         from statetool.connectors.backlog import BacklogRules, source_rows
         from statetool.connectors.rows import SourceRow
 
-        rules = BacklogRules(
-            ends=None if ends is None else _ends_by_split(ends), behind=behind, last_source=last_source
-        )
+        rules = BacklogRules(ends=None if ends is None else _split_ends(ends), behind=behind, last_source=last_source)
         return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
 
     def source_checks(self) -> DataFrame | pa.Table:

@@ -233,16 +233,16 @@ def forget_transactions(
     sink = sink_of(inventory.operator(uid))
     if sink is None:
         raise OptionError(f"operator {uid!r} is no sink", hint="statetool sinks list shows them")
-    wanted = frozenset(names)
+    to_forget = frozenset(names)
     rows = list(transaction_rows(sink))
     known = {r.name for r in rows if r.status != "open" and r.undecoded is None}
-    for name in sorted(wanted):
+    for name in sorted(to_forget):
         if name not in known:
             hint = "it is open, and aborted on restore" if any(r.name == name for r in rows) else suggest(name, known)
             raise UnknownNameError(f"nothing that could be forgotten is called {name!r}", hint=hint).at(operator=uid)
-    if not wanted:
+    if not to_forget:
         raise OptionError("nothing to forget", hint="name what is to be lost")
-    elements = without_committables(sink, wanted)
+    elements = without_committables(sink, to_forget)
     if not dry_run:
         write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: OperatorChange(elements=elements)})
-    return [r for r in rows if r.name in wanted and r.status != "open"]
+    return [r for r in rows if r.name in to_forget and r.status != "open"]

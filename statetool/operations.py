@@ -279,6 +279,6 @@ def write_changed(
     from statetool.saving.composition import Composition
     from statetool.saving.versions import parse_release
 
-    wanted = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
+    planned = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
     release = parse_release(flink_version, default=base.metadata.version)
-    write_composition(wanted, dst, release, runner_of(spark, progress))
+    write_composition(planned, dst, release, runner_of(spark, progress))

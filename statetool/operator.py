@@ -268,15 +268,15 @@ class Operator(OperatorViews):
             The bytes are no stream elements, or not of this type.
         """
         refuse_unknown(options, list(ShowingOptions.__annotations__))
-        shown = ReadOptions.of(**options)
+        read_options = ReadOptions.of(**options)
         if like is None:
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
-            return self._rows_table("in_flight", rows)
+            return shown_records(self._spark, METADATA_TABLES["in_flight"].record, rows)
         if side is None:
             raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
         from statetool.tables.scan import scan_in_flight
 
-        scan = scan_in_flight(self._operator, side, self._record(like), options=shown)
+        scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
         if self._spark is not None:
             from statetool.spark.frames import table_frame
 
@@ -340,9 +340,6 @@ class Operator(OperatorViews):
         from statetool.edits import Edits
 
         return Edits(base=self._savepoint).transform(self.name, change, **options)
-
-    def _rows_table(self, table: str, rows: list[Any]) -> DataFrame | pa.Table:
-        return shown_records(self._spark, METADATA_TABLES[table].record, rows)
 
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` means."""

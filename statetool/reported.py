@@ -68,18 +68,19 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
         metadata_version=inventory.metadata.version,
         now_ms=now_ms,
         operators=metadata_rows("operators", operators),
-        states=_answer_or_error(lambda: metadata_rows("states", operators)),
-        statistics=_answer_or_error(lambda: measured(inventory, **_measuring(options, now_ms))),
-        verification=_answer_or_error(lambda: _verified(inventory, options)),
-        connections=_answer_or_error(lambda: _connections(inventory)),
-        growth=None if history is None else _answer_or_error(lambda: _growth(history, inventory, threads)),
+        states=_attempt(lambda: metadata_rows("states", operators)),
+        statistics=_attempt(lambda: measured(inventory, **_measuring(options, now_ms))),
+        verification=_attempt(lambda: _verified(inventory, options)),
+        connections=_attempt(lambda: _connections(inventory)),
+        growth=None if history is None else _attempt(lambda: _growth(history, inventory, threads)),
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
-        check=_answer_or_error(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
-        differences=None if other is None else _answer_or_error(lambda: _differences(inventory, other, spark, threads)),
+        check=_attempt(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
+        differences=None if other is None else _attempt(lambda: _differences(inventory, other, spark, threads)),
     )
 
 
-def _answer_or_error(answer: Callable[[], T]) -> Answer[T]:
+def _attempt(answer: Callable[[], T]) -> Answer[T]:
+    """Return an answer, or the error that prevented it; raise errors of the user's own options and names."""
     try:
         return answer()
     except (OptionError, UnknownNameError):

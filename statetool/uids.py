@@ -62,17 +62,17 @@ def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
     FormatError, UnsupportedError
         It is damaged, or too large for what it should be.
     """
-    wanted = set(operator_ids)
+    unnamed = set(operator_ids)
     tried: set[str] = set()
     uids = []
     for text in _texts(file):
         if 0 < len(text) <= _MOST_UID_CHARACTERS and text not in tried:
             tried.add(text)
             operator_id = "" if _SURROGATE.search(text) else operator_id_for_uid(text)
-            if operator_id in wanted:
-                wanted.discard(operator_id)
+            if operator_id in unnamed:
+                unnamed.discard(operator_id)
                 uids.append(text)
-                if not wanted:
+                if not unnamed:
                     break
     return uids
 

@@ -1,1 +1,1 @@
-"""Advice for operators of jobs: contradictions in a configuration, and what a history of checkpoints suggests."""
+"""Advice for those who run jobs: contradictions in a configuration, and what a history of checkpoints suggests."""

@@ -82,10 +82,7 @@ class History:
     @property
     def interval_ms(self) -> float | None:
         """The configured interval, else the observed one."""
-        configured = (
-            None if self.configuration is None else self.configuration.millis("execution.checkpointing.interval")
-        )
-        return configured or self.observed_interval_ms
+        return self.option_ms("interval") or self.observed_interval_ms
 
     @property
     def observed_interval_ms(self) -> float | None:

@@ -32,7 +32,7 @@ class CheckpointTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStatistics:
-    """Statistics of a job's completed checkpoints, oldest first; savepoints are left out of ``checkpoints``."""
+    """Statistics of a job's checkpoints; ``checkpoints`` are the completed ones without savepoints, oldest first."""
 
     checkpoints: tuple[CheckpointTimes, ...]
     failed: int

@@ -13,7 +13,7 @@ _HOUR_MS: Final = 3_600_000
 _TIMEOUT_MS: Final = 600_000.0
 #: A time-out is this many times what 99 of 100 checkpoints take at most.
 _TIMEOUT_FACTOR: Final = 3
-#: Checkpoints take this many times less of the time while the job catches up with backlog.
+#: While the job catches up with backlog, the overhead is to be smaller by this factor.
 _BACKLOG_FACTOR: Final = 10
 #: A checkpoint is slow because of its barriers if they are on their way for a larger share of it.
 _BARRIER_SHARE: Final = 0.5
@@ -93,13 +93,13 @@ def _interval(history: History) -> Iterator[Advice]:
             page=CHECKPOINTING,
         )
         return
-    wanted = least if now is None else min(max(_whole_seconds(now), least), most)
+    advised = least if now is None else min(max(_whole_seconds(now), least), most)
     fits = now is not None and least * 1000 <= now <= most * 1000
     yield Advice(
         topic="interval",
         key=f"{_C}interval",
         now=None if now is None else _s(now),
-        advised=None if fits else f"{wanted} s",
+        advised=None if fits else f"{advised} s",
         message=f"between {least} s and {most} s, overhead stays below {x:.0%} and recovery below {_s(y)}",
         arithmetic=f"at least {low}; at most {high}",
         page=CHECKPOINTING,
@@ -120,17 +120,15 @@ def _backlog(history: History) -> Iterator[Advice]:
     d, x = history.duration_ms, history.aims.overhead
     if d is None:
         return
-    wanted, now = (
-        _whole_seconds(max(d * _BACKLOG_FACTOR / x, history.interval_ms or 0.0)),
-        history.option_ms("interval-during-backlog"),
-    )
+    now = history.option_ms("interval-during-backlog")
+    advised = _whole_seconds(max(d * _BACKLOG_FACTOR / x, history.interval_ms or 0.0))
     yield Advice(
         topic="backlog",
         key=f"{_C}interval-during-backlog",
         now=None if now is None else _s(now),
-        advised=None if now == 0 or (now or 0) >= wanted * 1000 else f"{wanted} s",
+        advised=None if now == 0 or (now or 0) >= advised * 1000 else f"{advised} s",
         message="a source that says it reads old data (isProcessingBacklog) is caught up with faster with fewer checkpoints; 0 takes none",
-        arithmetic=f"{_BACKLOG_FACTOR} * d / x = {_BACKLOG_FACTOR} * {_s(d)} / {x:g}, and at least the interval: {wanted} s",
+        arithmetic=f"{_BACKLOG_FACTOR} * d / x = {_BACKLOG_FACTOR} * {_s(d)} / {x:g}, and at least the interval: {advised} s",
         page=CHECKPOINTING,
     )
 
@@ -141,15 +139,15 @@ def _timeouts(history: History) -> Iterator[Advice]:
         return
     configured = history.option_ms("timeout")
     now = _TIMEOUT_MS if configured is None else configured
-    wanted = _whole_seconds(_TIMEOUT_FACTOR * d)
-    timeout = max(now, wanted * 1000.0)
+    advised = _whole_seconds(_TIMEOUT_FACTOR * d)
+    timeout = max(now, advised * 1000.0)
     yield Advice(
         topic="timeout",
         key=f"{_C}timeout",
         now=_s(now),
-        advised=None if now >= wanted * 1000 else f"{wanted} s",
+        advised=None if now >= advised * 1000 else f"{advised} s",
         message=f"{history.statistics.failed if history.statistics else 0} checkpoints of the job failed",
-        arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {wanted} s",
+        arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {advised} s",
         page=CHECKPOINTING,
     )
     period = max(history.interval_ms or 0.0, d + (history.option_ms("min-pause") or 0.0))

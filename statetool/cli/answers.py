@@ -217,19 +217,17 @@ def check(
     Exit code 1 unless it does, fully or after migration, and nothing is lost or may change.
     """
     first, *others = opened_together([a] if b is None else [a, b], rebase)
-    compatibility = statetool.check(first, *others, flink=flink, backend=backend)
+    checked = statetool.check(first, *others, flink=flink, backend=backend)
     out = Output(form)
     if form == "json":
-        out.record({**asdict(compatibility), "warnings": list(compatibility.warnings)})
+        out.record({**asdict(checked), "warnings": list(checked.warnings)})
     else:
-        out.record({"verdict": compatibility.verdict, "reason": compatibility.reason})
-        rows = [_verdict_row(o.uid, None, o) for o in compatibility.operators]
-        rows += [
-            _verdict_row(o.uid, s.name, s) for o in compatibility.operators for s in o.states if s.verdict != "fully"
-        ]
+        out.record({"verdict": checked.verdict, "reason": checked.reason})
+        rows = [_verdict_row(o.uid, None, o) for o in checked.operators]
+        rows += [_verdict_row(o.uid, s.name, s) for o in checked.operators for s in o.states if s.verdict != "fully"]
         out.text("")
         out.rows(rows)
-    for warning in compatibility.warnings:
+    for warning in checked.warnings:
         Output.say(f"warning: {warning}")
     if plan_file is not None:
         if not others:
@@ -237,7 +235,7 @@ def check(
         plan = statetool.plan_migration(first, *others)
         statetool.write_plan(plan, plan_file)
         Output.say(f"{len(plan.states)} states to migrate, written to {plan_file}")
-    if not compatibility.ok:
+    if not checked.ok:
         sys.exit(1)
 
 

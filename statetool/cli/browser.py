@@ -134,13 +134,13 @@ class Browser(App[None]):
         table = self.query_one(DataTable)
         if page and not table.columns:
             table.add_columns(*map(escape, page[0]))
-        most = max(_LEAST_CELL, table.size.width // _COLUMNS_SEEN - 2)
+        cell_width = max(_LEAST_CELL, table.size.width // _COLUMNS_SEEN - 2)
         for row in page:
-            table.add_row(*(escape(_cut(shown_text(v), most)) for v in row.values()))
+            table.add_row(*(escape(_cut(shown_text(v), cell_width)) for v in row.values()))
         self._shown += page
-        more = "m reads more" if len(page) == PAGE else "that is all"
+        hint = "m reads more" if len(page) == PAGE else "that is all"
         text = about if about is not None else str(self.query_one("#about", Static).content).rsplit("\n", 1)[0]
-        self._about(f"{text}\n{len(self._shown)} rows, {more}")
+        self._about(f"{text}\n{len(self._shown)} rows, {hint}")
 
     def _about(self, text: str) -> None:
         self.query_one("#about", Static).update(escape(text))
@@ -187,5 +187,5 @@ def about_table(operator: Operator, table: str) -> str:
     return "\n".join([title, *remarks(operator.states, table)])
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -31,12 +31,12 @@ def complete_path(context: click.Context, parameter: click.Parameter, incomplete
 
 def complete_operator(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete uids, and ids where no uid is known."""
-    return _completed(context, incomplete, lambda savepoint: savepoint)
+    return _items(context, incomplete, lambda savepoint: savepoint)
 
 
 def complete_table(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete tables of the operator in the argument before."""
-    return _completed(context, incomplete, lambda savepoint: savepoint[context.params["operator"]].tables)
+    return _items(context, incomplete, lambda savepoint: savepoint[context.params["operator"]].tables)
 
 
 def complete_state(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -46,10 +46,10 @@ def complete_state(context: click.Context, parameter: click.Parameter, incomplet
         chosen = context.params.get("names") or context.params.get("operators") or savepoint
         return sorted({s for name in chosen for s in savepoint[name].states})
 
-    return _completed(context, incomplete, states)
+    return _items(context, incomplete, states)
 
 
-def _completed(
+def _items(
     context: click.Context, incomplete: str, names: Callable[[Savepoint], Iterable[str]]
 ) -> list[CompletionItem]:
     import statetool
@@ -101,8 +101,8 @@ def _install(shell: str, text: str) -> list[Path]:
         return [script]
     start = home / f".{shell}rc"
     line = f'[ -r "{script}" ] && . "{script}"  # completion of statetool\n'
-    known = start.read_text() if start.exists() else ""
-    if line in known:
+    lines = start.read_text() if start.exists() else ""
+    if line in lines:
         return [script]
-    start.write_text(known + ("" if not known or known.endswith("\n") else "\n") + line)
+    start.write_text(lines + ("" if not lines or lines.endswith("\n") else "\n") + line)
     return [script, start]

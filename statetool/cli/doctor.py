@@ -46,9 +46,9 @@ def check_kernels() -> dict[str, Any]:
     from statetool.kernels import kept
 
     kept.names.cache_clear()
-    place = kept.target() or "nowhere: each process compiles for itself"
+    folder = kept.target() or "nowhere: each process compiles for itself"
     return _finding(
-        "kernels", True, f"{len(kept.names())} compiled, kept in {place}; statetool doctor --warm compiles all"
+        "kernels", True, f"{len(kept.names())} compiled, kept in {folder}; statetool doctor --warm compiles all"
     )
 
 

@@ -63,15 +63,11 @@ def opened_together(
     """Open snapshots as :func:`opened` does; ``--name-uid`` may name an operator that only one of them has."""
     finding = click.get_current_context().meta.get(_FINDING, {})
     savepoints = [_loaded(path, rebase_pairs(rebase), spark) for path in paths]
-    name_uids = finding.get("name_uid", ())
-    all_ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
+    uids = finding.get("name_uid", ())
+    ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
     opened_savepoints = []
-    for savepoint, own_ids in zip(savepoints, all_ids, strict=True):
-        names = [
-            n
-            for n in name_uids
-            if operator_id_for_uid(n) in own_ids or not any(operator_id_for_uid(n) in i for i in all_ids)
-        ]
+    for savepoint, own in zip(savepoints, ids, strict=True):
+        names = [n for n in uids if operator_id_for_uid(n) in own or not any(operator_id_for_uid(n) in i for i in ids)]
         names += _uids_from_files(savepoint, finding.get("uids", ()))
         opened_savepoints.append(savepoint.with_uids(names) if names else savepoint)
         expect(partial(_expected_bytes, opened_savepoints[-1]))
@@ -127,11 +123,9 @@ def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command show its progress, unless it prints JSON."""
 
     @wraps(command)
-    def run(**arguments: Any) -> None:
-        with (
-            progress(click.get_current_context().info_name or "") if arguments.get("form") != "json" else nullcontext()
-        ):
-            command(**arguments)
+    def run(**params: Any) -> None:
+        with progress(click.get_current_context().info_name or "") if params.get("form") != "json" else nullcontext():
+            command(**params)
 
     return run
 

@@ -106,9 +106,7 @@ def rescale(
         spark=session(on_spark),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
-        on_plan=lambda plan: Output(form).rows(
-            plan.operators if form == "json" else list(map(_text_row, plan.operators))
-        ),
+        on_plan=lambda plan: Output(form).rows(plan.operators if form == "json" else list(map(_row, plan.operators))),
     )
     for refusal in plan.refusals:
         Output.say(f"refused: {refusal}")
@@ -117,7 +115,7 @@ def rescale(
         sys.exit(1)
 
 
-def _text_row(plan: RescaleRow) -> dict[str, Any]:
+def _row(plan: RescaleRow) -> dict[str, Any]:
     """Return the columns that text output shows of one operator."""
     proof = f"{plan.keys_tested} keys, chance {plan.chance:.0e}" if plan.formula else ""
     return {

@@ -57,15 +57,15 @@ def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> n
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    kind, held, end = array.type, array.buffers()[1], array.offset + len(array)
+    kind, buffer, end = array.type, array.buffers()[1], array.offset + len(array)
     if array.null_count and null is None:
         raise ValueError(f"{array.null_count} nulls")
     if pa.types.is_boolean(kind):
-        bits = np.frombuffer(held or b"", dtype=np.uint8)
+        bits = np.frombuffer(buffer or b"", dtype=np.uint8)
         values = np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
-        values = np.frombuffer(held or b"", dtype=f"{letter}{kind.bit_width // 8}", count=end)[array.offset :]
+        values = np.frombuffer(buffer or b"", dtype=f"{letter}{kind.bit_width // 8}", count=end)[array.offset :]
     else:
         raise ValueError(f"no numbers: {kind}")
     if array.null_count:

@@ -177,8 +177,8 @@ class BinaryData(Leaves):
         middle = np.empty_like(base)
         check(slots.map_parts(self.data, base, limit, middle), base)
         keys, counts = self.elements("key", op.parts[0], logical.key, base + 4, middle)
-        values, others = self.elements("value", op.parts[1], logical.value, middle, limit)
-        refuse(counts != others, BAD_PAIRS, base)
+        values, value_counts = self.elements("value", op.parts[1], logical.value, middle, limit)
+        refuse(counts != value_counts, BAD_PAIRS, base)
         if keys.null_count:
             raise null_key_error().at(offset=int(base[0]))
         return self.map_of(keys, values, counts, logical, base)

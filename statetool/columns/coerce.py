@@ -188,8 +188,8 @@ def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid
         if (present & (below != 0)).any():
             raise EncodeError(f"nanoseconds, digits below the {logical.unit} that the type keeps").inside("nanos")
         return _timestamps(micros, logical)
-    whole = _timestamps(micros, logical)
-    base = as_numpy(whole, null=0)
+    rescaled = _timestamps(micros, logical)
+    base = as_numpy(rescaled, null=0)
     if (base > np.iinfo(np.int64).max - below).any():
         raise TooWideError("a timestamp beyond what ns in 64 bits can hold")
     return as_arrow(base + below, mask=~present)
@@ -245,41 +245,37 @@ def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = Fal
     """
     if not pa.types.is_struct(array.type):
         raise EncodeError(f"a column of type {array.type} where a struct is written")
-    have = [f.name for f in array.type]
-    if len(set(have)) != len(have):
-        raise EncodeError(f"a struct with two fields of one name: {', '.join(have)}")
-    wanted = [f.name for f in logical.fields]
-    data_fields = wanted[:-1] if kind_field else wanted
+    actual = [f.name for f in array.type]
+    if len(set(actual)) != len(actual):
+        raise EncodeError(f"a struct with two fields of one name: {', '.join(actual)}")
+    expected = [f.name for f in logical.fields]
+    fields = expected[:-1] if kind_field else expected
     columns: list[pa.Array] = []
     used = 0
-    if (
-        not set(data_fields) <= set(have)
-        and _positional(data_fields)
-        and len(have) - (_KIND_FIELD in have) == len(data_fields)
-    ):
-        names = [n for n in have if n != _KIND_FIELD]
+    if not set(fields) <= set(actual) and _positional(fields) and len(actual) - (_KIND_FIELD in actual) == len(fields):
+        names = [n for n in actual if n != _KIND_FIELD]
     else:
-        names = data_fields
+        names = fields
     for name, field in zip(names, logical.fields, strict=False):
-        if name not in have:
+        if name not in actual:
             raise EncodeError(
-                f"no field {name!r} among {', '.join(have) or 'none'}", hint="name the fields as the type does"
+                f"no field {name!r} among {', '.join(actual) or 'none'}", hint="name the fields as the type does"
             )
-        column = _field(array, have.index(name))
+        column = _field(array, actual.index(name))
         used += 1
-        if isinstance(field.type, TimestampType) and name + COMPANION in have and name + COMPANION not in wanted:
-            below = _field(array, have.index(name + COMPANION))
+        if isinstance(field.type, TimestampType) and name + COMPANION in actual and name + COMPANION not in expected:
+            below = _field(array, actual.index(name + COMPANION))
             column = with_companion(column, below)
             used += 1
         columns.append(column)
     if kind_field:
-        if _KIND_FIELD in have:
-            columns.append(_field(array, have.index(_KIND_FIELD)))
+        if _KIND_FIELD in actual:
+            columns.append(_field(array, actual.index(_KIND_FIELD)))
             used += 1
         else:
             columns.append(pa.array(["+I"] * len(array), type=pa.string()))
-    if used != len(have):
-        unknown = sorted(set(have) - set(names) - {_KIND_FIELD})
+    if used != len(actual):
+        unknown = sorted(set(actual) - set(names) - {_KIND_FIELD})
         raise EncodeError(f"fields that the type does not have: {', '.join(unknown)}", hint="drop them from the column")
     return columns
 

@@ -244,7 +244,7 @@ class _Decoder(Graphs):
         array, _ = self.part("element", element, logical.element, starts, ends, None)
         fresh = self.unexpired(element, starts)
         if fresh is not None:
-            array, counts = array.filter(as_arrow(fresh)), _count_kept(fresh, counts)
+            array, counts = array.filter(as_arrow(fresh)), _counts(fresh, counts)
         return self.list_of(array, counts, logical, pos), after
 
     def pairs(self, key: ir.Op, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -254,11 +254,7 @@ class _Decoder(Graphs):
         values, _ = self.part("value", value, logical.value, value_starts, ends, None)
         fresh = self.unexpired(value, value_starts)
         if fresh is not None:
-            keys, values, counts = (
-                keys.filter(as_arrow(fresh)),
-                values.filter(as_arrow(fresh)),
-                _count_kept(fresh, counts),
-            )
+            keys, values, counts = keys.filter(as_arrow(fresh)), values.filter(as_arrow(fresh)), _counts(fresh, counts)
         if keys.null_count:
             first = int(np.argmin(is_valid(keys)))
             raise null_key_error().at(offset=int(starts[first]))
@@ -329,7 +325,7 @@ class _Decoder(Graphs):
         return fresh
 
 
-def _count_kept(kept: Mask, counts: Positions) -> Positions:
+def _counts(kept: Mask, counts: Positions) -> Positions:
     running = np.concatenate([[0], np.cumsum(kept)])
     ends = np.cumsum(counts)
     kept_counts: Positions = running[ends] - running[ends - counts]

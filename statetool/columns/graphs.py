@@ -20,24 +20,22 @@ class Graphs(Choices):
 
     def graph(self, op: ir.Graph, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         data, starts, after, served = rewritten(self.data, op, pos, end)
-        by_kernel = np.flatnonzero(served)
-        if not len(by_kernel):
+        quick = np.flatnonzero(served)
+        if not len(quick):
             return self.per_record(op.decode, logical, pos, end)
         try:
-            ends = np.append(starts[by_kernel[1:]], len(data))
+            ends = np.append(starts[quick[1:]], len(data))
             array, _ = type(self)(data, self.options).run(
-                ir.Flagged(op.root.shown, null_flag=0), logical, starts[by_kernel], ends
+                ir.Flagged(op.root.shown, null_flag=0), logical, starts[quick], ends
             )
         except StatetoolError:
             # The reference raises the error again, with the value's place in the file.
             return self.per_record(op.decode, logical, pos, end)
-        if len(by_kernel) == len(pos):
+        if len(quick) == len(pos):
             return array, after
-        by_reference = np.flatnonzero(~served)
-        reference_values, after[by_reference] = self.per_record(
-            op.decode, logical, pos[by_reference], end[by_reference]
-        )
+        slow = np.flatnonzero(~served)
+        slow_values, after[slow] = self.per_record(op.decode, logical, pos[slow], end[slow])
         order = np.empty(len(pos), dtype=np.int64)
-        order[by_kernel] = np.arange(len(by_kernel))
-        order[by_reference] = len(by_kernel) + np.arange(len(by_reference))
-        return pa.concat_arrays([array, reference_values]).take(as_arrow(order)), after
+        order[quick] = np.arange(len(quick))
+        order[slow] = len(quick) + np.arange(len(slow))
+        return pa.concat_arrays([array, slow_values]).take(as_arrow(order)), after

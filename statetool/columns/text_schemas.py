@@ -79,9 +79,8 @@ def _avro_name(name: str) -> str:
 def _record(fields: list[pa.Field], name: str) -> dict[str, Any]:
     entries = []
     for f in fields:
-        kind = _avro(f.type, f"{name}_{_avro_name(f.name)}")
-        entry: dict[str, Any] = {"name": _avro_name(f.name), "type": kind if kind == "null" else ["null", kind]}
-        entry["default"] = None
+        kind = _nullable(_avro(f.type, f"{name}_{_avro_name(f.name)}"))
+        entry: dict[str, Any] = {"name": _avro_name(f.name), "type": kind, "default": None}
         if entry["name"] != f.name:
             entry["doc"] = f.name
         entries.append(entry)

@@ -154,6 +154,6 @@ def struct_columns(
     for field in logical.fields:
         arrays = [next(parts) for _ in column_fields(field.name, field.type, options)]
         kind = arrow_type(field.type, options)
-        whole = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(kind))
-        columns.append((field.name, field.type, whole))
+        column = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(kind))
+        columns.append((field.name, field.type, column))
     return columns

@@ -16,7 +16,7 @@ def count(number: int | float | None) -> Html:
     return Html("") if number is None else element("data", f"{number:,}", value=number)
 
 
-def several(number: int, thing: str) -> str:
+def several(number: int, noun: str) -> str:
     """Return a number and a noun, in the plural where needed.
 
     Examples
@@ -24,7 +24,7 @@ def several(number: int, thing: str) -> str:
     >>> several(1, "error"), several(2000, "error")
     ('1 error', '2,000 errors')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: int) -> Html:

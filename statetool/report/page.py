@@ -24,10 +24,10 @@ _VERDICTS: Final = {"fully": "good", "after_migration": "warn", "unknown": "warn
 
 def page(facts: Facts) -> str:
     """Return the whole document."""
-    shown = list(_sections(facts))
+    contents = list(_sections(facts))
     title = f"{facts.path}: snapshot report"
-    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in shown))
-    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in shown)
+    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in contents))
+    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
     head = joined(
         [
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -38,8 +38,8 @@ def page(facts: Facts) -> str:
     )
     foot = element("footer", f"Ages and timers count from {moment(facts.now_ms)}. Made by statetool.")
     top = element("header", element("h1", "Snapshot report"), element("p", facts.path, class_="soft"), _cards(facts))
-    whole = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    root = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
+    return f"<!DOCTYPE html>\n{root}\n"
 
 
 def _cards(facts: Facts) -> Html:

@@ -27,14 +27,14 @@ def operators(operator_rows: Sequence[OperatorRow], statistics: Answer[Statistic
     rows = []
     for o in sorted(operator_rows, key=_bytes, reverse=True):
         m = measured.get(o.operator)
-        known = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
+        counts = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
         name = joined([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
         finished = " (finished)" if o.fully_finished else ""
         rows.append(
-            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *known, o.operator_id)
+            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
         )  # fmt: skip
-    more = ("entries", "keys", "Snappy would leave") if measured else ()
-    return table(("operator", "parallelism", "max parallelism", "bytes", "", *more, "id"), rows)
+    count_names = ("entries", "keys", "Snappy would leave") if measured else ()
+    return table(("operator", "parallelism", "max parallelism", "bytes", "", *count_names, "id"), rows)
 
 
 def _bytes(operator: OperatorRow) -> int:
@@ -89,8 +89,8 @@ def subtasks(statistics: Statistics) -> Html:
     for r in statistics.rows("restore"):
         restore[r.operator, r.parallelism].append(r)
     rows = []
-    for place in dict.fromkeys([*restore, *skew]):
-        skew_rows, restore_rows = skew.get(place, []), restore.get(place, [])
+    for operator_at in dict.fromkeys([*restore, *skew]):
+        skew_rows, restore_rows = skew.get(operator_at, []), restore.get(operator_at, [])
         evenness: tuple[Any, ...] = ("", "")
         if skew_rows:
             chart = charts.columns(
@@ -103,7 +103,7 @@ def subtasks(statistics: Statistics) -> Html:
             count(sum(r.requests for r in restore_rows)),
             "" if slowest is None else f"{slowest:,.1f} s",
         )
-        rows.append((*place, *evenness, *reading))
+        rows.append((*operator_at, *evenness, *reading))
     names = ("operator", "parallelism", "keyed entries by subtask", "the largest", "restore reads", "requests", "slowest subtask, about")  # fmt: skip
     return table(names, rows) if rows else Html("")
 

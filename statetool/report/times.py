@@ -20,13 +20,13 @@ def timers(statistics: Statistics) -> Html:
     """Return when timers fire, by state."""
     parts = []
     for (operator, state), of_state in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = of_state
+        total, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.in_at_least_ms, r.in_below_ms, past="overdue {}", ahead="in {}"), count(r.count), charts.bar(r.count, most))
             for r in spans
         ]  # fmt: skip
-        words = f"{whole.count:,} of {whole.domain} time, from {moment(whole.first_ms)} to {moment(whole.last_ms)}"
+        words = f"{total.count:,} of {total.domain} time, from {moment(total.first_ms)} to {moment(total.last_ms)}"
         parts += [
             element("h3", f"{operator}: {state}"),
             element("p", words, class_="soft"),
@@ -43,16 +43,16 @@ def ages(statistics: Statistics) -> Html:
     """Return how long ago values with a time to live were accessed last, by state."""
     parts = []
     for (operator, state), of_state in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = of_state
+        total, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.age_at_least_ms, r.age_below_ms, past="{} ahead of now", ahead="{} ago"), count(r.count), charts.bar(r.count, most))
             for r in spans
         ]  # fmt: skip
-        expired = "" if whole.expired is None else f", {whole.expired:,} of them expired"
+        expired = "" if total.expired is None else f", {total.expired:,} of them expired"
         parts += [
             element("h3", f"{operator}: {state}"),
-            element("p", f"{whole.count:,} values{expired}", class_="soft"),
+            element("p", f"{total.count:,} values{expired}", class_="soft"),
             table(("accessed last", "values", ""), rows),
         ]
     return joined(parts)
@@ -80,8 +80,8 @@ def growth(growth_rows: Sequence[GrowthRow]) -> Html:
         sizes = [by_path.get(p, 0) for p in paths]
         rows.append((sizes[-1] - sizes[0], operator, state, sizes))
     grown = [
-        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(more))
-        for more, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
+        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(added_bytes))
+        for added_bytes, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
     ]
     without = ", ".join(f"{operator}.{state}" for operator, state in unread)
     return joined(

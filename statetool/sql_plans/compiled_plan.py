@@ -186,8 +186,8 @@ class _Node:
         for (path, row), kind in zip(rows, kinds[len(kinds) - len(rows) :], strict=True):
             fields = self._accumulator(row) if kind == "accumulator" else self._fields(kind)
             # Which of several keys an operator takes is not in the plan: only the number of fields confirms it.
-            sure = "key" not in kind or fields is None or len(fields) == len(row.names)
-            if fields is not None and sure and _distinct_in_spark(fields):
+            certain = "key" not in kind or fields is None or len(fields) == len(row.names)
+            if fields is not None and certain and _distinct_in_spark(fields):
                 yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
 
     def _row_kinds(self, state: str, rows: int) -> tuple[str, ...]:
@@ -238,10 +238,9 @@ class _Node:
         for name in ("partition", "partitionSpec"):
             if name in spec:
                 return self._input_fields(spec[name]["fields"])
-        if "overSpec" in spec:
-            return self._input_fields(spec["overSpec"]["partition"]["fields"])
-        if "matchSpec" in spec:
-            return self._input_fields(spec["matchSpec"]["partition"]["fields"])
+        for name in ("overSpec", "matchSpec"):
+            if name in spec:
+                return self._input_fields(spec[name]["partition"]["fields"])
         if "intervalJoinSpec" in spec:
             return self._input_fields(spec["intervalJoinSpec"]["joinSpec"]["leftKeys"])
         if "joinSpec" in spec:

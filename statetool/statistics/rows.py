@@ -29,17 +29,17 @@ _MEASURES: Final = ("key_bytes", "value_bytes", "length")
 _TIMERS: Final = "_timer_state/"
 
 
-def keyed_rows(operator: str, part: Measured) -> Iterator[SizeRow]:
+def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
     """Yield a row for each state in each key group of a source that has entries."""
-    for i, j in np.argwhere(part.counts[:, :, 0]).tolist():
-        entries, keys, key_bytes, value_bytes = part.counts[i, j].tolist()
+    for i, j in np.argwhere(source.counts[:, :, 0]).tolist():
+        entries, keys, key_bytes, value_bytes = source.counts[i, j].tolist()
         yield SizeRow(
             operator=operator,
             scope="keyed",
-            state=part.states[i],
+            state=source.states[i],
             part="entries",
-            subtask=part.subtask,
-            key_group=part.groups[j],
+            subtask=source.subtask,
+            key_group=source.groups[j],
             entries=entries,
             keys=keys or None,
             key_bytes=key_bytes,
@@ -49,15 +49,15 @@ def keyed_rows(operator: str, part: Measured) -> Iterator[SizeRow]:
 
 
 def operator_size_row(
-    operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]
+    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
 ) -> OperatorSizeRow:
     """Return an operator as a row."""
     by_part: Counter[str] = Counter()
     for row in sizes:
         by_part[row.part] += row.size_bytes
-    plain, packed = (sum(p.snappy[i] for p in parts) for i in range(2))
-    known = bool(parts) and all(p.keys_known for p in parts)
-    named = ("entries", "header", "framing", "unread")
+    plain, packed = (sum(p.snappy[i] for p in sources) for i in range(2))
+    keys_known = bool(sources) and all(p.keys_known for p in sources)
+    own_columns = ("entries", "header", "framing", "unread")
     return OperatorSizeRow(
         operator=operator.label,
         parallelism=operator.state.parallelism,
@@ -67,18 +67,20 @@ def operator_size_row(
         header_bytes=by_part["header"],
         framing_bytes=by_part["framing"],
         unread_bytes=by_part["unread"],
-        other_bytes=sum(size for part, size in by_part.items() if part not in named),
+        other_bytes=sum(size for part, size in by_part.items() if part not in own_columns),
         entries=sum(r.entries for r in sizes),
-        keys=sum(int(p.key_counts.sum()) for p in parts) if known else None,
+        keys=sum(int(p.key_counts.sum()) for p in sources) if keys_known else None,
         snappy_ratio=round(packed / plain, 4) if plain else None,
     )
 
 
-def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]) -> list[StateSizeRow]:
+def state_rows(
+    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
+) -> list[StateSizeRow]:
     """Return the states of an operator, largest first; those without entries too."""
     largest: Counter[str] = Counter()
-    for part in parts:
-        for name, size in zip(part.states, part.largest_value.tolist(), strict=True):
+    for source in sources:
+        for name, size in zip(source.states, source.largest_value.tolist(), strict=True):
             largest[name] = max(largest[name], size)
     for stream in operator.elements.streams:
         for name in stream.offsets:
@@ -116,10 +118,10 @@ def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Seq
     return sorted(rows, key=lambda r: -r.size_bytes)
 
 
-def largest_rows(operator: str, parts: Sequence[Measured], most: int) -> Iterator[LargestRow]:
+def largest_rows(operator: str, sources: Sequence[Measured], most: int) -> Iterator[LargestRow]:
     """Yield the largest over all sources; a key's entries are all in one source."""
     for what in ("key", "value", "list", "map"):
-        for e in top((e for p in parts for e in p.extremes.get(what, ())), most):
+        for e in top((e for p in sources for e in p.extremes.get(what, ())), most):
             yield LargestRow(
                 operator=operator,
                 what=what,
@@ -133,11 +135,11 @@ def largest_rows(operator: str, parts: Sequence[Measured], most: int) -> Iterato
             )
 
 
-def distribution_rows(operator: str, parts: Iterable[Measured]) -> Iterator[DistributionRow]:
+def distribution_rows(operator: str, sources: Iterable[Measured]) -> Iterator[DistributionRow]:
     """Yield how many keys, values, lists and maps are of which size."""
     total: dict[str, npt.NDArray[np.int64]] = {}
-    for part in parts:
-        for name, sizes in zip(part.states, part.sizes, strict=True):
+    for source in sources:
+        for name, sizes in zip(source.states, source.sizes, strict=True):
             total[name] = total[name] + sizes if name in total else sizes
     for name, sizes in total.items():
         for i, digits in np.ndindex(len(_MEASURES), SIZE_CLASSES):
@@ -189,9 +191,9 @@ def _times_by_state(sources: Iterable[dict[str, Times]]) -> dict[str, Times]:
     return total
 
 
-def age_rows(operator: str, parts: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
+def age_rows(operator: str, sources: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
     """Yield values by the age of their last access; the first row of each state has all, and how many expired."""
-    for name, times in _times_by_state(p.ages for p in parts).items():
+    for name, times in _times_by_state(p.ages for p in sources).items():
         yield AgeRow(
             operator=operator,
             state=name,
@@ -207,13 +209,13 @@ def age_rows(operator: str, parts: Iterable[Measured], *, counted: bool) -> Iter
                 )
 
 
-def timer_rows(operator: str, parts: Iterable[Measured]) -> Iterator[TimerRow]:
+def timer_rows(operator: str, sources: Iterable[Measured]) -> Iterator[TimerRow]:
     """Yield timers by when they fire; the first row of each timer state has all."""
-    for name, times in _times_by_state(p.timers for p in parts).items():
+    for name, times in _times_by_state(p.timers for p in sources).items():
         domain = name.removeprefix(_TIMERS).partition("_")[0]
-        whole: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
+        total: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
         counted = [(span, n) for span, n in zip(spans(TIMER_EDGES), times.counts.tolist(), strict=True) if n]
-        for (low, high), count in whole + counted:
+        for (low, high), count in total + counted:
             yield TimerRow(
                 operator=operator,
                 state=name,

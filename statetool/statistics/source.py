@@ -109,7 +109,7 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Measure a source; where it is whole but statetool cannot read it, ``unread`` of the result says why, and nothing is counted.
+    """Measure a source; of one that statetool cannot read nothing is counted, and ``unread`` of the result says why.
 
     Raises
     ------
@@ -146,16 +146,16 @@ class _Meter:
 
     def add(self, batch: EntryBatch) -> None:
         """Add entries; a key's entries are all in one batch."""
-        place = np.searchsorted(self.groups, batch.group)
+        group_index = np.searchsorted(self.groups, batch.group)
         start, end = batch.key.copy(), batch.key_end.copy()
         keyed = np.zeros(len(batch), dtype=np.bool_)
         for state, meta in enumerate(self.header.states):
             index = np.flatnonzero(batch.state == state)
             if not len(index):
                 continue
-            whole = len(index) == len(batch)
-            entries = batch if whole else batch.take(index)
-            self.count(state, entries, place if whole else place[index])
+            only_state = len(index) == len(batch)
+            entries = batch if only_state else batch.take(index)
+            self.count(state, entries, group_index if only_state else group_index[index])
             if meta.kind == "timers":
                 self.times_of_timers(meta, entries)
                 continue
@@ -165,38 +165,40 @@ class _Meter:
                 keyed[index] = True
             self.values(state, meta, entries, keys)
         if self.measured.keys_known:
-            self.keys(batch, np.flatnonzero(keyed), place, start, end)
+            self.keys(batch, np.flatnonzero(keyed), group_index, start, end)
         self.sample(batch)
 
-    def count(self, state: int, entries: EntryBatch, place: Positions) -> None:
+    def count(self, state: int, entries: EntryBatch, group_index: Positions) -> None:
         key, value = entries.key_end - entries.key, entries.value_end - entries.value
         k, counts, sizes = len(self.groups), self.measured.counts[state], self.measured.sizes[state]
-        counts[:, 0] += np.bincount(place, minlength=k)
+        counts[:, 0] += np.bincount(group_index, minlength=k)
         for column, size in ((2, key), (3, value)):
-            counts[:, column] += np.bincount(place, weights=size, minlength=k).astype(np.int64)
+            counts[:, column] += np.bincount(group_index, weights=size, minlength=k).astype(np.int64)
         sizes[_KEY] += size_classes(key)
         sizes[_VALUE] += size_classes(value)
         self.measured.largest_value[state] = max(self.measured.largest_value[state], int(value.max()))
 
     # ---- keys ---------------------------------------------------------------------------------
 
-    def keys(self, batch: EntryBatch, keyed: Positions, place: Positions, start: Positions, end: Positions) -> None:
+    def keys(
+        self, batch: EntryBatch, keyed: Positions, group_index: Positions, start: Positions, end: Positions
+    ) -> None:
         """Count distinct keys, by state and over all, and keep those with the most bytes."""
         if not len(keyed):
             return
-        whole = len(keyed) == len(batch)
-        state = batch.state if whole else batch.state[keyed]
-        start, end, group = (start, end, batch.group) if whole else (start[keyed], end[keyed], batch.group[keyed])
+        all_keyed = len(keyed) == len(batch)
+        state = batch.state if all_keyed else batch.state[keyed]
+        start, end, group = (start, end, batch.group) if all_keyed else (start[keyed], end[keyed], batch.group[keyed])
         ids, first = distinct(batch.data, start, end, group)
         n, k = len(first), len(self.groups)
-        place_of = place[keyed][first]
-        self.measured.key_counts += np.bincount(place_of, minlength=k)
+        key_group_index = group_index[keyed][first]
+        self.measured.key_counts += np.bincount(key_group_index, minlength=k)
         for number in self.shapes:
             has_state = np.zeros(n, dtype=np.bool_)
             has_state[ids[state == number]] = True
-            self.measured.counts[number, :, 1] += np.bincount(place_of[has_state], minlength=k)
+            self.measured.counts[number, :, 1] += np.bincount(key_group_index[has_state], minlength=k)
         size = batch.key_end - batch.key + batch.value_end - batch.value
-        total = np.bincount(ids, weights=size if whole else size[keyed], minlength=n).astype(np.int64)
+        total = np.bincount(ids, weights=size if all_keyed else size[keyed], minlength=n).astype(np.int64)
         length = np.bincount(ids, minlength=n)
         self.keep("key", None, batch, total, length, group[first], start[first], end[first])
 
@@ -248,13 +250,13 @@ class _Meter:
         have no ends of their own."""
         if shape.kind != "list" or shape.framed_bytes:
             return None
-        each = fixed_size(shape.element.program())
-        if shape.packed is None and each:
+        element_size = fixed_size(shape.element.program())
+        if shape.packed is None and element_size:
             size = entries.value_end - entries.value
-            if not ((size + 1) % (each + 1)).any():
-                counts = (size + 1) // (each + 1)
+            if not ((size + 1) % (element_size + 1)).any():
+                counts = (size + 1) // (element_size + 1)
                 within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-                return counts, np.repeat(entries.value, counts) + within * (each + 1)
+                return counts, np.repeat(entries.value, counts) + within * (element_size + 1)
         counts, starts, _ = split_list(shape, entries.data, entries.value, entries.value_end)
         return counts, starts
 
@@ -266,13 +268,13 @@ class _Meter:
         """Count the times of last access, the first bytes of values with a time to live."""
         if not isinstance(shape.element.program(), ir.Ttl):
             return
-        at = entries.value
+        access_at = entries.value
         if lists is not None:
-            at = lists[1]
+            access_at = lists[1]
         elif shape.kind == "map" and shape.user_key is not None:
-            at = entries.value[entries.value_end - entries.value > _ACCESS_BYTES]
-            at = at[entries.data[at] == 0] + 1
-        access = big_endian(entries.data, at)
+            access_at = entries.value[entries.value_end - entries.value > _ACCESS_BYTES]
+            access_at = access_at[entries.data[access_at] == 0] + 1
+        access = big_endian(entries.data, access_at)
         times = self.times(access, self.task.now_ms - access, AGE_EDGES)
         if self.task.ttl_ms is not None:
             times.expired = int((access <= self.task.now_ms - self.task.ttl_ms).sum())

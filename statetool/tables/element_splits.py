@@ -39,23 +39,23 @@ def plan_elements(
     elements = operator.elements
     descriptions = elements.descriptions if may_differ([elements.states[name]]) else ()
     splits = []
-    for part in elements.streams:
-        offsets = part.offsets.get(name)
+    for subtask_stream in elements.streams:
+        offsets = subtask_stream.offsets.get(name)
         if not offsets:
             continue
         try:
-            end_of = part.ends()
+            end_of = subtask_stream.ends()
         except FormatError as error:
             raise error.at(operator=operator.label, state=name) from None
         for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
             splits.append(
                 ElementSplit(
                     spec=spec,
-                    stream=part.stream,
+                    stream=subtask_stream.stream,
                     header_bytes=min(end_of),
                     starts=tuple(e.start for e in run),
                     ends=tuple(e.end for e in run),
-                    subtask=part.subtask,
+                    subtask=subtask_stream.subtask,
                     types=operator.types,
                     descriptions=descriptions,
                 )

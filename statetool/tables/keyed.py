@@ -18,7 +18,7 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.batches import row_runs
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import offsets_of, spread
+from statetool.columns.leaves import bitmap, offsets_of, spread
 from statetool.columns.types import arrow_type, column_arrays, column_fields, struct_columns
 from statetool.columns.values import (
     StateShape,
@@ -156,11 +156,11 @@ class KeyedTable:
         state."""
         columns: Columns = []
         undecoded: Undecoded = {}
-        at = 0
+        start = 0
         for name, (entries, keys) in states.items():
             shape = self.shapes[name]
-            rows = ids[at : at + len(entries)]
-            at += len(entries)
+            rows = ids[start : start + len(entries)]
+            start += len(entries)
             with decoding(name, batch, self.header.key, shape):
                 column = self.column(shape, entries, keys, rows, n, undecoded)
             columns.append((name, shape.logical, column))
@@ -247,8 +247,7 @@ class KeyedTable:
         kind = arrow_type(MapType(shape.user_key.logical, shape.element.logical), self.options)
         pairs = pa.StructArray.from_arrays([user_keys, values], fields=[kind.key_field, kind.item_field])
         offsets = offsets_of(counts, pos)
-        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        return pa.Array.from_buffers(kind, n, [bitmap, pa.py_buffer(offsets)], children=[pairs])
+        return pa.Array.from_buffers(kind, n, [bitmap(valid), pa.py_buffer(offsets)], children=[pairs])
 
     def user_keys(
         self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
@@ -290,9 +289,9 @@ class KeyedTable:
     def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
         """Return the rows of the long form: elements of lists, entries of maps, whole values."""
         pos, end = entries.value, entries.value_end
-        whole = np.arange(len(entries), dtype=np.int64)
+        entry_of = np.arange(len(entries), dtype=np.int64)
         if shape.kind != "list" or shape.framed_bytes:
-            return _Items(whole, pos, end, None, None)
+            return _Items(entry_of, pos, end, None, None)
         bad: list[int] = []
         if self.options.on_error == "keep_raw":
             _, bad = salvage(
@@ -305,7 +304,7 @@ class KeyedTable:
         good[bad] = False
         counts = np.ones(len(pos), dtype=np.int64)
         counts[good], starts, ends = split_list(shape, entries.data, pos[good], end[good])
-        source = np.repeat(whole, counts)
+        source = np.repeat(entry_of, counts)
         index = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         first, last = pos[source], end[source]
         first[good[source]], last[good[source]] = starts, ends

@@ -97,16 +97,14 @@ def match_rows(
     place = _places([row, *event_id], [nodes.row[path], *(c[path] for c in _event_id(nodes.id))])
     if (place < 0).any() and not undecoded:
         raise DecodeError("a match with an event that is not in the shared buffer", hint=_HINT)
-    events_by_pattern = _by_pattern(
-        lengths, nodes.id["page"].take(pa.array(path)), node_page[path], values, place, event, options
-    )
+    maps = _by_pattern(lengths, nodes.id["page"].take(pa.array(path)), node_page[path], values, place, event, options)
     name = pc.list_element(pc.split_pattern(matches.fields["state"], ":"), 0)
     by_name = {
         "key": key.take(pa.array(matches.row)),
         "status": pa.array(_STATUSES).take(matches.completed.cast(pa.int8())),
         # A completed match waits for no pattern, only to be emitted.
         "waiting_for": pc.if_else(matches.completed, pa.scalar(None, pa.string()), name),
-        "events": events_by_pattern,
+        "events": maps,
         **{n: matches.fields[n] for n in ("state", "start_ms", "previous_ms")},
     }
     shown = [(n, kind, by_name[n]) for n, kind in match_columns(key_type, event)]
@@ -154,16 +152,16 @@ def _event_id(node: dict[str, pa.Array]) -> list[Positions]:
 
 def _read_matches(nfa: pa.StructArray) -> _Matches:
     """Return the matches that have an event; each key also has a state without one, for matches to come."""
-    rows, parts = [], []
+    rows, lists = [], []
     for array in nfa.flatten():
         offsets, span = _items(array)
         rows.append(_owners(offsets))
-        parts.append(array.values[span])
+        lists.append(array.values[span])
     row = np.concatenate(rows)
     completed = np.arange(len(row)) >= len(rows[0])
-    values = pa.concat_arrays(parts)
-    begun = np.flatnonzero(is_valid(values.field("previous")) | completed)
-    order = begun[np.argsort(row[begun], kind="stable")]
+    values = pa.concat_arrays(lists)
+    with_event = np.flatnonzero(is_valid(values.field("previous")) | completed)
+    order = with_event[np.argsort(row[with_event], kind="stable")]
     fields = _fields(values.take(pa.array(order)))
     version_at, span = _items(fields["version"])
     versions = _ints(fields["version"].values[span])
@@ -261,9 +259,13 @@ def _by_pattern(
     sizes = np.diff(np.append(begins, len(step)))
     kind = arrow_type(MapType(_TEXT, ListType(event)), options)
     taken = pa.array(place[order], mask=place[order] < 0)
-    shown = [v.take(taken) for v in values]
-    whole = shown[0] if len(shown) == 1 else pa.StructArray.from_arrays(shown, fields=list(arrow_type(event, options)))
-    lists = pa.ListArray.from_arrays(pa.array(offsets_of(sizes, begins)), whole, type=kind.item_type)
+    columns = [v.take(taken) for v in values]
+    events = (
+        columns[0]
+        if len(columns) == 1
+        else pa.StructArray.from_arrays(columns, fields=list(arrow_type(event, options)))
+    )
+    lists = pa.ListArray.from_arrays(pa.array(offsets_of(sizes, begins)), events, type=kind.item_type)
     pairs = pa.StructArray.from_arrays(
         [names.take(pa.array(order[begins])), lists], fields=[kind.key_field, kind.item_field]
     )

@@ -81,16 +81,16 @@ def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     match spec.table:
         case "keyed_state":
-            yield from _keyed_batches(*table.keyed_rows(batch, spec.states), spec)
+            yield from _batches(*table.keyed_rows(batch, spec.states), spec)
             return
         case "windows":
             n, groups, head, states = window_rows(table, batch, spec.states)
-            yield from _keyed_batches(n, groups, [*head, *_in_order(states, spec, n)], spec)
+            yield from _batches(n, groups, [*head, *_in_order(states, spec, n)], spec)
             return
         case "matches":
             event = event_type(table.shapes[EVENTS])
             _, groups, columns = table.keyed_rows(batch, spec.states)
-            yield from _keyed_batches(*match_rows(groups, columns, event, spec.options), spec)
+            yield from _batches(*match_rows(groups, columns, event, spec.options), spec)
             return
     for name in spec.states:
         if name not in table.metas:
@@ -99,10 +99,10 @@ def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.
             for n, groups, columns in table.long_rows(batch, name):
                 if spec.table == "waiting":
                     n, groups, columns = event_rows(groups, columns)
-                yield from _keyed_batches(n, groups, columns, spec)
+                yield from _batches(n, groups, columns, spec)
         else:
             n, groups, columns = table.timer_rows(batch, name)
-            yield from _keyed_batches(n, groups, [*columns, *timer_names(name, n)], spec)
+            yield from _batches(n, groups, [*columns, *timer_names(name, n)], spec)
 
 
 def timer_names(state: str, n: int) -> Columns:
@@ -114,9 +114,7 @@ def timer_names(state: str, n: int) -> Columns:
     ]
 
 
-def _keyed_batches(
-    n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec
-) -> Iterator[pa.RecordBatch]:
+def _batches(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     if n:
         yield from bounded(whole_batch(n, groups, columns, spec))
 
