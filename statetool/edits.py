@@ -57,8 +57,8 @@ class Edits:
         """Add an operator, or add state to one of the existing savepoint, whose states of the same names it replaces.
 
         To replace an operator as a whole, remove it as well. A slip in the uid would add an operator and leave the real one as it
-        is; therefore :meth:`write` refuses a new uid that is near one of the existing savepoint, or whose state is declared by
-        ``like=`` an operator of it, unless ``new`` says that it is meant.
+        is; therefore :meth:`write` refuses a new uid that is near one of the existing savepoint, or whose state is ``like=`` an
+        operator of it, unless ``new`` is set.
 
         Parameters
         ----------
@@ -120,15 +120,15 @@ class Edits:
             ``{state: expression}`` over the columns of ``op.keyed_state()``; the last access of values with a time to live stays (in lists
             and maps those are structs, as ``ttl="raw"`` shows them). Or a function of the table ``op.keyed_state(ttl="raw", key_group=True)``
             to one whose columns replace the states of their names (new names are new states; keys that it leaves out lose them): a Spark
-            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. Who sets a
-            timestamp ``t`` that has nanoseconds of its own says what becomes of them: ``{"t": ..., "t_nanos": "0"}``.
+            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. One that sets a
+            timestamp ``t`` with nanoseconds needs another that sets these: ``{"t": ..., "t_nanos": "0"}``.
         states
             States that a function is given, by default all; what it does not return stays.
         where
             A SQL condition: values of other keys stay as they are, so that the type of the expression has to hold them too.
         types
-            Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer, and
-            that of another one follows from the column. Its kind stays.
+            Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer,
+            and any other gets one that follows from the column. Its kind stays.
 
         Raises
         ------

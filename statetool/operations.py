@@ -42,7 +42,7 @@ def rescale(
     Parameters
     ----------
     src
-        The snapshot's path, or an open one (:func:`statetool.load` takes what may have to be said of its types).
+        The snapshot's path, or an open one (:func:`statetool.load` takes declarations of its types).
     dst
         Directory of the new savepoint.
     max_parallelism
@@ -58,7 +58,7 @@ def rescale(
     checkpoint_id
         Id of the new snapshot, by default the old one's.
     dry_run
-        Only plan: what would be done to each operator, and how its keys hash.
+        Only plan, without writing: what would be done to each operator, and how its keys hash.
     progress, on_plan
         Called with numbers of bytes as they are done (not on Spark), and with the plan before anything is written.
 

@@ -105,8 +105,8 @@ class Operator(OperatorViews):
         """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.viewed`),
         and each state's long form.
 
-        That has the state's name; where it would not be the only one (keyed and operator state of one name, a state called
-        ``timers``), ``keyed:`` or ``operator:`` comes before it.
+        A long form has the state's name; where that is ambiguous (keyed and operator state of one name, a state called ``timers``),
+        ``keyed:`` or ``operator:`` comes before it.
         """
         states = self._operator.states
         keyed = [s for s in states if s.scope == "keyed"]
