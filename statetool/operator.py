@@ -127,11 +127,7 @@ class Operator(OperatorViews):
     # ---- Spark --------------------------------------------------------------------------------
 
     def keyed_state(
-        self,
-        states: Sequence[str] | None = None,
-        *,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
         """Return one row a key: ``key`` and a column for each state without a namespace.
 
@@ -207,11 +203,7 @@ class Operator(OperatorViews):
         return self.frame(ScanRequest.of(name, **options))
 
     def timers(
-        self,
-        *,
-        states: Sequence[str] | None = None,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, *, states: Sequence[str] | None = None, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
         """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``time`` (the same as a timestamp; null outside of the years 1
         to 9999, and not looked at where timers are written), ``domain`` (event, processing), ``service``.
@@ -395,11 +387,7 @@ class Operator(OperatorViews):
         return self.scan(table, **options).batches()
 
     def keyed_state_batches(
-        self,
-        states: Sequence[str] | None = None,
-        *,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> Iterator[pa.RecordBatch]:
         """Read ``keyed_state`` in this process, batch by batch, with no JVM; parameters as for :meth:`keyed_state`."""
         return self.batches(KEYED_STATE, states=states, keys=keys, **options)

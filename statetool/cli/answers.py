@@ -204,13 +204,7 @@ def show_differences(comparison: Comparison, out: Output, limit: int, *, written
 @click.argument("a", metavar="A", shell_complete=complete_path)
 @click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
 def check(
-    a: str,
-    b: str | None,
-    rebase: tuple[str, ...],
-    form: str,
-    flink: str | None,
-    backend: Any,
-    plan_file: str | None,
+    a: str, b: str | None, rebase: tuple[str, ...], form: str, flink: str | None, backend: Any, plan_file: str | None
 ) -> None:
     """Tell whether a job would restore from A: against B, a savepoint of the new job, a release of Flink, or both.
 

@@ -43,10 +43,7 @@ class Browser(App[None]):
     #about { height: auto; max-height: 8; padding: 0 1; color: $text-muted; }
     DataTable { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "more", "More rows"),
-        Binding("q", "quit", "Quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "more", "More rows"), Binding("q", "quit", "Quit")]
 
     def __init__(self, savepoint: Savepoint) -> None:
         super().__init__()

@@ -180,13 +180,7 @@ def _edit(
 ) -> None:
     savepoint = opened(source, rebase)
     plan: EditedSource = statetool.edit_source(
-        savepoint,
-        target,
-        uid,
-        connector=connector,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        **wanted,
+        savepoint, target, uid, connector=connector, checkpoint_id=checkpoint_id, dry_run=dry_run, **wanted
     )
     Output(form).rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
@@ -332,14 +326,7 @@ def forget(
 ) -> None:
     """Write SRC to DST without some transactions or files of a sink: what they hold is lost."""
     savepoint = opened(source, rebase)
-    lost = statetool.forget_transactions(
-        savepoint,
-        target,
-        uid,
-        names,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-    )
+    lost = statetool.forget_transactions(savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run)
     Output(form).rows(lost, columns=_LOST_COLUMNS)
     Output.say(f"{len(lost)} are lost")
     say_done(target, dry_run)

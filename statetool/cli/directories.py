@@ -79,11 +79,7 @@ def orphans(
 ) -> None:
     """Report files below ROOT that no retained metadata names; deletes nothing. Exit code 1 if there are any."""
     rows = statetool.orphans(
-        root,
-        min_age=min_age,
-        retained=retained,
-        ignore_unreadable=ignore_unreadable,
-        rebase=rebase_pairs(rebase),
+        root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=rebase_pairs(rebase)
     )
     _print(rows, form, ("path", "size_bytes", "time", "reason"))
     if rows:

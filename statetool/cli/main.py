@@ -39,13 +39,7 @@ from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.shell import shell
 from statetool.cli.whole import copy, verify
-from statetool.errors import (
-    MissingDependencyError,
-    OptionError,
-    StatetoolError,
-    TargetExistsError,
-    UnknownNameError,
-)
+from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.shown import remarks
 
 if TYPE_CHECKING:

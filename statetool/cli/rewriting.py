@@ -153,13 +153,7 @@ def convert(
 ) -> None:
     """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
     savepoint = opened(source, rebase)
-    plan = statetool.convert(
-        savepoint,
-        target,
-        spark=session(on_spark),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-    )
+    plan = statetool.convert(savepoint, target, spark=session(on_spark), checkpoint_id=checkpoint_id, dry_run=dry_run)
     Output(form).rows(plan.operators)
     say_done(target, dry_run)
 
@@ -179,11 +173,7 @@ def uid(
     """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
     savepoint = opened(source, rebase)
     plan = statetool.change_uids(
-        savepoint,
-        target,
-        pairs(changes, "OLD=NEW", _EQUALS),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
+        savepoint, target, pairs(changes, "OLD=NEW", _EQUALS), checkpoint_id=checkpoint_id, dry_run=dry_run
     )
     Output(form).rows(plan)
     say_done(target, dry_run)

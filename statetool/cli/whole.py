@@ -39,13 +39,7 @@ _SHALLOW = "values were not decoded (--deep does)"
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
 @click.argument("path", shell_complete=complete_path)
 def verify(
-    path: str,
-    rebase: tuple[str, ...],
-    form: str,
-    deep: bool,
-    allow_unread: bool,
-    on_spark: bool,
-    threads: int | None,
+    path: str, rebase: tuple[str, ...], form: str, deep: bool, allow_unread: bool, on_spark: bool, threads: int | None
 ) -> None:
     """Check that a snapshot is whole: files, lengths, key groups, keys; --deep: every value.
 

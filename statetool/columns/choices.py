@@ -15,16 +15,7 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels import elements
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    BAD_BRANCH,
-    BAD_FLAG,
-    BAD_TAG,
-    NOT_SKIPPABLE,
-    TRUNCATED,
-    check,
-    coded_error,
-    refuse,
-)
+from statetool.kernels.codes import BAD_BRANCH, BAD_FLAG, BAD_TAG, NOT_SKIPPABLE, TRUNCATED, check, coded_error, refuse
 from statetool.kernels.sizes import least_size
 from statetool.kernels.skip_program import compile_skip
 from statetool.types import ListType, LogicalType, MapType, StructType

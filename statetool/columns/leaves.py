@@ -161,10 +161,7 @@ class Leaves:
         size = TEMPORAL_SIZES[kind]
         out, after = np.empty_like(pos), np.empty_like(pos)
         below, valid = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
-        check(
-            decode_temporal.load_temporal(self.data, pos, end, number, size, out, below, valid, after),
-            pos,
-        )
+        check(decode_temporal.load_temporal(self.data, pos, end, number, size, out, below, valid, after), pos)
         nulls = bitmap(valid)
         if kind == "date":
             days = pa.py_buffer(out.astype(np.int32))

@@ -30,9 +30,7 @@ def _since(last: GrowthRow | None, row: GrowthRow) -> GrowthRow:
     if last is None:
         return row
     return replace(
-        row,
-        entries_added=_added(last.entries, row.entries),
-        bytes_added=_added(last.size_bytes, row.size_bytes),
+        row, entries_added=_added(last.entries, row.entries), bytes_added=_added(last.size_bytes, row.size_bytes)
     )
 
 

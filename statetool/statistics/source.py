@@ -24,13 +24,7 @@ from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
 from statetool.kernels.sizes import fixed_size
 from statetool.statistics.extremes import Extreme, extreme, largest, top
-from statetool.statistics.spans import (
-    AGE_EDGES,
-    SIZE_CLASSES,
-    TIMER_EDGES,
-    count_spans,
-    size_classes,
-)
+from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
 from statetool.types.shown import shown
 
 _KEY, _VALUE, _LENGTH = range(3)

@@ -126,10 +126,7 @@ def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, option
     else:
         values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
         undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
-        columns = [
-            ("value", element.logical, values),
-            (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))),
-        ]
+        columns = [("value", element.logical, values), (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos)))]
     kept = kept_elements(element, data, pos, end, options)
     if kept is not None:
         columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]

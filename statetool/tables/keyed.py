@@ -169,13 +169,7 @@ class KeyedTable:
         return columns
 
     def column(
-        self,
-        shape: StateShape,
-        entries: EntryBatch,
-        keys: SplitKeys,
-        rows: Positions,
-        n: int,
-        undecoded: Undecoded,
+        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Return a state's column over ``n`` rows; ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
@@ -209,13 +203,7 @@ class KeyedTable:
         return pa.ListArray.from_arrays(as_arrow(offsets), elements, type=kind)
 
     def map_column(
-        self,
-        shape: StateShape,
-        entries: EntryBatch,
-        keys: SplitKeys,
-        rows: Positions,
-        n: int,
-        undecoded: Undecoded,
+        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Put the entries of each key's map together."""
         assert shape.user_key is not None
@@ -295,9 +283,7 @@ class KeyedTable:
         bad: list[int] = []
         if self.options.on_error == "keep_raw":
             _, bad = salvage(
-                lambda run: pa.nulls(len(split_list(shape, entries.data, pos[run], end[run])[0])),
-                len(pos),
-                pa.null(),
+                lambda run: pa.nulls(len(split_list(shape, entries.data, pos[run], end[run])[0])), len(pos), pa.null()
             )
         # A list whose elements cannot be told apart is one row that keeps its bytes.
         good = np.ones(len(pos), dtype=np.bool_)

@@ -11,14 +11,7 @@ import pyarrow as pa
 from statetool.columns.types import column_fields
 from statetool.columns.values import StateShape
 from statetool.entries.form import MEMORY_BYTES
-from statetool.errors import (
-    EncodeError,
-    OptionError,
-    StatetoolError,
-    UnknownNameError,
-    UnsupportedError,
-    suggest,
-)
+from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
