@@ -1,4 +1,4 @@
-"""Answers about whole snapshots: what is large, what grew, what differs, what restores. Heavy packages are loaded when they are asked for."""
+"""Answers about whole snapshots: what is large, what grew, what differs, what restores. Heavy packages are imported at first use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from statetool.io.threads import in_threads
+from statetool.shown import needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
 from statetool.types.options import refuse_unknown
@@ -91,28 +92,28 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
 
 
 class Comparison:
-    """What differs between two snapshots: what they say of states first, then counts, then key by key.
+    """What differs between two snapshots: in their metadata and headers, in counts, and key by key.
 
-    Nothing but headers is read before counts or differences are asked for.
+    Only headers are read until counts or differences are asked for.
     """
 
     def __init__(self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None) -> None:
         self._plan = plan
         self._spark = spark
         self._each = each_of(spark, threads)
-        #: How many differences are kept of each part that is counted.
-        self._kept = 100
+        #: Differences that each compared unit keeps as it is counted.
+        self._kept_by_unit = 100
 
     @property
     def structure(self) -> tuple[StructureDifference, ...]:
-        """Operators, states, kinds and types that differ (severity ``difference``), and what leaves values alone (``note``)."""
+        """Operators, states, kinds and types that differ (severity ``difference``), and differences that leave values alone (``note``)."""
         return self._plan.structure
 
     @cached_property
     def _counted(self) -> list[UnitCounts]:
         from statetool.comparison.compare import CountTask, count_differences
 
-        return list(self._each(count_differences, [CountTask(unit, self._kept) for unit in self._plan.units]))
+        return list(self._each(count_differences, [CountTask(unit, self._kept_by_unit) for unit in self._plan.units]))
 
     def summary(self) -> list[DifferenceCounts]:
         """Compare everything and return counts by operator and state, those with differences first.
@@ -143,8 +144,8 @@ class Comparison:
 
         from statetool.comparison.compare import rows_of
 
-        if limit > self._kept:
-            self._kept = limit
+        if limit > self._kept_by_unit:
+            self._kept_by_unit = limit
             self.__dict__.pop("_counted", None)
         return pa.concat_tables([*(rows_of(c) for c in self._counted), _no_differences()]).slice(0, limit)
 
@@ -181,9 +182,8 @@ class Comparison:
             There is no session.
         """
         from statetool.spark.differences import differences_frame
-        from statetool.spark.session import active_session
 
-        return differences_frame(active_session() if self._spark is None else self._spark, self._plan.units)
+        return differences_frame(needed_session(self._spark), self._plan.units)
 
 
 def _no_differences() -> pa.Table:
@@ -227,7 +227,7 @@ def compared(
 
 
 def each_of(spark: SparkSession | None, threads: int | None) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
-    """Return what calls a function for each of many items: tasks of a session, or threads of this process."""
+    """Return a function that calls another for each of many items, in tasks of a session or in threads of this process."""
     if spark is None:
         return partial(in_threads, threads=threads)
     from statetool.spark.tasks import run_tasks

@@ -1,4 +1,4 @@
-"""State from tables: what ``SavepointWriter.with_operator`` takes. Nothing is read here but what the arguments say.
+"""State from tables, as ``SavepointWriter.with_operator`` takes it. No data is read here.
 
 Types that are not declared follow from the columns, as the table in ``saving/README.md`` says; ``describe()`` of what these functions
 return is the code of the job that will read the state.
@@ -31,7 +31,7 @@ def bootstrap_keyed_state(
     hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
 ) -> KeyedState:
-    """Make keyed state of a table with one row a key (and namespace).
+    """Make keyed state of a table with one row for each key (and namespace).
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def bootstrap_keyed_state(
     states
         Types by state name (:func:`statetool.value`, :func:`statetool.list_of`, ...); with ``like``, names. By default all other
         columns: arrays are list states, maps are map states, all else value states, of types that follow from the column.
-        One of :class:`statetool.pyflink.Types` makes a state of a Python operator, registered as ``python-state-`` and its name;
-        the keys become rows of one field then, as PyFlink's ``key_by`` makes them.
+        A type of :class:`statetool.pyflink.Types` makes a state of a Python operator, registered as ``python-state-`` and its name;
+        the keys then become rows of one field, as PyFlink's ``key_by`` makes them.
     timers
-        Table of all timers of the operator, as ``op.timers()`` gives it: the key, ``timestamp`` (epoch milliseconds), and where they are there
+        Table of all timers of the operator, as ``op.timers()`` returns it: the key, ``timestamp`` (epoch milliseconds), and optionally
         ``namespace``, ``domain`` (``event`` by default, or ``processing``) and ``service``.
     like
         Operator of a savepoint whose key and state serializers are taken exactly. Columns are as ``op.keyed_state()`` shows them;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, make_dataclass
+from dataclasses import fields, make_dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,7 @@ from statetool.api import Savepoint, load
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.operator import Operator
-from statetool.shown import needed_session
+from statetool.shown import needed_session, shown_records
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ METADATA: Final = ("operators", "states", "files")
 def catalog(
     spark: SparkSession | None, root: str, *, rebase: Mapping[str, str] | None = None, **load_options: Any
 ) -> Catalog:
-    """Open every snapshot below a directory as a catalog; nothing but the heads of ``_metadata`` files is read.
+    """Open every snapshot below a directory as a catalog; only the heads of ``_metadata`` files are read.
 
     Parameters
     ----------
@@ -66,13 +66,13 @@ class Database:
 
     @cached_property
     def _places(self) -> dict[str, tuple[Operator, str]]:
-        wanted, places = [], []
+        names, places = [], []
         for operator in self.savepoint.operators.values():
             flat = {n for n, s in operator.states.items() if s.scope == "keyed" and s.kind in ("list", "map")}
             for table in operator.tables:
-                wanted.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
+                names.append(name_in_sql(f"{operator.name}_{table}{'_elements' if table in flat else ''}"))
                 places.append((operator, table))
-        return dict(zip(unique_names(wanted), places, strict=True))
+        return dict(zip(unique_names(names), places, strict=True))
 
     @property
     def tables(self) -> list[str]:
@@ -117,15 +117,15 @@ class Database:
 
     def operators(self) -> DataFrame | pa.Table:
         """Return its operators."""
-        return _shown(self._spark, "operators", [self])
+        return _metadata_table(self._spark, "operators", [self])
 
     def states(self) -> DataFrame | pa.Table:
         """Return its states with their types."""
-        return _shown(self._spark, "states", [self])
+        return _metadata_table(self._spark, "states", [self])
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state and where it lies."""
-        return _shown(self._spark, "files", [self])
+        return _metadata_table(self._spark, "files", [self])
 
     def __repr__(self) -> str:
         return f"Database({self.name!r}, {self.head.path!r})"
@@ -149,9 +149,9 @@ class Catalog:
         plain = name_in_sql(name)
         if plain in self._databases:
             return self._databases[plain]
-        begun = [n for n in self._databases if n.startswith(plain) and n.startswith("savepoint_")]
-        if len(begun) == 1:
-            return self._databases[begun[0]]
+        beginning = [n for n in self._databases if n.startswith(plain) and n.startswith("savepoint_")]
+        if len(beginning) == 1:
+            return self._databases[beginning[0]]
         raise UnknownNameError(f"no snapshot {name!r} below {self.root}", hint=suggest(plain, self._databases))
 
     def __iter__(self) -> Iterator[str]:
@@ -193,39 +193,39 @@ class Catalog:
         """
         if (checkpoint_id is None) == (time is None):
             raise OptionError("say either checkpoint_id= or time=")
-        known = [d for d in self._databases.values() if not d.head.problem]
+        readable = self._readable()
         if checkpoint_id is not None:
-            found = [d for d in known if d.head.checkpoint_id == checkpoint_id]
-            if len(found) != 1:
-                near = ", ".join(d.name for d in found or known[-5:]) or "nothing"
+            matching = [d for d in readable if d.head.checkpoint_id == checkpoint_id]
+            if len(matching) != 1:
+                near = ", ".join(d.name for d in matching or readable[-5:]) or "nothing"
                 raise UnknownNameError(
-                    f"{len(found) or 'no'} snapshots below {self.root} have the id {checkpoint_id}",
+                    f"{len(matching) or 'no'} snapshots below {self.root} have the id {checkpoint_id}",
                     hint=f"there is {near}",
                 )
-            return found[0]
+            return matching[0]
         limit = _epoch_ms(time)
-        before = [d for d in known if d.head.modified_ms is not None and d.head.modified_ms <= limit]
+        before = [d for d in readable if d.head.modified_ms is not None and d.head.modified_ms <= limit]
         if not before:
-            oldest = min((d.head.modified_ms for d in known if d.head.modified_ms is not None), default=None)
-            said = "there is none" if oldest is None else f"the oldest is of {_utc(oldest)}"
-            raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=said)
+            oldest = min((d.head.modified_ms for d in readable if d.head.modified_ms is not None), default=None)
+            hint = "there is none" if oldest is None else f"the oldest is of {_utc(oldest)}"
+            raise UnknownNameError(f"no snapshot below {self.root} is as old as {_utc(limit)}", hint=hint)
         return max(before, key=lambda d: (d.head.modified_ms or 0, d.head.checkpoint_id or 0))
 
     def snapshots(self) -> DataFrame | pa.Table:
         """Return the snapshots: database, path, job, kind, id, version, time."""
-        return _frame(self._spark, SnapshotHead, [asdict(d.head) for d in self._databases.values()])
+        return shown_records(self._spark, SnapshotHead, [d.head for d in self._databases.values()])
 
     def operators(self) -> DataFrame | pa.Table:
         """Return the operators of all snapshots."""
-        return _shown(self._spark, "operators", self._readable())
+        return _metadata_table(self._spark, "operators", self._readable())
 
     def states(self) -> DataFrame | pa.Table:
         """Return the states of all snapshots with their types."""
-        return _shown(self._spark, "states", self._readable())
+        return _metadata_table(self._spark, "states", self._readable())
 
     def files(self) -> DataFrame | pa.Table:
         """Return every piece of state of all snapshots and where it lies."""
-        return _shown(self._spark, "files", self._readable())
+        return _metadata_table(self._spark, "files", self._readable())
 
     def _readable(self) -> list[Database]:
         return [d for d in self._databases.values() if not d.head.problem]
@@ -233,14 +233,14 @@ class Catalog:
     def register(self, *names: str, prefix: str = "", as_name: str | None = None) -> list[str]:
         """Make snapshots databases of the session's own catalog, for SQL (PySpark 4).
 
-        Each has its :attr:`Database.tables`, and ``operators``, ``states`` and ``files``; they are read when they are queried. What is
-        not possible without Java of our own: that SQL finds new snapshots by itself (call this again), ``VERSION AS OF`` (register what
-        :meth:`at` gives under a name), ``$`` in names, and filters on the key that leave out key groups.
+        Each has its :attr:`Database.tables`, and ``operators``, ``states`` and ``files``; they are read when they are queried. Without
+        Java of our own, SQL does not find new snapshots by itself (call this again) and has neither ``VERSION AS OF`` (register what
+        :meth:`at` returns under a name), nor ``$`` in names, nor filters on the key that leave out key groups.
 
         Parameters
         ----------
         names
-            Names of databases, by default all: about a tenth of a second for each table.
+            Names of databases, by default all; each table takes about a tenth of a second.
         prefix
             Put before the names of the databases.
         as_name
@@ -254,7 +254,7 @@ class Catalog:
         Raises
         ------
         OptionError
-            A database of this name is there that does not come from here.
+            The session has a database of this name from elsewhere.
         MissingDependencyError
             There is no session, or PySpark is older than 4.
         """
@@ -265,7 +265,7 @@ class Catalog:
         chosen = [self[n] for n in names] if names else self._readable()
         if as_name is not None and len(chosen) != 1:
             raise OptionError("as_name= renames one database", hint="name it: register('chk_42', as_name='before')")
-        made = []
+        registered = []
         for database in chosen:
             sources = metadata_sources(database.savepoint.inventory)
             for name in database.tables:
@@ -274,29 +274,22 @@ class Catalog:
                     sources[name] = state_source(database.savepoint.inventory, operator.inventory, table)
                 except StatetoolError as error:
                     warnings.warn(f"{database.name}.{name} is left out of SQL: {error}", stacklevel=2)
-            made.append(prefix + (as_name or database.name))
-            make_database(spark, made[-1], database.head.path, sources)
-        return made
+            registered.append(prefix + (as_name or database.name))
+            make_database(spark, registered[-1], database.head.path, sources)
+        return registered
 
 
-def _shown(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
+def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
+    """Return the rows that each database has in a metadata table, behind a column ``database``."""
     record = METADATA_TABLES[table].record
-    rows = [{"database": d.name, **asdict(r)} for d in databases for r in d.savepoint.metadata_rows(table)]
-    kinds = [("database", "str"), *((f.name, f.type) for f in fields(record))]
-    return _frame(spark, make_dataclass(record.__name__, kinds), rows)
-
-
-def _frame(spark: SparkSession | None, record: type[Any], rows: list[dict[str, Any]]) -> DataFrame | pa.Table:
-    import pyarrow as pa
-
-    from statetool.tables.metadata import record_schema
-
-    table = pa.Table.from_pylist(rows, schema=record_schema(record))
-    if spark is None:
-        return table
-    from statetool.spark.tables import arrow_frame
-
-    return arrow_frame(spark, table)
+    columns = fields(record)
+    row_type = make_dataclass(record.__name__, [("database", "str"), *((c.name, c.type) for c in columns)])
+    rows = [
+        row_type(d.name, *(getattr(r, c.name) for c in columns))
+        for d in databases
+        for r in d.savepoint.metadata_rows(table)
+    ]
+    return shown_records(spark, row_type, rows)
 
 
 def _epoch_ms(time: datetime | str | int | None) -> int:

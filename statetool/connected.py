@@ -1,4 +1,4 @@
-"""Tables of sources and sinks as users hold them: DataFrames, or Arrow if there is no session."""
+"""Tables of sources and sinks: DataFrames, or Arrow if there is no session."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def connector_table(
 def source_table(
     spark: SparkSession | None, table: str, operator: OperatorInventory, connector: str | None
 ) -> DataFrame | pa.Table:
-    """Return a table of one source; an operator that is none is refused."""
+    """Return a table of one source; refuse an operator that is no source."""
     needed_source(operator, connector)
     return connector_table(spark, table, [operator], connector)
 
 
 def transactions_table(spark: SparkSession | None, operator: OperatorInventory) -> DataFrame | pa.Table:
-    """Return what a sink has not committed; an operator that is none is refused."""
+    """Return what a sink has not committed; refuse an operator that is no sink."""
     from statetool.connectors.elements import unknown_state
     from statetool.connectors.sinks import sink_of
 
@@ -53,10 +53,10 @@ def lag_table(
     """Return how far a source is behind ends: a mapping, an Arrow table or a DataFrame."""
     from statetool.connectors.lag import LagRow, lag_rows
 
-    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _given_ends(ends)))
+    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _split_ends(ends)))
 
 
-def _given_ends(ends: Any) -> Mapping[str, int | str]:
+def _split_ends(ends: Any) -> Mapping[str, int | str]:
     from statetool.connectors.positions import positions_of
 
     if isinstance(ends, Mapping):
@@ -79,7 +79,7 @@ def kafka_ends(operator: Operator, bootstrap_servers: str, **settings: Any) -> d
     Returns
     -------
     dict of str to int
-        By ``topic:partition``; without those that Kafka does not have.
+        Offsets by ``topic:partition``, without partitions that Kafka does not have.
 
     Raises
     ------
@@ -90,9 +90,9 @@ def kafka_ends(operator: Operator, bootstrap_servers: str, **settings: Any) -> d
     MissingDependencyError
         ``kafka-python`` is not there.
     """
-    from statetool.connectors import kafka_ends as asked
+    from statetool.connectors import kafka_ends as kafka
 
-    return asked.kafka_ends(needed_source(operator.inventory, None), bootstrap_servers, settings)
+    return kafka.kafka_ends(needed_source(operator.inventory, None), bootstrap_servers, settings)
 
 
 def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
@@ -103,7 +103,7 @@ def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
     OptionError
         It is none.
     UnknownSerializerError
-        It has state of a type that is not known, so that nobody can tell.
+        It has state of an unknown type, so that nobody can tell.
     """
     from statetool.connectors.elements import unknown_state
     from statetool.connectors.sources import source_of
@@ -117,7 +117,7 @@ def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
 
 
 class SnapshotConnectors:
-    """What sources and sinks of a snapshot keep: DataFrames, or Arrow tables if no session was given."""
+    """What the sources and sinks of a snapshot keep, as DataFrames, or as Arrow tables if no session was given."""
 
     _inventory: Inventory
     _spark: SparkSession | None
@@ -125,7 +125,7 @@ class SnapshotConnectors:
     def sources(
         self, *, ends: Mapping[str, int | str] | Any = None, behind: int | None = None, last_source: int | None = None
     ) -> DataFrame | pa.Table:
-        """Return every source: its connector, numbers of splits, problems that a cross-check of readers and enumerator finds.
+        """Return every source: its connector, numbers of splits, and problems that a cross-check of readers and enumerator finds.
 
         Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred (``backlog_inferred_from`` says by what): a hybrid
         source that is not at its last one, change data capture that reads the snapshot; and by what the parameters say.
@@ -145,7 +145,7 @@ class SnapshotConnectors:
         from statetool.connectors.backlog import BacklogRules, source_rows
         from statetool.connectors.rows import SourceRow
 
-        rules = BacklogRules(ends=None if ends is None else _given_ends(ends), behind=behind, last_source=last_source)
+        rules = BacklogRules(ends=None if ends is None else _split_ends(ends), behind=behind, last_source=last_source)
         return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
 
     def source_checks(self) -> DataFrame | pa.Table:

@@ -5,7 +5,7 @@ Nothing is changed in place; an existing target is refused; ``_metadata`` appear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statetool.api import Savepoint
@@ -55,9 +55,9 @@ def edit_source(
     to
         The same for all splits.
     remove
-        Splits that go, from readers and enumerator; what is discovered again starts as new ones do.
+        Splits to remove from readers and enumerator; those that are discovered again start as new ones do.
     add
-        New splits and what is read next of them; each is given to the reader with the fewest.
+        New splits and what is read next of each; each goes to the reader with the fewest splits.
     upgrade_enumerator
         Write a newer version of enumerator state where its own stores no positions of unassigned splits (Kafka's 1 and 2 become 3).
     connector
@@ -72,14 +72,14 @@ def edit_source(
     """
     inventory = opened(src, uids, rebase)
     check_target(dst, dry_run)
-    wanted = edits.SourceEdit(
+    edit = edits.SourceEdit(
         positions=_texts(positions),
         everywhere=to,
         removed=frozenset(remove),
         added=_texts(add),
         upgrade=upgrade_enumerator,
     )
-    plan = edits.edit_source(needed_source(inventory.operator(uid), connector), wanted)
+    plan = edits.edit_source(needed_source(inventory.operator(uid), connector), edit)
     if not dry_run:
         change = OperatorChange(elements=plan.elements, coordinator=plan.coordinator)
         write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
@@ -147,7 +147,7 @@ def convert_source(
 ) -> ConvertedSource:
     """Write a copy of a snapshot in which the state of ``KafkaSource`` is that of ``FlinkKafkaConsumer``, under the same uid.
 
-    The way back of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x). It reads on from the same
+    The inverse of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x), which reads on from the same
     records: the source kept the next one, the consumer keeps the last one read.
 
     Parameters
@@ -180,12 +180,11 @@ def convert_source(
     return plan
 
 
-def _by_subtask(elements: Iterable[tuple[int, bytes]]) -> pa.Table:
+def _by_subtask(elements: Sequence[tuple[int, bytes]]) -> pa.Table:
     """Return elements as a table that says the subtask of each."""
     import pyarrow as pa
 
-    some = list(elements)
-    subtasks, values = [n for n, _ in some], [v for _, v in some]
+    subtasks, values = [n for n, _ in elements], [v for _, v in elements]
     return pa.table({"subtask": pa.array(subtasks, pa.int32()), "value": pa.array(values, pa.binary())})
 
 
@@ -234,16 +233,16 @@ def forget_transactions(
     sink = sink_of(inventory.operator(uid))
     if sink is None:
         raise OptionError(f"operator {uid!r} is no sink", hint="statetool sinks list shows them")
-    wanted = frozenset(names)
+    to_forget = frozenset(names)
     rows = list(transaction_rows(sink))
     known = {r.name for r in rows if r.status != "open" and r.undecoded is None}
-    for name in sorted(wanted):
+    for name in sorted(to_forget):
         if name not in known:
             hint = "it is open, and aborted on restore" if any(r.name == name for r in rows) else suggest(name, known)
             raise UnknownNameError(f"nothing that could be forgotten is called {name!r}", hint=hint).at(operator=uid)
-    if not wanted:
+    if not to_forget:
         raise OptionError("nothing to forget", hint="name what is to be lost")
-    elements = without_committables(sink, wanted)
+    elements = without_committables(sink, to_forget)
     if not dry_run:
         write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: OperatorChange(elements=elements)})
-    return [r for r in rows if r.name in wanted and r.status != "open"]
+    return [r for r in rows if r.name in to_forget and r.status != "open"]

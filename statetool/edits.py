@@ -1,6 +1,6 @@
-"""What is to be changed in a savepoint, or written as a new one: built step by step, previewed, written.
+"""Edits of a savepoint, or a new one: collected step by step, previewed, written.
 
-Runs on Spark where a DataFrame or a session is involved, else in this process on ``pyarrow.Table`` s.
+They run on Spark where a DataFrame or a session is involved, else in this process on ``pyarrow.Table`` s.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Edits:
         """Add an operator, or add state to one of the existing savepoint, whose states of the same names it replaces.
 
         To replace an operator as a whole, remove it as well. A slip in the uid would add an operator and leave the real one as it
-        is; therefore :meth:`write` refuses a new uid that is near one of the existing savepoint, or whose state is declared by
-        ``like=`` an operator of it, unless ``new`` says that it is meant.
+        is; therefore :meth:`write` refuses a new uid that is near one of the existing savepoint, or whose state is ``like=`` an
+        operator of it, unless ``new`` is set.
 
         Parameters
         ----------
@@ -120,15 +120,15 @@ class Edits:
             ``{state: expression}`` over the columns of ``op.keyed_state()``; the last access of values with a time to live stays (in lists
             and maps those are structs, as ``ttl="raw"`` shows them). Or a function of the table ``op.keyed_state(ttl="raw", key_group=True)``
             to one whose columns replace the states of their names (new names are new states; keys that it leaves out lose them): a Spark
-            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. Who sets a
-            timestamp ``t`` that has nanoseconds of its own says what becomes of them: ``{"t": ..., "t_nanos": "0"}``.
+            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. One that sets a
+            timestamp ``t`` with nanoseconds needs another that sets these: ``{"t": ..., "t_nanos": "0"}``.
         states
             States that a function is given, by default all; what it does not return stays.
         where
             A SQL condition: values of other keys stay as they are, so that the type of the expression has to hold them too.
         types
-            Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer, and
-            that of another one follows from the column. Its kind stays.
+            Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer,
+            and any other gets one that follows from the column. Its kind stays.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Edits:
         TargetExistsError
             The target is there.
         OptionError, UnknownNameError, UnsupportedError
-            What was asked for cannot be written; nothing was.
+            What was asked for cannot be written; nothing was written.
         EncodeError
             A value that its type cannot hold, or a key that comes twice.
         """
@@ -188,8 +188,8 @@ class Edits:
         release = parse_release(flink_version, default=default)
         self._check_numbers()
         spark = self._spark()
-        wanted = self._composition(reference_files, inline_bytes)
-        write_composition(wanted, target, release, runner_of(spark))
+        composition = self._composition(reference_files, inline_bytes)
+        write_composition(composition, target, release, runner_of(spark))
         return self._opened(target, spark)
 
     def preview(self, folder: str | None = None) -> Comparison:
@@ -213,12 +213,12 @@ class Edits:
         try:
             changed = replace(self, uids={}).write(f"{work}/savepoint", reference_files=True)
             names = [*self.changes, *self.removed]
-            found = self.base.diff(changed, operators=names or None)
+            comparison = self.base.diff(changed, operators=names or None)
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
-        weakref.finalize(found, shutil.rmtree, work, ignore_errors=True)
-        return found
+        weakref.finalize(comparison, shutil.rmtree, work, ignore_errors=True)
+        return comparison
 
     def _composition(self, reference: bool, inline_bytes: int) -> Composition:
         return Composition(
@@ -233,7 +233,7 @@ class Edits:
         )
 
     def _check_numbers(self) -> None:
-        """Refuse other numbers for operators of the existing savepoint."""
+        """Refuse another parallelism or max parallelism for operators of the existing savepoint."""
         if self.base is None:
             return
         removed = {self.base[name].operator_id for name in self.removed if name in self.base}
@@ -241,18 +241,18 @@ class Edits:
             if uid not in self.base or self.base[uid].operator_id in removed:
                 continue
             old = self.base[uid]
-            for what, given, has in (
+            for number, wanted, existing in (
                 ("max parallelism", change.max_parallelism, old.max_parallelism),
                 ("parallelism", change.parallelism, old.parallelism),
             ):
-                if given is not None and given != has:
+                if wanted is not None and wanted != existing:
                     raise OptionError(
-                        f"operator {old.inventory.label!r} has {what} {has}, not {given}",
+                        f"operator {old.inventory.label!r} has {number} {existing}, not {wanted}",
                         hint="statetool.rescale changes it; leave it out here",
                     )
 
     def _spark(self) -> Any:
-        """Return the session that does the work, where a DataFrame or the session of the existing savepoint is there."""
+        """Return the session of the DataFrames, or else that of the existing savepoint, if there is one."""
         tables = [t for c in self.changes.values() for b in c.bootstraps for t in (b.data, getattr(b, "timers", None))]
         sessions = [t.sparkSession for t in tables if t is not None and hasattr(t, "sparkSession")]
         return next(iter(sessions), None if self.base is None else self.base.spark)
@@ -265,6 +265,6 @@ class Edits:
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
 
     def _load(self, target: str, spark: Any) -> Savepoint:
-        """Open what was written, by what is known of the types of the base."""
+        """Open what was written, with the type declarations of the base."""
         assert self.base is not None
         return type(self.base)(Inventory(target, types=replace(self.base.inventory.types, kryo=None)), spark)

@@ -145,7 +145,7 @@ class OptionError(StatetoolError, ValueError):
 
 
 class MissingDependencyError(StatetoolError, ImportError):
-    """Something outside of Python packages' reach is missing: Java, pyspark, a file system package."""
+    """Java, pyspark or another optional package is missing."""
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str]:

@@ -1,4 +1,4 @@
-"""Changes of a job's state folded into a table that is the state, by a Spark query that may be stopped, repeated and killed."""
+"""Fold changes of a job's state into a table that is the state, by a Spark query that may be stopped, repeated and killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Give states the types that a new job has: planned, then written as a new savepoint.
+"""Give states the types of a new job: plan it, then write a new savepoint.
 
 Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
 """
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
-    """Plan what gives the states of a snapshot the types that they have in a savepoint of the new job.
+    """Plan how the states of a snapshot get the types that they have in a savepoint of the new job.
 
-    States whose values Flink reads as they are stay as they are. Fields go by name.
+    States whose values Flink reads as they are stay unchanged. Fields are matched by name.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
     Returns
     -------
     MigrationPlan
-        ``rows``: a step each, whether it needs to be accepted (it loses values, may change or refuse some) or the plan to be corrected.
+        ``rows``: one for each step, which says whether to accept it (it loses values, may change or refuse some) or correct the plan.
         ``accepting(names)`` and ``renaming({new: old})`` return other plans, :func:`write_plan` writes it as JSON.
 
     Raises
@@ -64,7 +64,7 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
 
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
-    """Read a plan for a snapshot; its steps are found anew.
+    """Read a plan for a snapshot and derive its steps anew.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
     with InputFile(path) as f:
         raw = bytes(f.read_at(0, f.size))
     try:
-        found = json.loads(raw)
+        document = json.loads(raw)
     except (ValueError, RecursionError) as e:
         raise FormatError(f"{path} is no JSON: {e}") from e
-    return parsed(found, (load(src) if isinstance(src, str) else src).inventory)
+    return parsed(document, (load(src) if isinstance(src, str) else src).inventory)
 
 
 def migrate(
@@ -135,15 +135,15 @@ def migrate(
     """
     base = Savepoint(opened(src, (), rebase))
     check_target(dst, dry_run)
-    found = _planned(base, to, plan).renaming(renames or {}).accepting(tuple(accept))
+    migration = _planned(base, to, plan).renaming(renames or {}).accepting(tuple(accept))
     if on_plan is not None:
-        on_plan(found)
+        on_plan(migration)
     if not dry_run:
-        found.check()
-        version = flink_version or _release(found, base)
-        changes = found.changes
+        migration.check()
+        version = flink_version or _release(migration, base)
+        changes = migration.changes
         write_changed(base.inventory, dst, spark, progress, checkpoint_id, flink_version=version, changes=changes)
-    return found
+    return migration
 
 
 def _planned(base: Savepoint, to: str | Savepoint | None, plan: str | MigrationPlan | None) -> MigrationPlan:

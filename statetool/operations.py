@@ -1,4 +1,4 @@
-"""What makes a new snapshot of an old one: copy, rescale, convert, other uids, dropped operators and states.
+"""Make a new snapshot of an old one: copy, rescale, convert, change uids, drop operators and states.
 
 Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
 """
@@ -42,7 +42,7 @@ def rescale(
     Parameters
     ----------
     src
-        The snapshot's path, or an open one (:func:`statetool.load` takes what may have to be said of its types).
+        The snapshot's path, or an open one (:func:`statetool.load` takes declarations of its types).
     dst
         Directory of the new savepoint.
     max_parallelism
@@ -58,7 +58,7 @@ def rescale(
     checkpoint_id
         Id of the new snapshot, by default the old one's.
     dry_run
-        Only plan: what would be done to each operator, and how its keys hash.
+        Only plan, without writing: what would be done to each operator, and how its keys hash.
     progress, on_plan
         Called with numbers of bytes as they are done (not on Spark), and with the plan before anything is written.
 
@@ -258,7 +258,7 @@ def check_target(dst: str, dry_run: bool) -> None:
 
 
 def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
-    """Return what a snapshot holds, given by its path or open."""
+    """Return the inventory of a snapshot, given by its path or open."""
     if isinstance(src, Savepoint):
         return src.inventory.with_uids(uids) if uids else src.inventory
     return load(src, uids=uids, rebase=rebase).inventory
@@ -279,6 +279,6 @@ def write_changed(
     from statetool.saving.composition import Composition
     from statetool.saving.versions import parse_release
 
-    wanted = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
+    planned = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
     release = parse_release(flink_version, default=base.metadata.version)
-    write_composition(wanted, dst, release, runner_of(spark, progress))
+    write_composition(planned, dst, release, runner_of(spark, progress))

@@ -105,13 +105,13 @@ class Operator(OperatorViews):
         """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.viewed`),
         and each state's long form.
 
-        That has the state's name; where it would not be the only one (keyed and operator state of one name, a state called
-        ``timers``), ``keyed:`` or ``operator:`` comes before it.
+        A long form has the state's name; where that is ambiguous (keyed and operator state of one name, a state called ``timers``),
+        ``keyed:`` or ``operator:`` comes before it.
         """
         states = self._operator.states
         keyed = [s for s in states if s.scope == "keyed"]
-        void = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
-        tables = [KEYED_STATE] if void else []
+        without_namespace = [s for s in keyed if s.namespace_type in ("VoidNamespace", "GlobalWindow")]
+        tables = [KEYED_STATE] if without_namespace else []
         if any(s.kind == "timers" for s in keyed):
             tables.append(TIMERS)
         return [*tables, *self._operator.views, *self._operator.state_tables]
@@ -127,11 +127,7 @@ class Operator(OperatorViews):
     # ---- Spark --------------------------------------------------------------------------------
 
     def keyed_state(
-        self,
-        states: Sequence[str] | None = None,
-        *,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
         """Return one row a key: ``key`` and a column for each state without a namespace.
 
@@ -193,8 +189,8 @@ class Operator(OperatorViews):
             As for :meth:`keyed_state`, as are the errors; operator state has neither ``keys`` nor ``key_group``.
         """
         names = self._operator.state_tables
-        own = [t for t, (_, n) in names.items() if n == name]
-        return self.frame(ScanRequest.of(own[0] if len(own) == 1 else name, keys=keys, **options))
+        tables = [t for t, (_, n) in names.items() if n == name]
+        return self.frame(ScanRequest.of(tables[0] if len(tables) == 1 else name, keys=keys, **options))
 
     def table(self, name: str, **options: Unpack[ScanOptions]) -> DataFrame:
         """Return one of :attr:`tables`.
@@ -207,11 +203,7 @@ class Operator(OperatorViews):
         return self.frame(ScanRequest.of(name, **options))
 
     def timers(
-        self,
-        *,
-        states: Sequence[str] | None = None,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, *, states: Sequence[str] | None = None, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
         """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``time`` (the same as a timestamp; null outside of the years 1
         to 9999, and not looked at where timers are written), ``domain`` (event, processing), ``service``.
@@ -244,9 +236,9 @@ class Operator(OperatorViews):
         """Return data in flight (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
 
         Without ``like`` a row for each channel: ``side``, ``subtask``, ``gate`` and ``channel`` (of outputs result partition and
-        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others), of them ``attributes`` of the records behind
-        them, and how many of those say that these are backlog (``backlog_attributes``; ``backlog`` is what the last one says), ``cut_bytes``
-        of elements that go on in another channel's data.
+        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others); of these elements, the number of
+        ``attributes`` (they describe the records behind them) and of those that say backlog (``backlog_attributes``; ``backlog`` is what
+        the last one says); ``cut_bytes`` of elements that go on in another channel's data.
 
         Parameters
         ----------
@@ -268,15 +260,15 @@ class Operator(OperatorViews):
             The bytes are no stream elements, or not of this type.
         """
         refuse_unknown(options, list(ShowingOptions.__annotations__))
-        shown = ReadOptions.of(**options)
+        read_options = ReadOptions.of(**options)
         if like is None:
             rows = [r for r in metadata_rows("in_flight", [self._operator]) if side in (None, r.side)]
-            return self._rows_table("in_flight", rows)
+            return shown_records(self._spark, METADATA_TABLES["in_flight"].record, rows)
         if side is None:
             raise OptionError("records in flight are read from one side", hint="pass side='input' or side='output'")
         from statetool.tables.scan import scan_in_flight
 
-        scan = scan_in_flight(self._operator, side, self._record(like), options=shown)
+        scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
         if self._spark is not None:
             from statetool.spark.frames import table_frame
 
@@ -341,9 +333,6 @@ class Operator(OperatorViews):
 
         return Edits(base=self._savepoint).transform(self.name, change, **options)
 
-    def _rows_table(self, table: str, rows: list[Any]) -> DataFrame | pa.Table:
-        return shown_records(self._spark, METADATA_TABLES[table].record, rows)
-
     def _record(self, like: Record) -> Serializer:
         """Return the serializer that ``like`` of :meth:`in_flight` means."""
         match like:
@@ -398,11 +387,7 @@ class Operator(OperatorViews):
         return self.scan(table, **options).batches()
 
     def keyed_state_batches(
-        self,
-        states: Sequence[str] | None = None,
-        *,
-        keys: Sequence[Key] | None = None,
-        **options: Unpack[KeyedOptions],
+        self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> Iterator[pa.RecordBatch]:
         """Read ``keyed_state`` in this process, batch by batch, with no JVM; parameters as for :meth:`keyed_state`."""
         return self.batches(KEYED_STATE, states=states, keys=keys, **options)

@@ -1,4 +1,4 @@
-"""Ask everything that is known of a snapshot, and write it as one page."""
+"""Collect all that is known of a snapshot, and write it as one page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.directories.snapshots import chain_of, list_snapshots
 from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.io import files
 from statetool.io.targets import put_new
-from statetool.report.facts import Connections, Differences, Facts, Found
+from statetool.report.facts import Answer, Connections, Differences, Facts
 from statetool.report.page import page
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
@@ -45,19 +45,20 @@ class ReportOptions(TypedDict, total=False):
 def reported(inventory: Inventory, other: Inventory | None, target: str, options: ReportOptions) -> Facts:
     """Write a report; see :meth:`statetool.Savepoint.report`."""
     refuse_unknown(options, list(ReportOptions.__annotations__))
-    place = files.canonical(target)
-    if files.exists(place):
+    file = files.canonical(target)
+    if files.exists(file):
         raise TargetExistsError(f"{target} is there already", hint="name a new file; nothing is overwritten")
     facts = _facts(inventory, other, options)
-    put_new(place, page(facts).encode())
+    put_new(file, page(facts).encode())
     return facts
 
 
 def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions) -> Facts:
-    """Ask everything; what cannot be answered is an error in its place, and hides nothing else."""
+    """Collect all answers; a question that cannot be answered leaves its error as the answer and hides no other."""
     spark, threads, history = options.get("spark"), options.get("threads"), options.get("history")
-    given = options.get("now_ms")
-    now_ms = time.time_ns() // 1_000_000 if given is None else given
+    now_ms = options.get("now_ms")
+    if now_ms is None:
+        now_ms = time.time_ns() // 1_000_000
     operators = inventory.operators.values()
     flink = options.get("flink")
     judged = other is not None or flink is not None
@@ -67,18 +68,19 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
         metadata_version=inventory.metadata.version,
         now_ms=now_ms,
         operators=metadata_rows("operators", operators),
-        states=_found(lambda: metadata_rows("states", operators)),
-        statistics=_found(lambda: measured(inventory, **_measuring(options, now_ms))),
-        verification=_found(lambda: _verified(inventory, options)),
-        connections=_found(lambda: _connections(inventory)),
-        growth=None if history is None else _found(lambda: _growth(history, inventory, threads)),
+        states=_attempt(lambda: metadata_rows("states", operators)),
+        statistics=_attempt(lambda: measured(inventory, **_measuring(options, now_ms))),
+        verification=_attempt(lambda: _verified(inventory, options)),
+        connections=_attempt(lambda: _connections(inventory)),
+        growth=None if history is None else _attempt(lambda: _growth(history, inventory, threads)),
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
-        check=_found(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
-        differences=None if other is None else _found(lambda: _differences(inventory, other, spark, threads)),
+        check=_attempt(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
+        differences=None if other is None else _attempt(lambda: _differences(inventory, other, spark, threads)),
     )
 
 
-def _found(answer: Callable[[], T]) -> Found[T]:
+def _attempt(answer: Callable[[], T]) -> Answer[T]:
+    """Return an answer, or the error that prevented it; raise errors of the user's own options and names."""
     try:
         return answer()
     except (OptionError, UnknownNameError):
@@ -88,10 +90,10 @@ def _found(answer: Callable[[], T]) -> Found[T]:
 
 
 def _measuring(options: ReportOptions, now_ms: int) -> StatisticsOptions:
-    found = StatisticsOptions(now_ms=now_ms)
+    measuring = StatisticsOptions(now_ms=now_ms)
     for name in StatisticsOptions.__annotations__.keys() & options.keys() - {"now_ms"}:
-        found[name] = options[name]  # type: ignore[literal-required]
-    return found
+        measuring[name] = options[name]  # type: ignore[literal-required]
+    return measuring
 
 
 def _verified(inventory: Inventory, options: ReportOptions) -> Verification:
@@ -112,13 +114,15 @@ def _connections(inventory: Inventory) -> Connections:
 def _growth(root: str, inventory: Inventory, threads: int | None) -> list[GrowthRow]:
     """Return the growth over the snapshots below a directory that are of the same job."""
     rebase = dict(inventory.rebase)
-    listed = list_snapshots(root, rebase=rebase)
-    place = files.parent(inventory.metadata_file)
-    jobs = {chain_of(s) for s in listed if files.canonical(s.path) == place}
-    same = {s.path for s in listed if not jobs or chain_of(s) in jobs}
+    snapshots = list_snapshots(root, rebase=rebase)
+    folder = files.parent(inventory.metadata_file)
+    jobs = {chain_of(s) for s in snapshots if files.canonical(s.path) == folder}
+    same = {s.path for s in snapshots if not jobs or chain_of(s) in jobs}
     return [row for row in growth(root, rebase=rebase, threads=threads) if row.path in same]
 
 
 def _differences(before: Inventory, after: Inventory, spark: SparkSession | None, threads: int | None) -> Differences:
-    found = compared(before, after, spark, threads=threads)
-    return Differences(equal=found.equal, structure=found.structure, counts=found.summary(), unread=found.unread)
+    comparison = compared(before, after, spark, threads=threads)
+    return Differences(
+        equal=comparison.equal, structure=comparison.structure, counts=comparison.summary(), unread=comparison.unread
+    )

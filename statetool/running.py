@@ -1,4 +1,4 @@
-"""Who does the work of writing: a session, or threads of this process."""
+"""The runner that writes: a session, or threads of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def runner_of(
     spark: SparkSession | None, progress: Callable[[int], object] | None = None, threads: int | None = None
 ) -> Runner:
-    """Return what does the work: Spark, or threads of this process."""
+    """Return the runner of a session, or threads of this process without one."""
     if spark is not None:
         from statetool.spark.runner import SparkRunner
 

@@ -16,23 +16,23 @@ T = TypeVar("T")
 
 
 class ShownMapping(Mapping[str, T]):
-    """Things by name, which notebooks show as a table and complete by their names."""
+    """A mapping by name that notebooks show as a table and complete by its names."""
 
-    def __init__(self, found: dict[str, T], html: Callable[[], str]) -> None:
-        self._found = found
+    def __init__(self, items: dict[str, T], html: Callable[[], str]) -> None:
+        self._items = items
         self._html = html
 
     def __getitem__(self, name: str) -> T:
-        return self._found[name]
+        return self._items[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._items)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._items)
 
     def __repr__(self) -> str:
-        return repr(self._found)
+        return repr(self._items)
 
     def _repr_html_(self) -> str:
         return self._html()
@@ -42,7 +42,7 @@ class ShownMapping(Mapping[str, T]):
 
 
 def remarks(states: Mapping[str, StateInfo], table: str) -> list[str]:
-    """Return why of the states in a table some stay bytes, and what would make more of them."""
+    """Return why states in a table stay bytes, and what would decode them."""
     shown = [s for s in states.values() if s.scope == "keyed"] if table == "keyed_state" else [states.get(table)]
     return [f"{s.name}: {s.reason}" for s in shown if s is not None and s.reason]
 
@@ -51,12 +51,12 @@ def shown_records(spark: SparkSession | None, record: type[Any], rows: list[Any]
     """Return records as a DataFrame, or as an Arrow table if no session was given."""
     from statetool.tables.metadata import records_table
 
-    found = records_table(record, rows)
+    table = records_table(record, rows)
     if spark is None:
-        return found
+        return table
     from statetool.spark.tables import arrow_frame
 
-    return arrow_frame(spark, found)
+    return arrow_frame(spark, table)
 
 
 def needed_session(spark: SparkSession | None) -> SparkSession:

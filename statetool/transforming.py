@@ -1,7 +1,6 @@
-"""Values of keyed states changed by SQL expressions or by a function of tables: what becomes the tables of a composition.
+"""Change values of keyed states by SQL expressions or by a function of tables, as tables of a composition.
 
-A state whose column keeps its type keeps its serializer; another one gets what follows from the column, as where savepoints are
-bootstrapped.
+A state whose column keeps its type keeps its serializer; any other gets the type that follows from the column, as in a bootstrap.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def _bootstraps(
     data: Any,
     types: Mapping[str, StateType],
 ) -> list[KeyedBootstrap]:
-    """Return one table for states with the serializers that they had, and one for those with others."""
+    """Return one table for states that keep their serializers, and one for those that get new ones."""
     import pyarrow as pa
 
     from statetool.columns.infer import infer_state
@@ -139,43 +138,43 @@ def _bootstraps(
 
     if "key" not in after.names:
         raise OptionError("the result has no column 'key'", hint="keep it: it says whose state the others are")
-    below = {f"{n}{COMPANION}": n for n in after.names if pa.types.is_timestamp(after.field(n).type)}
-    for companion, column in below.items():
+    column_of_companion = {f"{n}{COMPANION}": n for n in after.names if pa.types.is_timestamp(after.field(n).type)}
+    for companion, column in column_of_companion.items():
         if companion in before.names and column in before.names and companion not in after.names:
             raise OptionError(
                 f"the result has no column {companion!r}, without which {column!r} would lose its nanoseconds",
                 hint="keep it, or fill it with zeros",
             )
     state_of = {column: state for state, column in state_columns(metas).items()}
-    kept: list[str] = []
-    others: dict[str, StateType] = {}
+    unchanged: list[str] = []
+    retyped: dict[str, StateType] = {}
     for column in after.names:
         state = state_of.get(column, column)
-        if column in ("key", _KEY_GROUP) or (column in below and state not in metas):
+        if column in ("key", _KEY_GROUP) or (column in column_of_companion and state not in metas):
             continue
         if state in metas and state not in types and _same(before, after, column):
-            kept.append(state)
+            unchanged.append(state)
             continue
         kind = after.field(column).type
         if state in types:
-            found = types[state]
+            state_type = types[state]
         elif state in metas:
             if column not in before.names:
                 raise OptionError(
                     f"the result has state {state!r}, which the function was not given",
                     hint="name it in states=, so that its serializer is known, or its type in types=",
                 )
-            found = _state_type(metas[state], before.field(column).type, kind)
+            state_type = _state_type(metas[state], before.field(column).type, kind)
         else:
-            found = infer_state(kind)
-        others[state] = replace(found, column=column)
+            state_type = infer_state(kind)
+        retyped[state] = replace(state_type, column=column)
     table = KeyedBootstrap(data=data, key=("key",), key_group=_KEY_GROUP if _KEY_GROUP in after.names else None)
-    made = [replace(table, like=operator.inventory, states=kept)] if kept else []
-    if others:
-        made.append(replace(table, key_type=operator.inventory.keyed.needed_key(), states=others))
-    if not made:
+    bootstraps = [replace(table, like=operator.inventory, states=unchanged)] if unchanged else []
+    if retyped:
+        bootstraps.append(replace(table, key_type=operator.inventory.keyed.needed_key(), states=retyped))
+    if not bootstraps:
         raise OptionError("the result has no column but the key", hint="keep the columns of the states that change")
-    return made
+    return bootstraps
 
 
 def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
@@ -183,7 +182,7 @@ def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
 
 
 def _shape(kind: pa.DataType) -> Any:
-    """Return what a type says of the values of a state: not how Arrow keeps them, in what order their fields stand, or whether one may be null."""
+    """Return what a type says of a state's values, apart from Arrow's layout, the order of fields and whether one may be null."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -200,7 +199,7 @@ def _shape(kind: pa.DataType) -> Any:
 
 
 def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:
-    """Return the same kind of state for a column of another type; parts whose type is the same keep their serializer."""
+    """Return the same kind of state for a column of another type; key or element whose type is the same keeps its serializer."""
     import pyarrow as pa
 
     from statetool.columns.values import StateShape
@@ -213,7 +212,7 @@ def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> Sta
     user_key = None
     if kind == "map":
         assert shape.user_key is not None
-        user_key = _part(shape.user_key, before.key_type, after.key_type)
+        user_key = _serializer_for(shape.user_key, before.key_type, after.key_type)
         before, after = before.item_type, after.item_type
     elif kind == "list":
         before, after = before.value_type, after.value_type
@@ -226,10 +225,10 @@ def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> Sta
             ).at(state=meta.name)
         before, after = before.field("value").type, after.field("value").type
         element = dict(element.children())["value"]
-    return StateType(kind=kind, element=_part(element, before, after), user_key=user_key, ttl=ttl)
+    return StateType(kind=kind, element=_serializer_for(element, before, after), user_key=user_key, ttl=ttl)
 
 
-def _part(old: Serializer, before: pa.DataType, after: pa.DataType) -> Serializer:
+def _serializer_for(old: Serializer, before: pa.DataType, after: pa.DataType) -> Serializer:
     from statetool.columns.infer import infer_type
 
     return old if _shape(before) == _shape(after) else infer_type(after)

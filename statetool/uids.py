@@ -1,4 +1,4 @@
-"""Uids of operators that a snapshot knows by id only, found in what the job is made of.
+"""Find uids of operators that a snapshot knows by id only, in the job's jar, plan or source.
 
 An operator's id is the hash of its uid, so any text that hashes to it is the uid: names are tried, none is guessed.
 """
@@ -14,14 +14,14 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io import files
 from statetool.io.cursor import Cursor
 
-#: A file, or one in an archive, above this is not what a uid is written in.
+#: Larger files, also in an archive, are not searched for uids.
 _MOST_BYTES: Final = 64 << 20
-_MOST_UID: Final = 1000
+_MOST_UID_CHARACTERS: Final = 1000
 _QUOTED: Final = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_CLASS: Final = b"\xca\xfe\xba\xbe"
-#: Bytes that follow the tags of a class file's constants, but for texts.
-_CONSTANTS: Final = {
+_CLASS_MAGIC: Final = b"\xca\xfe\xba\xbe"
+#: Bytes that follow the tag of a class file's constant, for all tags but that of texts.
+_CONSTANT_BYTES: Final = {
     3: 4,
     4: 4,
     5: 8,
@@ -40,7 +40,7 @@ _CONSTANTS: Final = {
     20: 2,
 }
 _TEXT: Final = 1
-_TWICE: Final = (5, 6)  # long and double count as two constants
+_TWO_ENTRIES: Final = (5, 6)  # long and double count as two constants
 _STRING: Final = 8
 
 
@@ -62,19 +62,19 @@ def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
     FormatError, UnsupportedError
         It is damaged, or too large for what it should be.
     """
-    wanted = set(operator_ids)
+    unnamed = set(operator_ids)
     tried: set[str] = set()
-    found = []
+    uids = []
     for text in _texts(file):
-        if 0 < len(text) <= _MOST_UID and text not in tried:
+        if 0 < len(text) <= _MOST_UID_CHARACTERS and text not in tried:
             tried.add(text)
             operator_id = "" if _SURROGATE.search(text) else operator_id_for_uid(text)
-            if operator_id in wanted:
-                wanted.discard(operator_id)
-                found.append(text)
-                if not wanted:
+            if operator_id in unnamed:
+                unnamed.discard(operator_id)
+                uids.append(text)
+                if not unnamed:
                     break
-    return found
+    return uids
 
 
 def _texts(file: str) -> Iterator[str]:
@@ -82,9 +82,9 @@ def _texts(file: str) -> Iterator[str]:
         start = stream.read(4)
         stream.seek(0)
         if start[:2] == b"PK":
-            yield from _of_archive(file, stream)
+            yield from _texts_of_archive(file, stream)
         else:
-            yield from _of_bytes(file, _limited(file, stream))
+            yield from _texts_of_bytes(file, _limited(file, stream))
 
 
 def _opened(file: str) -> IO[bytes]:
@@ -95,7 +95,7 @@ def _opened(file: str) -> IO[bytes]:
     return opened
 
 
-def _of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
+def _texts_of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
     import zipfile
 
     try:
@@ -105,7 +105,7 @@ def _of_archive(file: str, stream: IO[bytes]) -> Iterator[str]:
                     (".class", ".py", ".json", ".sql", ".properties", ".yaml", ".yml", ".conf")
                 ):
                     with archive.open(member) as inner:
-                        yield from _of_bytes(f"{file}!{member.filename}", _limited(file, inner))
+                        yield from _texts_of_bytes(f"{file}!{member.filename}", _limited(file, inner))
     except (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError | UnsupportedError):
             raise
@@ -121,16 +121,16 @@ def _limited(file: str, stream: IO[bytes]) -> bytes:
     return data
 
 
-def _of_bytes(file: str, data: bytes) -> Iterator[str]:
-    if data.startswith(_CLASS):
+def _texts_of_bytes(file: str, data: bytes) -> Iterator[str]:
+    if data.startswith(_CLASS_MAGIC):
         try:
-            yield from _of_class(data)
+            yield from _texts_of_class(data)
         except FormatError as error:
             raise error.at(file=file) from error
         return
     text = data.decode("utf-8", errors="replace")
     if text.lstrip()[:1] in ("{", "["):
-        yield from _of_json(text)
+        yield from _texts_of_json(text)
     for line in text.splitlines():
         yield line.strip()
         for quoted in _QUOTED.findall(line):
@@ -148,7 +148,7 @@ def _unquoted(quoted: str) -> str:
     return quoted[1:-1]
 
 
-def _of_class(data: bytes) -> Iterator[str]:
+def _texts_of_class(data: bytes) -> Iterator[str]:
     """Yield the texts that a class has as constants."""
     cursor = Cursor(data)
     cursor.skip(8)
@@ -161,15 +161,15 @@ def _of_class(data: bytes) -> Iterator[str]:
             texts[index] = cursor.utf()
         elif tag == _STRING:
             strings.append(cursor.u2())
-        elif tag in _CONSTANTS:
-            cursor.skip(_CONSTANTS[tag])
+        elif tag in _CONSTANT_BYTES:
+            cursor.skip(_CONSTANT_BYTES[tag])
         else:
             raise cursor.fail(f"a class file has no constant of kind {tag}")
-        index += 2 if tag in _TWICE else 1
+        index += 2 if tag in _TWO_ENTRIES else 1
     yield from (texts[i] for i in strings if i in texts)
 
 
-def _of_json(text: str) -> Iterator[str]:
+def _texts_of_json(text: str) -> Iterator[str]:
     import json
 
     from statetool.sql_plans.compiled_plan import CompiledPlan
@@ -182,12 +182,12 @@ def _of_json(text: str) -> Iterator[str]:
         yield from (uid for uid, _ in CompiledPlan(text).uids())
     except FormatError:  # JSON of another kind
         pass
-    waiting: list[Any] = [document]
-    while waiting:
-        match waiting.pop():
-            case str(found):
-                yield found
-            case dict(found):
-                waiting += [*found, *found.values()]
-            case list(found):
-                waiting += found
+    nodes: list[Any] = [document]
+    while nodes:
+        match nodes.pop():
+            case str(node):
+                yield node
+            case dict(node):
+                nodes += [*node, *node.values()]
+            case list(node):
+                nodes += node

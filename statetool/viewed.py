@@ -1,4 +1,4 @@
-"""What an operator keeps as people think of it: elements that wait, matches that have begun, windows; tables of several states each."""
+"""Views of an operator, tables of several states each: elements that wait, matches that have begun, windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OperatorViews(ABC):
-    """The views of an operator as DataFrames; ``to_arrow("waiting")`` and the others of their names need no session."""
+    """The views of an operator as DataFrames; ``to_arrow("waiting")`` and likewise the others need no session."""
 
     _operator: OperatorInventory
 
@@ -47,7 +47,7 @@ class OperatorViews(ABC):
         return self._view(WAITING, "no queue of elements that wait", keys, options)
 
     def matches(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
-        """Return the matches of complex event processing that have begun: a row a match.
+        """Return the matches of complex event processing that have begun: a row for each match.
 
         ``key``; ``status`` (``partial``, or ``completed`` and not yet emitted); ``waiting_for``, the pattern that comes next; ``state``, what
         Flink calls that inside; ``start_ms``, ``previous_ms``: times of its first and its last event (the latter where that is stored);
@@ -68,10 +68,10 @@ class OperatorViews(ABC):
     def windows(
         self, name: str | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
-        """Return windows with all that is kept of them, or the contents of one state of theirs.
+        """Return windows with all of their state, or one state in its long form.
 
-        Without a name a row a key and window: ``key``, ``window`` (global windows have no such column), and a column for each state
-        that is kept by window: contents, what triggers count, states of the user's. Windows that merged are shown as what they are now.
+        Without a name a row for each key and window: ``key``, ``window`` (global windows have no such column), and a column for each
+        state that is kept by window: contents, states of triggers, the user's own. Merged windows are shown as they are now.
 
         Parameters
         ----------

@@ -35,16 +35,16 @@ def test_databases_and_their_tables(root: Path) -> None:
     assert len(cat) == 3
     assert "chk-4" in cat
     assert cat["savepoint_5ca"].name == SAVEPOINT
-    found = cat["chk-4"]
+    database = cat["chk-4"]
     sp = statetool.load(str(root / JOB / "chk-4"))
-    assert found.tables
-    assert len(found.tables) == sum(len(o.tables) for o in sp.operators.values())
-    assert found["timers_keyed_state"].equals(sp["timers"].to_arrow())
-    flat = found.table("collections-by-string.names$elements")
+    assert database.tables
+    assert len(database.tables) == sum(len(o.tables) for o in sp.operators.values())
+    assert database["timers_keyed_state"].equals(sp["timers"].to_arrow())
+    flat = database.table("collections-by-string.names$elements")
     assert flat.equals(sp["collections-by-string"].to_arrow("names"))
-    assert "collections_by_string_names_elements" in found.tables
+    assert "collections_by_string_names_elements" in database.tables
     with pytest.raises(UnknownNameError, match="timers_keyed_state"):
-        found.table("timers_keyed_stat")
+        database.table("timers_keyed_stat")
     with pytest.raises(UnknownNameError, match="chk_4"):
         cat["chk_5"]
     with pytest.raises(SnapshotNotFoundError):

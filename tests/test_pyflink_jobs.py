@@ -50,8 +50,8 @@ Rows = list[dict[str, Any]]
 
 
 def told(jobs: Path, case: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((jobs / case / "expected.json").read_text())["expected"]
-    return found
+    expected: dict[str, Any] = json.loads((jobs / case / "expected.json").read_text())["expected"]
+    return expected
 
 
 def opened(jobs: Path, case: str, *, unsafe_pickle: bool = True) -> statetool.Savepoint:
@@ -64,8 +64,8 @@ def opened(jobs: Path, case: str, *, unsafe_pickle: bool = True) -> statetool.Sa
 
 
 def rows(op: Any, table: str, **options: Any) -> Rows:
-    found: Rows = op.to_arrow(table, **options).to_pylist()
-    return found
+    records: Rows = op.to_arrow(table, **options).to_pylist()
+    return records
 
 
 def shown(kind: PythonType, value: Any) -> Any:
@@ -119,10 +119,10 @@ def loaded(kind: PythonType, value: Any) -> Any:
 def test_every_type_and_kind_of_state(jobs: Path, case: str) -> None:
     expected = told(jobs, case)
     prefix = "python-state-" if case in CODED else ""
-    found = {r["key"]["f0"]: r for r in rows(opened(jobs, case)["everything"], "keyed_state", nanos="companion")}
-    assert len(found) == 60
+    by_key = {r["key"]["f0"]: r for r in rows(opened(jobs, case)["everything"], "keyed_state", nanos="companion")}
+    assert len(by_key) == 60
     for n, values in expected["everything"].items():
-        row = {name.removeprefix(prefix): v for name, v in found[int(n)].items()}
+        row = {name.removeprefix(prefix): v for name, v in by_key[int(n)].items()}
         for name, text in expected["types"].items():
             kind = parse_python_type(text)
             if text == "INSTANT":
@@ -139,15 +139,15 @@ def test_every_type_and_kind_of_state(jobs: Path, case: str) -> None:
         assert [average["f0"], average["f1"]] == values["average"]
         assert row["ttl_value"] == values["ttl_value"]
         # Each array has a time of its own, so the values of one stay together.
-        flat = row["ttl_items"] if case in THREAD else [v for some in row["ttl_items"] for v in some]
+        flat = row["ttl_items"] if case in THREAD else [v for items in row["ttl_items"] for v in items]
         assert flat == values["ttl_items"]
         assert row["ttl_sizes"] == [tuple(one) for one in values["ttl_sizes"]]
 
 
 @pytest.mark.parametrize("case", quick([*CODED, *THREAD], *CODED[:1], *THREAD[:1]))
 def test_timers(jobs: Path, case: str) -> None:
-    found = rows(opened(jobs, case)["everything"], "timers")
-    shown = sorted((r["key"]["f0"], r["domain"], r["timestamp"] - FAR) for r in found)
+    timers = rows(opened(jobs, case)["everything"], "timers")
+    shown = sorted((r["key"]["f0"], r["domain"], r["timestamp"] - FAR) for r in timers)
     assert shown == sorted(t for n in range(60) for t in ((n, "event", n), (n, "processing", 2 * n)))
 
 
@@ -155,9 +155,9 @@ def test_timers(jobs: Path, case: str) -> None:
 def test_keys_of_every_type(jobs: Path, case: str) -> None:
     sp = opened(jobs, case)
     for name in KEYS:
-        found = [(_key(name, r["key"]["f0"]), r["value"]) for r in rows(sp[f"key-{name}"], "count")]
+        counts = [(_key(name, r["key"]["f0"]), r["value"]) for r in rows(sp[f"key-{name}"], "count")]
         wanted = [(_key_put_in(name, k), total) for k, total in told(jobs, case)[f"key-{name}"]]
-        assert sorted(found, key=repr) == sorted(wanted, key=repr), name
+        assert sorted(counts, key=repr) == sorted(wanted, key=repr), name
     assert len(rows(sp["key-long"], "count", keys=[2**40 + 1])) == 1
     assert len(rows(sp["key-tuple"], "count", keys=[(3, "t")])) == 1
     assert len(rows(sp["key-row"], "count", keys=[(3, "r")])) == 1
@@ -195,7 +195,7 @@ def test_windows(jobs: Path, case: str) -> None:
         sp = statetool.load(
             sp.path, uids=UIDS, python={"window-contents": "ListState(PICKLED_BYTE_ARRAY)"}, unsafe_pickle=True
         )
-    found = [
+    windows = [
         [
             r["key"]["f0"],
             r["namespace"]["start"],
@@ -203,14 +203,14 @@ def test_windows(jobs: Path, case: str) -> None:
         ]
         for r in rows(sp["tumbling"], "window-contents")
     ]
-    assert sorted(found) == sorted(expected["tumbling"])
+    assert sorted(windows) == sorted(expected["tumbling"])
     if case in THREAD:
         return
-    found = [
+    windows = [
         [r["key"]["f0"], r["namespace"]["start"], list(r["value"].values())]
         for r in rows(sp["session"], "window-contents")
     ]
-    assert sorted(found) == sorted(expected["session"])
+    assert sorted(windows) == sorted(expected["session"])
     sets = rows(sp["merged"], "merging-window-set")
     contents = {
         (r["key"]["f0"], r["namespace"]["start"], r["namespace"]["end"]): r
@@ -244,8 +244,10 @@ def test_accumulators_and_their_views(jobs: Path, case: str) -> None:
         key = str(row["key"]["f0"])
         assert row["python-state-agg0$l"] == expected["agg0$l"][key]
         assert dict(row["python-state-agg0$m"]) == expected["agg0$m"][key]
-        found = [[v for n, v in one.items() if n != "_kind"] for one in json.loads(row["python-state-accumulators"])]
-        assert found == expected["accumulators"][key]
+        accumulators = [
+            [v for n, v in fields.items() if n != "_kind"] for fields in json.loads(row["python-state-accumulators"])
+        ]
+        assert accumulators == expected["accumulators"][key]
 
 
 def test_undeclared_states_are_bytes_and_wrong_types_say_what_to_do(jobs: Path) -> None:
@@ -294,8 +296,8 @@ def test_state_made_from_nothing_reads_back(tmp_path: Path) -> None:
 
     types = {"count": "LONG", "items": "ListState(STRING)", "sizes": "MapState(STRING, LONG)", "seen": "STRING"}
     op = statetool.load(str(tmp_path / "sp"), python=types)["op"]
-    found = {r["key"]["f0"]: [r[f"python-state-{n}"] for n in types] for r in rows(op, "keyed_state")}
-    assert found == {
+    by_key = {r["key"]["f0"]: [r[f"python-state-{n}"] for n in types] for r in rows(op, "keyed_state")}
+    assert by_key == {
         1: [10, ["a"], [("x", 1)], "s1"],
         2: [None, ["b", "c"], None, "s2"],
         3: [30, None, [("y", 2), ("z", 3)], "s3"],

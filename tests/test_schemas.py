@@ -117,8 +117,8 @@ def emitted(corpus: Path, name: str) -> list[Any]:
             old, new = (
                 statetool.load(str(corpus / f"{v}-rocksdb-canonical" / "snapshot")) for v in ("v1_20_5", "v2_3_0")
             )
-            found = old.diff(new, states=["variant"])
-            return list(found.structure) if name == "structure_differences" else list(found.summary())
+            comparison = old.diff(new, states=["variant"])
+            return list(comparison.structure) if name == "structure_differences" else list(comparison.summary())
         case "migration_steps":
             before, after = (str(corpus / f"{v}-rocksdb-canonical" / "snapshot") for v in ("v1_20_5", "v2_3_0"))
             uids = [n for n in statetool.load(after) if len(n) < 32]
@@ -152,8 +152,8 @@ def connected(cases: Path, name: str) -> list[Any]:
     if name == "backlog":
         return list(backlog_rows(savepoint.inventory.operators.values()))
     if name == "pending":
-        found = sinks_of(savepoint.inventory.operators.values())
-        return [r for s in found for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]
+        all_sinks = sinks_of(savepoint.inventory.operators.values())
+        return [r for s in all_sinks for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]
     return savepoint.connector_rows(name)
 
 
@@ -167,11 +167,11 @@ def test_what_commands_emit_fits_its_schema(name: str, corpus: Path) -> None:
     check_rows(name, RECORDS[name], emitted(corpus, name))
 
 
-def check_rows(name: str, record: type[Any], found: list[Any]) -> None:
+def check_rows(name: str, record: type[Any], records: list[Any]) -> None:
     """Compare records with the schema of their name."""
     schema = json.loads((SCHEMAS / f"{name}.avsc").read_text())
     assert schema == avro_schema(record_schema(record), name=name)
-    rows = [asdict(r) for r in found]
+    rows = [asdict(r) for r in records]
     assert rows
     buffer = io.BytesIO()
     fastavro.writer(buffer, fastavro.parse_schema(schema), rows, strict=True)
@@ -184,8 +184,8 @@ def test_differences_fit_their_schema() -> None:
 
 
 def test_a_check_fits_its_schema() -> None:
-    found = statetool.check(SAVEPOINT, SAVEPOINT)
-    row = {**asdict(found), "warnings": list(found.warnings)}
+    verdict = statetool.check(SAVEPOINT, SAVEPOINT)
+    row = {**asdict(verdict), "warnings": list(verdict.warnings)}
     assert row["operators"][0]["states"]
     assert row["warnings"]
     schema = fastavro.parse_schema(json.loads((SCHEMAS / "check.avsc").read_text()))

@@ -89,10 +89,10 @@ def test_more_types(more: Path, name: str) -> None:
 
 def test_a_key_with_nulls_is_found(more: Path) -> None:
     (op,) = [o for o in statetool.load(str(more / "null-keys")).operators.values() if "accState" in o.states]
-    found = 0
+    checked = 0
     for header, _, _, key, _ in _entries(op):
         value = header.key.decode(Cursor(key))
-        if found < 3 and None in (value[0], value[1]):
-            found += 1
+        if checked < 3 and None in (value[0], value[1]):
+            checked += 1
             assert op.to_arrow(nanos="truncate", keys=[value]).num_rows == 1
-    assert found == 3
+    assert checked == 3

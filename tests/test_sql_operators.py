@@ -41,8 +41,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def _stateful(case: Path) -> list[statetool.Operator]:
     """Return the operators of a job but for those of the generator's source."""
-    found = statetool.load(str(case)).operators.values()
-    return [op for op in found if any(not t.startswith("SourceReader") for t in op.tables)]
+    operators = statetool.load(str(case)).operators.values()
+    return [op for op in operators if any(not t.startswith("SourceReader") for t in op.tables)]
 
 
 @cache
@@ -90,13 +90,13 @@ def test_a_plan_names_all_rows(root: Path, version: str) -> None:
                         assert "f0" not in row.names, (case.name, name)
 
 
-def _holds(found: Any, expected: Any) -> bool:
+def _holds(actual: Any, expected: Any) -> bool:
     """Tell whether a value has all that is expected; more fields are allowed."""
     if isinstance(expected, Mapping):
-        return isinstance(found, Mapping) and all(k in found and _holds(found[k], v) for k, v in expected.items())
+        return isinstance(actual, Mapping) and all(k in actual and _holds(actual[k], v) for k, v in expected.items())
     if isinstance(expected, list):
-        return isinstance(found, list) and len(found) == len(expected) and all(map(_holds, found, expected))
-    return bool(type(found) is type(expected) and found == expected)
+        return isinstance(actual, list) and len(actual) == len(expected) and all(map(_holds, actual, expected))
+    return bool(type(actual) is type(expected) and actual == expected)
 
 
 def _window(start: int, end: int) -> dict[str, int]:
@@ -245,10 +245,10 @@ EXPECTED: Final[Mapping[tuple[str, str], list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize(("case", "table"), sorted(EXPECTED))
 def test_what_jobs_hold(root: Path, case: str, table: str) -> None:
-    found, expected = _rows(root / case, table), EXPECTED[case, table]
-    assert len(found) == len(expected), found
+    rows, expected = _rows(root / case, table), EXPECTED[case, table]
+    assert len(rows) == len(expected), rows
     for row in expected:
-        assert sum(_holds(f, row) for f in found) == 1, (row, found)
+        assert sum(_holds(f, row) for f in rows) == 1, (row, rows)
 
 
 def test_timers_with_and_without_a_name_in_one_table(root: Path) -> None:

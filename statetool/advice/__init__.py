@@ -1,1 +1,1 @@
-"""Advice for those who run jobs: what contradicts itself in a configuration, and what a history of checkpoints suggests."""
+"""Advice for those who run jobs: contradictions in a configuration, and what a history of checkpoints suggests."""

@@ -31,7 +31,7 @@ def advise(
     Parameters
     ----------
     root
-        The directory of the job's checkpoints: metadata is read, and of the newest a few megabytes of keyed state.
+        The directory of the job's checkpoints: their metadata is read, and a few megabytes of the newest one's keyed state.
     rest
         Files with what ``/jobs/<id>/checkpoints`` and ``.../checkpoints/details/<id>/subtasks/<vertex>`` answer.
     config
@@ -54,8 +54,8 @@ def advise(
     FormatError, OptionError
         A file is not what it should be; an aim that makes no sense.
     """
-    found = chain(root)
-    if not found.checkpoints:
+    checkpoint_chain = chain(root)
+    if not checkpoint_chain.checkpoints:
         raise SnapshotNotFoundError(
             f"there is no readable snapshot below {root}", hint="statetool ls says what is there"
         )
@@ -67,12 +67,12 @@ def advise(
         restore_bytes_s=parse_size(restore_rate),
     )
     history = History(
-        chain=found,
+        chain=checkpoint_chain,
         statistics=statistics,
         subtasks=subtasks,
         configuration=None if config is None else read_configuration(config),
         aims=aims,
-        parallelism=parallelism or _parallelism(found.checkpoints[-1].path),
+        parallelism=parallelism or _parallelism(checkpoint_chain.checkpoints[-1].path),
     )
     return [advice for suggest in SUGGESTIONS for advice in suggest(history)]
 

@@ -15,16 +15,16 @@ from statetool.snapshot.inventory import Inventory
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: Bytes of the keyed state of a subtask that are looked at, and of all together.
+#: Bytes of keyed state that are read of each subtask, and of all together.
 _SAMPLE_BYTES: Final = 1 << 20
 _MOST_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """What was measured: bytes of entries, and what Snappy makes of them.
+    """Bytes of a sample of entries, plain and packed by Snappy.
 
-    ``streams`` are subtasks whose keyed state is a stream of entries, ``databases`` those whose database compresses its files itself;
+    ``streams`` counts subtasks whose keyed state is a stream of entries, ``databases`` those whose database compresses its files itself;
     ``compressed`` is whether streams are compressed already. ``problem`` says why nothing was measured.
     """
 
@@ -37,13 +37,13 @@ class Compression:
 
 
 def measure_compression(path: str) -> Compression:
-    """Measure a snapshot; what cannot be read is told, not raised."""
+    """Measure a snapshot; an error in reading it becomes the result's ``problem``."""
     try:
         stored = [s for o in Inventory(path).operators.values() for s in o.keyed.managed]
         streams = [s for s in stored if not s.database]
         plain = packed = 0
-        for some in streams:
-            for batch in _sample(some):
+        for state in streams:
+            for batch in _sample(state):
                 plain += len(batch.data)
                 packed += packed_size(batch.data.data)
             if plain >= _MOST_BYTES:

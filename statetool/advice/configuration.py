@@ -1,8 +1,7 @@
 """A Flink configuration: ``flink-conf.yaml`` (a ``key: value`` a line) or ``config.yaml`` (YAML, nested or flat; Flink 1.19 and later).
 
-What options there are is in ``options.tsv``: keys, the kinds of their values, the names that they had before, and the releases (of 1.20 and
-2.3) that know them, as ``ConfigOption`` objects of these releases say. Values follow ``TimeUtils``, ``MemorySize`` and
-``ConfigurationUtils``.
+``options.tsv`` lists the options: keys, kinds of values, former names, and the releases (of 1.20 and 2.3) that know them, as the
+``ConfigOption`` objects of these releases say. Values follow ``TimeUtils``, ``MemorySize`` and ``ConfigurationUtils``.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _ISO: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlinkOption:
-    """An option of Flink: ``former`` are names that it had, ``releases`` those that know it by its name of now."""
+    """An option of Flink: ``former`` are its former names, ``releases`` those that know it by its present name."""
 
     key: str
     kind: str
@@ -51,7 +50,7 @@ class FlinkOption:
 
 @cache
 def flink_options() -> Mapping[str, FlinkOption]:
-    """Return the options about state, checkpoints, recovery and high availability by their names of now."""
+    """Return the options about state, checkpoints, recovery and high availability by their present names."""
     text = (resources.files(__package__) / "options.tsv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines(), delimiter="\t"))
     return {
@@ -64,13 +63,13 @@ def flink_options() -> Mapping[str, FlinkOption]:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Keys and values as they are written; options are asked for by their names of now."""
+    """Keys and values as they are written; options are asked for by their present names."""
 
     path: str
     values: Mapping[str, str]
 
     def written(self, key: str) -> tuple[str, str] | None:
-        """Return under which name an option is set, and to what; the name of now comes before former ones, as in Flink."""
+        """Return the name under which an option is set, and its value; the present name comes before former ones, as in Flink."""
         option = flink_options().get(key)
         for name in (key, *(option.former if option is not None else ())):
             if name in self.values:
@@ -78,30 +77,30 @@ class Configuration:
         return None
 
     def name(self, key: str) -> str:
-        """Return the name under which an option is set, else that of now."""
-        found = self.written(key)
-        return key if found is None else found[0]
+        """Return the name under which an option is set, else the present one."""
+        setting = self.written(key)
+        return key if setting is None else setting[0]
 
     def text(self, key: str) -> str | None:
         """Return the value of an option as it is written, ``None`` where it is not set."""
-        found = self.written(key)
-        return None if found is None else found[1]
+        setting = self.written(key)
+        return None if setting is None else setting[1]
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """Return a boolean; what is none counts as not set (:func:`wrong_values` names it)."""
+        """Return a boolean; any other value counts as not set (:func:`wrong_values` names it)."""
         text = (self.text(key) or "").lower()
         return text == "true" if text in ("true", "false") else default
 
     def millis(self, key: str) -> float | None:
-        """Return a duration in milliseconds; what is none counts as not set."""
+        """Return a duration in milliseconds; any other value counts as not set."""
         return _or_none(parse_duration, self.text(key))
 
     def number(self, key: str) -> int | None:
-        """Return a whole number; what is none counts as not set."""
+        """Return a whole number; any other value counts as not set."""
         return _or_none(int, self.text(key))
 
     def size(self, key: str) -> int | None:
-        """Return a number of bytes; what is none counts as not set."""
+        """Return a number of bytes; any other value counts as not set."""
         return _or_none(parse_size, self.text(key))
 
 
@@ -148,7 +147,7 @@ def _scaled(text: str, units: Mapping[str, float], what: str, hint: str) -> floa
 
 
 def wrong_values(configuration: Configuration) -> Iterator[tuple[str, str, str]]:
-    """Yield key, value and kind of what is set to a value that is none of its kind."""
+    """Yield key, value and kind of options whose value is not of their kind."""
     parsers = {"duration": parse_duration, "size": parse_size, "int": int, "float": float, "bool": _parse_flag}
     for option in flink_options().values():
         for name in (option.key, *option.former):
@@ -208,7 +207,7 @@ def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
     import yaml
 
     try:
-        # Every value stays the text that is written: Flink's own kinds are read from it.
+        # Every value stays text as it is written, which is then parsed by Flink's own kinds.
         tree = yaml.load(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         raise FormatError(f"this is not YAML: {error}").at(file=path) from error

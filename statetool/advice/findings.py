@@ -1,4 +1,4 @@
-"""What a look at a configuration finds."""
+"""Findings about a configuration, and the pages of Flink's documentation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ KAFKA: Final = f"{DOCS}connectors/datastream/kafka/"
 class Finding:
     """One thing that is wrong in a configuration.
 
-    ``level`` is ``error`` for what Flink refuses or what loses state or data, ``warning`` for what has no effect, or not the one that
-    it says. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` what it is set to (``None``: not
-    set), ``page`` the page of Flink's documentation.
+    ``level`` is ``error`` for what Flink refuses or what loses state or data, ``warning`` for what has no effect or another one than
+    it says. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` its value (``None``: not set),
+    ``page`` the page of Flink's documentation.
     """
 
     level: Level

@@ -1,6 +1,6 @@
-"""The history of a job's checkpoints, what is wanted of them, and the formulas.
+"""The history of a job's checkpoints, the aims for them, and the formulas.
 
-What is computed, in the letters of the arithmetic that is shown:
+The formulas, in the letters of the arithmetic that is shown:
 
 * ``d`` how long a checkpoint takes (99 of 100), ``I`` the interval, ``P`` the period: a checkpoint starts every max(I, d + min-pause).
 * Overhead is the share of time in which a checkpoint is being taken, ``d / P``. At most ``x`` needs ``P >= d / x``, which
@@ -23,16 +23,16 @@ from statetool.advice.statistics import CheckpointStatistics, SubtaskTimes
 from statetool.directories.chain import Chain
 from statetool.errors import OptionError
 
-#: How long it takes to find a failure and start tasks anew, where nothing tells.
+#: How long it takes to find a failure and start tasks anew, which nothing records.
 DETECTION_MS: Final = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One thing that the history of a job says.
+    """One piece of advice from the history of a job.
 
-    ``topic`` is what it is about; ``now`` what was measured or is set, ``advised`` what to set (``None``: nothing to change), ``key``
-    the option; ``arithmetic`` how it was computed, ``page`` the page of Flink's documentation.
+    ``topic`` is its subject; ``now`` what was measured or is set, ``advised`` what to set (``None``: nothing to change), ``key`` the
+    option; ``arithmetic`` how it was computed, ``page`` the page of Flink's documentation.
     """
 
     topic: str
@@ -46,7 +46,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aims:
-    """What is wanted, and what is assumed of the job where nothing tells.
+    """The aims for checkpoints and recovery, and assumptions about the job.
 
     ``overhead`` is a share, ``recovery_ms`` how long after a failure results are behind at most, ``catch_up`` how many times the usual
     input the job can take, ``restore_bytes_s`` bytes that a subtask loads in a second.
@@ -81,13 +81,12 @@ class History:
 
     @property
     def interval_ms(self) -> float | None:
-        """The interval that is configured, else the observed one."""
-        given = None if self.configuration is None else self.configuration.millis("execution.checkpointing.interval")
-        return given or self.observed_interval_ms
+        """The configured interval, else the observed one."""
+        return self.option_ms("interval") or self.observed_interval_ms
 
     @property
     def observed_interval_ms(self) -> float | None:
-        """The middle of the times between checkpoints; ids that are not there count as checkpoints that were."""
+        """The median time between checkpoints; missing ids count as checkpoints that have been deleted."""
         if self.statistics is not None and len(self.statistics.checkpoints) > 1:
             points = [(c.checkpoint_id, c.triggered_ms) for c in self.statistics.checkpoints]
         else:
@@ -97,12 +96,12 @@ class History:
 
     @property
     def duration_ms(self) -> float | None:
-        """How long a checkpoint takes, 99 of 100; only the REST statistics tell."""
+        """How long 99 of 100 checkpoints take at most; ``None`` without the REST statistics."""
         return None if self.statistics is None else self.statistics.p99_ms
 
     @property
     def state_bytes(self) -> int:
-        """What the newest snapshot holds."""
+        """Bytes of the newest snapshot."""
         return self.chain.checkpoints[-1].total_bytes
 
     @property

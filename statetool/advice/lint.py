@@ -1,4 +1,4 @@
-"""Look for what contradicts itself in a Flink configuration, or throws away what checkpoints are for."""
+"""Look for contradictions in a Flink configuration, and for settings that defeat checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statetool.advice.findings import CONFIG, Finding
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
 
-#: Below these Flink has no options but those of ``options.tsv``; elsewhere others may be a connector's or a factory's own.
+#: Under these prefixes Flink has only the options of ``options.tsv``; under others a connector or a factory may have its own.
 _CLOSED: Final = ("execution.checkpointing.", "execution.state-recovery.", "state.changelog.", "restart-strategy.")
 _NEAR: Final = 0.92
 
@@ -34,7 +34,7 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
     rest
         Checkpoint statistics of a job, as its ``/jobs/<id>/checkpoints`` gives them: time-outs are compared with what checkpoints take.
     transaction_timeout
-        After what time transactions of the job's exactly-once sinks end (``"15 min"``; ``transaction.timeout.ms`` of Kafka).
+        When transactions of the job's exactly-once sinks time out (``"15 min"``; ``transaction.timeout.ms`` of Kafka).
 
     Raises
     ------
@@ -52,12 +52,12 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
         transaction_timeout_ms=None if transaction_timeout is None else parse_duration(transaction_timeout),
         p99_ms=None if statistics is None else statistics.p99_ms,
     )
-    findings = [*_values(configuration), *_names(configuration), *_doubles(configuration)]
-    findings += [found for rule in RULES if (found := rule(known)) is not None]
+    findings = [*_wrong_values(configuration), *_unknown_keys(configuration), *_set_twice(configuration)]
+    findings += [finding for rule in RULES if (finding := rule(known)) is not None]
     return sorted(findings, key=lambda f: (f.level != "error", f.key))
 
 
-def _values(configuration: Configuration) -> Iterator[Finding]:
+def _wrong_values(configuration: Configuration) -> Iterator[Finding]:
     for name, value, kind in wrong_values(configuration):
         yield Finding(
             level="error",
@@ -69,7 +69,7 @@ def _values(configuration: Configuration) -> Iterator[Finding]:
         )
 
 
-def _names(configuration: Configuration) -> Iterator[Finding]:
+def _unknown_keys(configuration: Configuration) -> Iterator[Finding]:
     known = {name for option in flink_options().values() for name in (option.key, *option.former)}
     for name, value in configuration.values.items():
         if name in known:
@@ -88,16 +88,16 @@ def _names(configuration: Configuration) -> Iterator[Finding]:
             )
 
 
-def _doubles(configuration: Configuration) -> Iterator[Finding]:
+def _set_twice(configuration: Configuration) -> Iterator[Finding]:
     for option in flink_options().values():
-        here = [name for name in (option.key, *option.former) if name in configuration.values]
-        values = {configuration.values[name] for name in here}
+        names = [name for name in (option.key, *option.former) if name in configuration.values]
+        values = {configuration.values[name] for name in names}
         if len(values) > 1:
             yield Finding(
                 level="error",
                 rule="set-twice",
-                key=here[1],
-                value=configuration.values[here[1]],
-                message=f"it is a former name of {option.key}, which is set to {configuration.values[here[0]]!r}; that one counts",
+                key=names[1],
+                value=configuration.values[names[1]],
+                message=f"it is a former name of {option.key}, which is set to {configuration.values[names[0]]!r}; that one counts",
                 page=CONFIG,
             )

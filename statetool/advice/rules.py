@@ -1,4 +1,4 @@
-"""What options say together. Each rule gives a finding or nothing; :mod:`statetool.advice.lint` runs them all.
+"""Rules for options together. Each returns a finding or nothing; :mod:`statetool.advice.lint` runs them all.
 
 Follows ``CheckpointConfig``, ``CheckpointCoordinatorConfiguration`` and the pages that each finding names. Defaults are Flink's.
 """
@@ -38,7 +38,7 @@ _MOST_INLINE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A configuration and what is known beside it: the sinks' transaction time-out, and how long checkpoints take (99 of 100)."""
+    """A configuration, the sinks' transaction time-out, and how long 99 of 100 checkpoints take at most, as far as known."""
 
     configuration: Configuration
     transaction_timeout_ms: float | None = None
@@ -46,14 +46,14 @@ class Known:
 
     @property
     def interval_ms(self) -> float | None:
-        """Milliseconds between checkpoints; ``None`` where the configuration switches none on."""
+        """Milliseconds between checkpoints; ``None`` where the configuration does not switch them on."""
         return self.configuration.millis(_INTERVAL) or None
 
     @property
     def timeout_ms(self) -> float:
         """Milliseconds that a checkpoint may take."""
-        found = self.configuration.millis(_TIMEOUT)
-        return _TEN_MINUTES_MS if found is None else found
+        configured = self.configuration.millis(_TIMEOUT)
+        return _TEN_MINUTES_MS if configured is None else configured
 
     @property
     def pause_ms(self) -> float:
@@ -68,10 +68,10 @@ class Known:
     @property
     def storage(self) -> str:
         """``filesystem`` or ``jobmanager``, or a class name; a directory alone means the file system."""
-        given = self.configuration.text(f"{_C}storage")
-        return (given or ("filesystem" if self.configuration.text(f"{_C}dir") else "jobmanager")).lower()
+        configured = self.configuration.text(f"{_C}storage")
+        return (configured or ("filesystem" if self.configuration.text(f"{_C}dir") else "jobmanager")).lower()
 
-    def found(self, level: Level, rule: str, key: str, page: str, message: str) -> Finding:
+    def finding(self, level: Level, rule: str, key: str, page: str, message: str) -> Finding:
         """Return a finding about an option."""
         name, value = self.configuration.written(key) or (key, None)
         return Finding(level=level, rule=rule, key=name, value=value, message=message, page=page)
@@ -91,14 +91,14 @@ def _too_often(known: Known) -> Finding | None:
     for key in (_INTERVAL, _TIMEOUT):
         ms = known.configuration.millis(key)
         if ms is not None and ms < _LEAST_MS and (ms > 0 or key == _TIMEOUT):
-            return known.found("error", "too-short", key, CHECKPOINTING, f"Flink refuses less than {_LEAST_MS} ms")
+            return known.finding("error", "too-short", key, CHECKPOINTING, f"Flink refuses less than {_LEAST_MS} ms")
     return None
 
 
 def _pause_above_interval(known: Known) -> Finding | None:
     if known.interval_ms is None or known.pause_ms <= known.interval_ms:
         return None
-    return known.found(
+    return known.finding(
         "warning",
         "min-pause-above-interval",
         _PAUSE,
@@ -112,7 +112,7 @@ def _timeout_below_p99(known: Known) -> Finding | None:
     if known.p99_ms is None or known.timeout_ms >= known.p99_ms:
         return None
     message = f"checkpoints expire after {_seconds(known.timeout_ms)}, and one in a hundred takes {_seconds(known.p99_ms)} or longer"
-    return known.found("error", "timeout-below-p99", _TIMEOUT, CHECKPOINTING, message)
+    return known.finding("error", "timeout-below-p99", _TIMEOUT, CHECKPOINTING, message)
 
 
 def _transactions(known: Known) -> Finding | None:
@@ -126,7 +126,7 @@ def _transactions(known: Known) -> Finding | None:
         f"a transaction stays open for up to {_seconds(opened)} until its checkpoint starts and {_seconds(known.timeout_ms)} until"
         f" that completes, but the sink's end after {_seconds(limit)}: what was written in one that ends before is lost"
     )
-    return known.found("error", "transaction-timeout", _TIMEOUT, KAFKA, message)
+    return known.finding("error", "transaction-timeout", _TIMEOUT, KAFKA, message)
 
 
 def _backlog_interval(known: Known) -> Finding | None:
@@ -135,24 +135,24 @@ def _backlog_interval(known: Known) -> Finding | None:
     if ms is None or interval is None or ms == 0 or ms >= interval:
         return None
     message = f"it is 0 (no checkpoints during backlog) or at least the interval of {_seconds(interval)}: Flink refuses others"
-    return known.found("error", "backlog-interval", key, CHECKPOINTING, message)
+    return known.finding("error", "backlog-interval", key, CHECKPOINTING, message)
 
 
 # ---- concurrency and alignment ------------------------------------------------------------------
 
 
 def _concurrent(known: Known) -> Finding | None:
-    many = known.configuration.number(_CONCURRENT)
-    if many is None:
+    limit = known.configuration.number(_CONCURRENT)
+    if limit is None:
         return None
-    if many < 1:
-        return known.found("error", "no-concurrent", _CONCURRENT, CHECKPOINTING, "Flink refuses less than 1")
-    if many > 1 and known.configuration.flag(_UNALIGNED):
+    if limit < 1:
+        return known.finding("error", "no-concurrent", _CONCURRENT, CHECKPOINTING, "Flink refuses less than 1")
+    if limit > 1 and known.configuration.flag(_UNALIGNED):
         message = "unaligned checkpoints are one at a time: Flink refuses more"
-        return known.found("error", "concurrent-unaligned", _CONCURRENT, BACKPRESSURE, message)
-    if many > 1 and known.pause_ms > 0:
+        return known.finding("error", "concurrent-unaligned", _CONCURRENT, BACKPRESSURE, message)
+    if limit > 1 and known.pause_ms > 0:
         message = "a minimal pause between checkpoints means that there is one at a time: more cannot be had with it"
-        return known.found("warning", "concurrent-with-min-pause", _CONCURRENT, CHECKPOINTING, message)
+        return known.finding("warning", "concurrent-with-min-pause", _CONCURRENT, CHECKPOINTING, message)
     return None
 
 
@@ -162,7 +162,7 @@ def _unaligned_at_least_once(known: Known) -> Finding | None:
     if (known.configuration.text(f"{_C}mode") or "").upper().replace("-", "_") != "AT_LEAST_ONCE":
         return None
     message = "with AT_LEAST_ONCE Flink switches unaligned checkpoints off, with a line in the log"
-    return known.found("warning", "unaligned-at-least-once", _UNALIGNED, BACKPRESSURE, message)
+    return known.finding("warning", "unaligned-at-least-once", _UNALIGNED, BACKPRESSURE, message)
 
 
 def _only_unaligned(known: Known) -> Finding | None:
@@ -171,13 +171,13 @@ def _only_unaligned(known: Known) -> Finding | None:
     key = f"{_C}aligned-checkpoint-timeout"
     if known.configuration.millis(key):
         message = f"it does nothing unless {_UNALIGNED} is true"
-        return known.found("warning", "aligned-timeout-alone", key, BACKPRESSURE, message)
+        return known.finding("warning", "aligned-timeout-alone", key, BACKPRESSURE, message)
     forced = f"{_C}unaligned.forced"
     if known.configuration.flag(forced):
         message = (
             f"it does nothing unless {_UNALIGNED} is true; jobs with iterations need both for unaligned checkpoints"
         )
-        return known.found("warning", "forced-alone", forced, BACKPRESSURE, message)
+        return known.finding("warning", "forced-alone", forced, BACKPRESSURE, message)
     return None
 
 
@@ -187,7 +187,7 @@ def _aligned_timeout(known: Known) -> Finding | None:
     if not ms or not known.configuration.flag(_UNALIGNED) or ms < known.timeout_ms:
         return None
     message = f"checkpoints expire after {_seconds(known.timeout_ms)}, before they would become unaligned"
-    return known.found("warning", "aligned-timeout-late", key, BACKPRESSURE, message)
+    return known.finding("warning", "aligned-timeout-late", key, BACKPRESSURE, message)
 
 
 # ---- where checkpoints are and how long they stay -----------------------------------------------
@@ -200,7 +200,7 @@ def _no_checkpoints(known: Known) -> Finding | None:
     message = (
         f"{timing[0]} is set, but without an interval there are no checkpoints, unless the job's code asks for them"
     )
-    return known.found("warning", "no-interval", _INTERVAL, CHECKPOINTING, message)
+    return known.finding("warning", "no-interval", _INTERVAL, CHECKPOINTING, message)
 
 
 def _on_the_job_manager(known: Known) -> Finding | None:
@@ -210,16 +210,16 @@ def _on_the_job_manager(known: Known) -> Finding | None:
         message = (
             "a directory is given, but all state goes through the job manager's heap: no piece of it may exceed 5 MB"
         )
-        return known.found("warning", "storage-ignores-dir", f"{_C}storage", CHECKPOINTS, message)
+        return known.finding("warning", "storage-ignores-dir", f"{_C}storage", CHECKPOINTS, message)
     message = "without a directory checkpoints are kept on the job manager's heap, at most 5 MB a piece, and none can be restored by hand"
-    return known.found("error", "no-directory", f"{_C}dir", CHECKPOINTS, message)
+    return known.finding("error", "no-directory", f"{_C}dir", CHECKPOINTS, message)
 
 
 def _no_directory(known: Known) -> Finding | None:
     if known.storage != "filesystem" or known.configuration.text(f"{_C}dir"):
         return None
     message = "the file system is asked for without a directory: Flink refuses to start the job"
-    return known.found("error", "filesystem-without-dir", f"{_C}dir", CHECKPOINTS, message)
+    return known.finding("error", "filesystem-without-dir", f"{_C}dir", CHECKPOINTS, message)
 
 
 def _not_retained(known: Known) -> Finding | None:
@@ -228,15 +228,15 @@ def _not_retained(known: Known) -> Finding | None:
     if known.interval_ms is None or text != "NO_EXTERNALIZED_CHECKPOINTS":
         return None
     message = "checkpoints are deleted when the job fails or is cancelled: none is left to restore from by hand"
-    return known.found("warning", "not-retained", key, CHECKPOINTS, message)
+    return known.finding("warning", "not-retained", key, CHECKPOINTS, message)
 
 
 def _none_retained(known: Known) -> Finding | None:
     key = f"{_C}num-retained"
-    many = known.configuration.number(key)
-    if many is None or many >= 1:
+    retained = known.configuration.number(key)
+    if retained is None or retained >= 1:
         return None
-    return known.found("warning", "num-retained", key, CHECKPOINTS, "below 1 Flink keeps 1, with a line in the log")
+    return known.finding("warning", "num-retained", key, CHECKPOINTS, "below 1 Flink keeps 1, with a line in the log")
 
 
 def _inline_threshold(known: Known) -> Finding | None:
@@ -244,7 +244,7 @@ def _inline_threshold(known: Known) -> Finding | None:
     size = known.configuration.size(key)
     if size is None or size <= _MOST_INLINE_BYTES:
         return None
-    return known.found("error", "inline-threshold", key, CONFIG, "Flink refuses more than 1 MB")
+    return known.finding("error", "inline-threshold", key, CONFIG, "Flink refuses more than 1 MB")
 
 
 # ---- backends -----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _incremental_heap(known: Known) -> Finding | None:
     if not known.configuration.flag(key) or known.backend != "hashmap":
         return None
     message = "the hashmap backend writes every checkpoint in full; incremental ones need state.backend.type: rocksdb"
-    return known.found("warning", "incremental-hashmap", key, BACKENDS, message)
+    return known.finding("warning", "incremental-hashmap", key, BACKENDS, message)
 
 
 def _compressed_incremental(known: Known) -> Finding | None:
@@ -264,7 +264,7 @@ def _compressed_incremental(known: Known) -> Finding | None:
     if not flag(key) or not flag(f"{_C}incremental") or known.backend not in ("rocksdb", "forst"):
         return None
     message = "it has no effect on keyed state in incremental checkpoints, whose files the database compresses itself"
-    return known.found("warning", "compression-incremental", key, TUNING, message)
+    return known.finding("warning", "compression-incremental", key, TUNING, message)
 
 
 def _changelog(known: Known) -> Finding | None:
@@ -273,10 +273,10 @@ def _changelog(known: Known) -> Finding | None:
     storage, base = "state.changelog.storage", "state.changelog.dstl.dfs.base-path"
     if (known.configuration.text(storage) or "memory").lower() == "memory":
         message = "the change log is kept in memory, which is for tests: set it to filesystem, with a base path"
-        return known.found("error", "changelog-memory", storage, BACKENDS, message)
+        return known.finding("error", "changelog-memory", storage, BACKENDS, message)
     if known.configuration.text(storage) == "filesystem" and known.configuration.text(base) is None:
         message = "the change log has no directory: Flink refuses to start the job"
-        return known.found("error", "changelog-no-path", base, BACKENDS, message)
+        return known.finding("error", "changelog-no-path", base, BACKENDS, message)
     return None
 
 
@@ -288,7 +288,7 @@ def _never_restarts(known: Known) -> Finding | None:
     if known.interval_ms is None or (known.configuration.text(key) or "").lower() not in ("none", "off", "disable"):
         return None
     message = "a failed job is not restarted, so no checkpoint is ever used by itself"
-    return known.found("warning", "never-restarts", key, RECOVERY, message)
+    return known.finding("warning", "never-restarts", key, RECOVERY, message)
 
 
 def _high_availability(known: Known) -> Finding | None:
@@ -296,7 +296,9 @@ def _high_availability(known: Known) -> Finding | None:
     if kind == "none" or known.configuration.text("high-availability.storageDir"):
         return None
     message = "high availability has no directory for the job manager's metadata: Flink refuses to start"
-    return known.found("error", "ha-no-storage", "high-availability.storageDir", f"{CONFIG}#high-availability", message)
+    return known.finding(
+        "error", "ha-no-storage", "high-availability.storageDir", f"{CONFIG}#high-availability", message
+    )
 
 
 def _drops_in_flight(known: Known) -> Finding | None:
@@ -305,7 +307,7 @@ def _drops_in_flight(known: Known) -> Finding | None:
     if number is None or number < 0:
         return None
     message = f"data in flight is thrown away in a recovery from checkpoint {number}: remove it when that is done"
-    return known.found("error", "drops-in-flight", key, BACKPRESSURE, message)
+    return known.finding("error", "drops-in-flight", key, BACKPRESSURE, message)
 
 
 def _unclaimed(known: Known) -> Finding | None:
@@ -315,14 +317,14 @@ def _unclaimed(known: Known) -> Finding | None:
     message = (
         "for every job of this configuration, state whose operator is not found (a changed uid) is dropped in silence"
     )
-    return known.found("warning", "ignores-unclaimed", key, SAVEPOINTS, message)
+    return known.finding("warning", "ignores-unclaimed", key, SAVEPOINTS, message)
 
 
 def _batch(known: Known) -> Finding | None:
     key = "execution.runtime-mode"
     if known.interval_ms is None or (known.configuration.text(key) or "").upper() != "BATCH":
         return None
-    return known.found(
+    return known.finding(
         "warning", "batch", key, CHECKPOINTING, "in batch mode there are no checkpoints, though an interval is set"
     )
 

@@ -1,4 +1,4 @@
-"""Checkpoint statistics as Flink's REST interface gives them.
+"""Checkpoint statistics of Flink's REST interface.
 
 ``/jobs/<id>/checkpoints`` (``CheckpointingStatistics``): ``counts``, ``summary`` (of each number ``min``, ``max``, ``avg``, ``p50`` to
 ``p999``, the text ``NaN`` where there is none), ``latest`` and ``history``, newest first: ``id``, ``status``, ``is_savepoint``,
@@ -32,7 +32,7 @@ class CheckpointTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStatistics:
-    """What a job tells of its checkpoints, oldest first; savepoints are left out of ``checkpoints``."""
+    """Statistics of a job's checkpoints; ``checkpoints`` are the completed ones without savepoints, oldest first."""
 
     checkpoints: tuple[CheckpointTimes, ...]
     failed: int
@@ -43,7 +43,7 @@ class CheckpointStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskTimes:
-    """One subtask in one checkpoint; what is left of ``duration_ms`` after both phases is how long its barrier took."""
+    """One subtask in one checkpoint."""
 
     subtask: int
     duration_ms: int
@@ -52,7 +52,7 @@ class SubtaskTimes:
 
     @property
     def barrier_ms(self) -> int:
-        """End to end minus sync minus async: how long the barrier was on its way."""
+        """How long the barrier was on its way: end to end minus sync minus async."""
         return max(0, self.duration_ms - self.sync_ms - self.async_ms)
 
 
@@ -78,7 +78,7 @@ def read_json(path: str) -> Mapping[str, Any]:
 
 
 def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
-    """Return what ``/jobs/<id>/checkpoints`` answers; ``path`` is for messages.
+    """Parse the answer of ``/jobs/<id>/checkpoints``; ``path`` is for messages.
 
     Raises
     ------
@@ -86,8 +86,8 @@ def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
         It is not that answer.
     """
     try:
-        done = [c for c in tree["history"] if c["status"] == "COMPLETED" and not c["is_savepoint"]]
-        times = tuple(sorted((_times(c) for c in done), key=lambda c: c.checkpoint_id))
+        completed = [c for c in tree["history"] if c["status"] == "COMPLETED" and not c["is_savepoint"]]
+        times = tuple(sorted((_times(c) for c in completed), key=lambda c: c.checkpoint_id))
         counts = tree["counts"]
         summary = (tree.get("summary") or {}).get("end_to_end_duration") or {}
         durations = sorted(c.duration_ms for c in times)
@@ -106,7 +106,7 @@ def statistics_of(tree: Mapping[str, Any], path: str) -> CheckpointStatistics:
 
 
 def subtasks_of(tree: Mapping[str, Any], path: str) -> tuple[SubtaskTimes, ...]:
-    """Return what ``/jobs/<id>/checkpoints/details/<id>/subtasks/<vertex>`` answers; pending subtasks are left out.
+    """Parse the answer of ``/jobs/<id>/checkpoints/details/<id>/subtasks/<vertex>``; pending subtasks are left out.
 
     Raises
     ------
@@ -141,9 +141,9 @@ def _times(checkpoint: Mapping[str, Any]) -> CheckpointTimes:
     )
 
 
-def _number(given: Any, otherwise: float | None) -> float | None:
-    found = None if given is None else float(given)
-    return otherwise if found is None or math.isnan(found) else found
+def _number(value: Any, default: float | None) -> float | None:
+    number = None if value is None else float(value)
+    return default if number is None or math.isnan(number) else number
 
 
 def _quantile(values: Sequence[int], share: float) -> float | None:

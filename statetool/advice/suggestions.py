@@ -1,4 +1,4 @@
-"""What a history suggests, one topic a function; the letters are those of :mod:`statetool.advice.history`."""
+"""Advice from a history, a function for each topic; letters as in :mod:`statetool.advice.history`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from statetool.advice.history import DETECTION_MS, Advice, History
 
 _HOUR_MS: Final = 3_600_000
 _TIMEOUT_MS: Final = 600_000.0
-#: A time-out is this many times what 99 of 100 checkpoints take.
-_ROOM: Final = 3
-#: How much less overhead there may be while the job catches up with backlog.
-_BACKLOG: Final = 10
-#: Barriers that are on their way for a larger share of a checkpoint are what makes it slow.
+#: A time-out is this many times what 99 of 100 checkpoints take at most.
+_TIMEOUT_FACTOR: Final = 3
+#: While the job catches up with backlog, the overhead is to be smaller by this factor.
+_BACKLOG_FACTOR: Final = 10
+#: A checkpoint is slow because of its barriers if they are on their way for a larger share of it.
 _BARRIER_SHARE: Final = 0.5
-#: Snappy costs time on all cores; it is worth that if so much less is written.
-_WORTH: Final = 0.2
+#: Snappy costs time on all cores; it is worth that if it saves this share of what is written.
+_LEAST_GAIN: Final = 0.2
 _C: Final = "execution.checkpointing."
 
 
@@ -30,8 +30,8 @@ def _mb(size: float) -> str:
     return f"{size / (1 << 20):.4g} MiB"
 
 
-def _up(ms: float) -> int:
-    """Round up to whole seconds."""
+def _whole_seconds(ms: float) -> int:
+    """Return seconds, rounded up."""
     return math.ceil(ms / 1000)
 
 
@@ -79,7 +79,7 @@ def _interval(history: History) -> Iterator[Advice]:
         )
         return
     x, y, c, r = aims.overhead, aims.recovery_ms, aims.catch_up, history.restore_ms
-    least, most = _up(d / x), math.floor(((y - r) * (c - 1) - d - r) / 1000)
+    least, most = _whole_seconds(d / x), math.floor(((y - r) * (c - 1) - d - r) / 1000)
     low = f"d / x = {_s(d)} / {x:g} = {least} s"
     high = f"(y - r) * (c - 1) - d - r = ({_s(y)} - {_s(r)}) * {c - 1:g} - {_s(d)} - {_s(r)} = {most} s"
     if least > most:
@@ -93,18 +93,18 @@ def _interval(history: History) -> Iterator[Advice]:
             page=CHECKPOINTING,
         )
         return
-    wanted = least if now is None else min(max(_up(now), least), most)
+    advised = least if now is None else min(max(_whole_seconds(now), least), most)
     fits = now is not None and least * 1000 <= now <= most * 1000
     yield Advice(
         topic="interval",
         key=f"{_C}interval",
         now=None if now is None else _s(now),
-        advised=None if fits else f"{wanted} s",
+        advised=None if fits else f"{advised} s",
         message=f"between {least} s and {most} s, overhead stays below {x:.0%} and recovery below {_s(y)}",
         arithmetic=f"at least {low}; at most {high}",
         page=CHECKPOINTING,
     )
-    pause, set_pause = _up(d * (1 - x) / x), history.option_ms("min-pause") or 0.0
+    pause, set_pause = _whole_seconds(d * (1 - x) / x), history.option_ms("min-pause") or 0.0
     yield Advice(
         topic="min-pause",
         key=f"{_C}min-pause",
@@ -120,14 +120,15 @@ def _backlog(history: History) -> Iterator[Advice]:
     d, x = history.duration_ms, history.aims.overhead
     if d is None:
         return
-    wanted, now = _up(max(d * _BACKLOG / x, history.interval_ms or 0.0)), history.option_ms("interval-during-backlog")
+    now = history.option_ms("interval-during-backlog")
+    advised = _whole_seconds(max(d * _BACKLOG_FACTOR / x, history.interval_ms or 0.0))
     yield Advice(
         topic="backlog",
         key=f"{_C}interval-during-backlog",
         now=None if now is None else _s(now),
-        advised=None if now == 0 or (now or 0) >= wanted * 1000 else f"{wanted} s",
+        advised=None if now == 0 or (now or 0) >= advised * 1000 else f"{advised} s",
         message="a source that says it reads old data (isProcessingBacklog) is caught up with faster with fewer checkpoints; 0 takes none",
-        arithmetic=f"{_BACKLOG} * d / x = {_BACKLOG} * {_s(d)} / {x:g}, and at least the interval: {wanted} s",
+        arithmetic=f"{_BACKLOG_FACTOR} * d / x = {_BACKLOG_FACTOR} * {_s(d)} / {x:g}, and at least the interval: {advised} s",
         page=CHECKPOINTING,
     )
 
@@ -136,17 +137,17 @@ def _timeouts(history: History) -> Iterator[Advice]:
     d = history.duration_ms
     if d is None:
         return
-    given = history.option_ms("timeout")
-    now = _TIMEOUT_MS if given is None else given
-    wanted = _up(_ROOM * d)
-    timeout = max(now, wanted * 1000.0)
+    configured = history.option_ms("timeout")
+    now = _TIMEOUT_MS if configured is None else configured
+    advised = _whole_seconds(_TIMEOUT_FACTOR * d)
+    timeout = max(now, advised * 1000.0)
     yield Advice(
         topic="timeout",
         key=f"{_C}timeout",
         now=_s(now),
-        advised=None if now >= wanted * 1000 else f"{wanted} s",
+        advised=None if now >= advised * 1000 else f"{advised} s",
         message=f"{history.statistics.failed if history.statistics else 0} checkpoints of the job failed",
-        arithmetic=f"{_ROOM} * d = {_ROOM} * {_s(d)} = {wanted} s",
+        arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {advised} s",
         page=CHECKPOINTING,
     )
     period = max(history.interval_ms or 0.0, d + (history.option_ms("min-pause") or 0.0))
@@ -202,26 +203,26 @@ def _incremental(history: History) -> Iterator[Advice]:
 
 
 def _compression(history: History) -> Iterator[Advice]:
-    from statetool.advice.compression import measure_compression  # what reads entries loads for long
+    from statetool.advice.compression import measure_compression  # imports what reads entries, which is slow
 
-    found = measure_compression(history.chain.checkpoints[-1].path)
-    if not found.streams and not found.databases and not found.problem:
+    compression = measure_compression(history.chain.checkpoints[-1].path)
+    if not compression.streams and not compression.databases and not compression.problem:
         return
-    gain = 1 - found.packed_bytes / found.plain_bytes if found.plain_bytes else 0.0
-    worth = bool(found.streams) and not found.compressed and gain >= _WORTH
-    if found.problem:
-        message = f"what Snappy would save could not be measured: {found.problem}"
-    elif not found.streams:
+    gain = 1 - compression.packed_bytes / compression.plain_bytes if compression.plain_bytes else 0.0
+    worth = bool(compression.streams) and not compression.compressed and gain >= _LEAST_GAIN
+    if compression.problem:
+        message = f"what Snappy would save could not be measured: {compression.problem}"
+    elif not compression.streams:
         message = "RocksDB and ForSt compress their files themselves: Snappy changes nothing in what they write"
     else:
-        message = f"Snappy {'saves' if found.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
+        message = f"Snappy {'saves' if compression.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
     yield Advice(
         topic="compression",
         key=f"{_C}snapshot-compression",
-        now=("true" if found.compressed else "false") if found.streams else None,
+        now=("true" if compression.compressed else "false") if compression.streams else None,
         advised="true" if worth else None,
         message=message,
-        arithmetic=f"1 - compressed / plain = 1 - {_mb(found.packed_bytes)} / {_mb(found.plain_bytes)} = {gain:.3g}, of a sample; worth it from {_WORTH:g} on",
+        arithmetic=f"1 - compressed / plain = 1 - {_mb(compression.packed_bytes)} / {_mb(compression.plain_bytes)} = {gain:.3g}, of a sample; worth it from {_LEAST_GAIN:g} on",
         page=TUNING,
     )
 
@@ -240,16 +241,16 @@ def _restore(history: History) -> Iterator[Advice]:
 
 
 def _retention(history: History) -> Iterator[Advice]:
-    found = history.chain
-    kept = sum(c.new_bytes for c in found.checkpoints)
-    newest = found.checkpoints[-1].total_bytes
+    chain = history.chain
+    retained_bytes = sum(c.new_bytes for c in chain.checkpoints)
+    newest = chain.checkpoints[-1].total_bytes
     yield Advice(
         topic="retention",
         key=f"{_C}num-retained",
-        now=f"{len(found.checkpoints)} snapshots, {_mb(kept)}",
+        now=f"{len(chain.checkpoints)} snapshots, {_mb(retained_bytes)}",
         advised=None,
-        message=f"keeping more than the newest costs {_mb(kept - newest)}",
-        arithmetic=f"sum of what each added - the newest = {_mb(kept)} - {_mb(newest)}",
+        message=f"keeping more than the newest costs {_mb(retained_bytes - newest)}",
+        arithmetic=f"sum of what each added - the newest = {_mb(retained_bytes)} - {_mb(newest)}",
         page=CHECKPOINTS,
     )
 

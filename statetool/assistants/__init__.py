@@ -1,1 +1,1 @@
-"""What assistants may ask of the snapshots below one directory: five tools that only read, served by the Model Context Protocol."""
+"""Five tools for assistants that only read the snapshots below one directory, served by the Model Context Protocol."""

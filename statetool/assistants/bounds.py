@@ -1,7 +1,7 @@
-"""One directory, and nothing outside of it: neither by a path that is asked for nor by one that a snapshot's metadata names.
+"""One directory, and nothing outside of it, whether a request or a snapshot's metadata names the path.
 
-Links are followed as far as they stay inside. Who can write below the directory while it is served could change a link after it was
-looked at: serve what only you write to.
+Links are followed as far as they stay inside. Whoever can write below the directory could change a link after it was checked: serve
+only directories that nobody else writes to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 
 _NOT_BELOW: Final = re.compile(r"^[/~\\]|^[A-Za-z][A-Za-z0-9+.-]*:|(^|[/\\])\.\.([/\\]|$)|\0")
-#: Snapshots that a listing looks at.
+#: Snapshots that a listing shows at most.
 _MOST_SNAPSHOTS: Final = 500
 
 
@@ -42,7 +42,7 @@ class Root:
         self._root = os.path.realpath(files.local_path(root)) if self._local else files.canonical(root)
 
     def open(self, name: str) -> statetool.Savepoint:
-        """Open the snapshot of this path below the root; all of its files are looked at first.
+        """Open the snapshot at a path below the root; the places of all of its files are checked first.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Root:
         return savepoint
 
     def snapshots(self) -> Iterator[tuple[str, statetool.Savepoint | StatetoolError]]:
-        """Yield the paths of snapshots below the root, each with what it is or why it cannot be opened."""
+        """Yield the paths of snapshots below the root, each with the snapshot or the error that keeps it from being opened."""
         for name in self._names():
             try:
                 yield name, self.open(name)
@@ -73,14 +73,14 @@ class Root:
     def _names(self) -> list[str]:
         if self._local:
             walked = os.walk(self._root, followlinks=False)
-            found = [os.path.relpath(folder, self._root) for folder, _, names in walked if METADATA_NAME in names]
+            paths = [os.path.relpath(folder, self._root) for folder, _, names in walked if METADATA_NAME in names]
         else:
             rows = statetool.list_snapshots(self._root)
-            found = [r.path.removeprefix(self._root).strip("/") or "." for r in rows if r.metadata_version is not None]
-        return sorted(found)[:_MOST_SNAPSHOTS]
+            paths = [r.path.removeprefix(self._root).strip("/") or "." for r in rows if r.metadata_version is not None]
+        return sorted(paths)[:_MOST_SNAPSHOTS]
 
     def _check(self, path: str) -> None:
-        """Refuse what is not below the root, wherever links lead."""
+        """Refuse a path that is not below the root after links are followed."""
         if self._local and files.is_local(path):
             real = os.path.realpath(files.local_path(path))
             inside = os.path.commonpath([real, self._root]) == self._root

@@ -28,11 +28,11 @@ def server(root: str) -> MCPServer:
         The directory is not there.
     """
     tools = Tools(root)
-    made = MCPServer("statetool", instructions=_INSTRUCTIONS, version=statetool.__version__, log_level="WARNING")
+    mcp_server = MCPServer("statetool", instructions=_INSTRUCTIONS, version=statetool.__version__, log_level="WARNING")
     only_reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     for tool in (tools.list_snapshots, tools.describe, tools.read_rows, tools.stats, tools.check):
-        made.tool(annotations=only_reads)(_with_our_errors(tool))
-    return made
+        mcp_server.tool(annotations=only_reads)(_with_our_errors(tool))
+    return mcp_server
 
 
 def _with_our_errors(tool: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:

@@ -12,26 +12,26 @@ from statetool.errors import OptionError
 from statetool.tables.request import ScanRequest
 
 MOST_ROWS: Final = 1000
-#: Text of an answer with rows; what an assistant can take in is less.
+#: Characters of an answer with rows, at most.
 _MOST_TEXT: Final = 1 << 20
 _TABLES: Final = ("operators", "states", "largest", "skew", "timers")
 
 
 class Tools:
-    """What may be asked of the snapshots below a root."""
+    """The tools for the snapshots below a root."""
 
     def __init__(self, root: str) -> None:
         self._root = Root(root)
 
     def list_snapshots(self) -> dict[str, Any]:
         """List the checkpoints and savepoints below the root, by path, with ids, sizes, and why one cannot be opened."""
-        found: list[dict[str, Any]] = []
+        snapshots: list[dict[str, Any]] = []
         for path, opened in self._root.snapshots():
             if isinstance(opened, statetool.StatetoolError):
-                found.append({"path": path, "problem": str(opened)})
+                snapshots.append({"path": path, "problem": str(opened)})
                 continue
             operators = opened.metadata_rows("operators")
-            found.append(
+            snapshots.append(
                 {
                     "path": path,
                     "checkpoint_id": opened.checkpoint_id,
@@ -40,7 +40,7 @@ class Tools:
                     "state_bytes": sum(o.state_bytes for o in operators),
                 }
             )
-        return {"snapshots": found}
+        return {"snapshots": snapshots}
 
     def describe(self, path: str) -> dict[str, Any]:
         """Describe a snapshot: its operators, with parallelism, tables, and states with their types and why one stays bytes.
@@ -91,9 +91,9 @@ class Tools:
 
         path: as list_snapshots gives it. operators: measure these only. largest: how many large ones are named.
         """
-        found = self._root.open(path).stats(operators=operators, largest=largest)
-        tables = {name: [asdict(r) for r in found.rows(name)] for name in _TABLES}
-        return _plain(tables | {"unread": list(found.unread)})
+        statistics = self._root.open(path).stats(operators=operators, largest=largest)
+        tables = {name: [asdict(r) for r in statistics.rows(name)] for name in _TABLES}
+        return _plain(tables | {"unread": list(statistics.unread)})
 
     def check(self, path: str, other: str | None = None, flink: str | None = None) -> dict[str, Any]:
         """Tell whether a job would restore from a snapshot: against a savepoint of the new job, a release of Flink such as 2.3, or both.
@@ -101,12 +101,12 @@ class Tools:
         path, other: as list_snapshots gives them.
         """
         second = None if other is None else self._root.open(other)
-        found = statetool.check(self._root.open(path), second, flink=flink)
-        return _plain(asdict(found) | {"warnings": list(found.warnings), "ok": found.ok})
+        verdict = statetool.check(self._root.open(path), second, flink=flink)
+        return _plain(asdict(verdict) | {"warnings": list(verdict.warnings), "ok": verdict.ok})
 
 
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:
-    # JSON has no numbers for what is none, and none without end: they become text.
+    # JSON has neither NaN nor infinities: they become text.
     plain: dict[str, Any] = json.loads(json.dumps(answer, default=_text), parse_constant=str)
     return plain
 

@@ -82,29 +82,29 @@ def stats(
 ) -> None:
     """Show what is large: states, keys, values, subtasks; ages and timers. Of a directory of checkpoints: what grew."""
     if not latest_wanted() and not is_snapshot(path):
-        for name, written in given_options().items():
+        for name, option in given_options().items():
             if name not in _OF_GROWTH:
                 raise OptionError(
-                    f"{written} does nothing for a directory of snapshots, of which growth is shown",
+                    f"{option} does nothing for a directory of snapshots, of which growth is shown",
                     hint="leave it out, or take the newest snapshot: --latest",
                 )
         Output(form).rows(statetool.growth(path, rebase=rebase_pairs(rebase), threads=options["threads"]))
         return
     savepoint = opened(path, rebase)
-    found = savepoint.stats(operators=operators or None, spark=session(on_spark), **options)
+    statistics = savepoint.stats(operators=operators or None, spark=session(on_spark), **options)
     out = Output(form)
     if table is not None:
-        out.rows(found.rows(table))
+        out.rows(statistics.rows(table))
     elif form == "json":
-        tables = {name: [asdict(r) for r in found.rows(name)] for name in found.tables}
-        out.record({**tables, "unread": list(found.unread)})
+        tables = {name: [asdict(r) for r in statistics.rows(name)] for name in statistics.tables}
+        out.record({**tables, "unread": list(statistics.unread)})
     else:
         for name, columns in _SHOWN.items():
-            if rows := found.rows(name):
+            if rows := statistics.rows(name):
                 out.text(f"{name}:")
                 out.rows([_dated(asdict(r)) for r in rows], columns=columns)
                 out.text("")
-    for reason in found.unread:
+    for reason in statistics.unread:
         Output.say(f"not read, so only its bytes are counted: {reason}")
 
 
@@ -149,45 +149,45 @@ def diff(
     Backend, form, release and parallelism may differ. Exit code 1 if there are differences.
     """
     _check_target(form, target)
-    given = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v is not None})
+    request = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v is not None})
     spark = session(on_spark)
     first, second = opened_together([before, after], rebase, spark=spark)
-    found = first.diff(
+    comparison = first.diff(
         second,
         operators=operators or None,
-        states=given.states,
-        keys=given.keys,
+        states=request.states,
+        keys=request.keys,
         access_times=not ignore_access_times,
         threads=threads,
     )
     if target is not None:
-        _write_parquet(found, target)
-    show_differences(found, Output(form), limit, written=target)
-    if not found.equal:
+        _write_parquet(comparison, target)
+    show_differences(comparison, Output(form), limit, written=target)
+    if not comparison.equal:
         sys.exit(1)
 
 
-def show_differences(found: Comparison, out: Output, limit: int, *, written: str | None = None) -> None:
-    """Show what a comparison finds: what is said of states, counts, the first differences unless they are ``written`` to a file."""
-    summary = [s for s in found.summary() if s.added + s.removed + s.changed]
-    rows = [] if written else found.first(limit).to_pylist()
+def show_differences(comparison: Comparison, out: Output, limit: int, *, written: str | None = None) -> None:
+    """Show a comparison: structure, counts, and the first differences unless all are ``written`` to a file."""
+    summary = [s for s in comparison.summary() if s.added + s.removed + s.changed]
+    rows = [] if written else comparison.first(limit).to_pylist()
     if out.form == "json":
         out.record(
             {
-                "equal": found.equal,
-                "structure": [asdict(s) for s in found.structure],
+                "equal": comparison.equal,
+                "structure": [asdict(s) for s in comparison.structure],
                 "summary": [asdict(s) for s in summary],
                 "differences": rows,
-                "unread": list(found.unread),
+                "unread": list(comparison.unread),
             }
         )
     else:
-        for name, some in (("structure", found.structure), ("summary", summary), ("differences", rows)):
-            if some:
+        for name, records in (("structure", comparison.structure), ("summary", summary), ("differences", rows)):
+            if records:
                 out.text(f"{name}:")
-                out.rows(some)
+                out.rows(records)
                 out.text("")
-    for reason in found.unread:
+    for reason in comparison.unread:
         Output.say(f"not compared: {reason}")
     total = sum(s.added + s.removed + s.changed for s in summary)
     shown = f", of which {len(rows)} are shown (--limit)" if total > len(rows) else ""
@@ -204,30 +204,24 @@ def show_differences(found: Comparison, out: Output, limit: int, *, written: str
 @click.argument("a", metavar="A", shell_complete=complete_path)
 @click.argument("b", metavar="[B]", required=False, shell_complete=complete_path)
 def check(
-    a: str,
-    b: str | None,
-    rebase: tuple[str, ...],
-    form: str,
-    flink: str | None,
-    backend: Any,
-    plan_file: str | None,
+    a: str, b: str | None, rebase: tuple[str, ...], form: str, flink: str | None, backend: Any, plan_file: str | None
 ) -> None:
     """Tell whether a job would restore from A: against B, a savepoint of the new job, a release of Flink, or both.
 
     Exit code 1 unless it does, fully or after migration, and nothing is lost or may change.
     """
     first, *others = opened_together([a] if b is None else [a, b], rebase)
-    found = statetool.check(first, *others, flink=flink, backend=backend)
+    checked = statetool.check(first, *others, flink=flink, backend=backend)
     out = Output(form)
     if form == "json":
-        out.record({**asdict(found), "warnings": list(found.warnings)})
+        out.record({**asdict(checked), "warnings": list(checked.warnings)})
     else:
-        out.record({"verdict": found.verdict, "reason": found.reason})
-        rows = [_said(o.uid, None, o) for o in found.operators]
-        rows += [_said(o.uid, s.name, s) for o in found.operators for s in o.states if s.verdict != "fully"]
+        out.record({"verdict": checked.verdict, "reason": checked.reason})
+        rows = [_verdict_row(o.uid, None, o) for o in checked.operators]
+        rows += [_verdict_row(o.uid, s.name, s) for o in checked.operators for s in o.states if s.verdict != "fully"]
         out.text("")
         out.rows(rows)
-    for warning in found.warnings:
+    for warning in checked.warnings:
         Output.say(f"warning: {warning}")
     if plan_file is not None:
         if not others:
@@ -235,13 +229,13 @@ def check(
         plan = statetool.plan_migration(first, *others)
         statetool.write_plan(plan, plan_file)
         Output.say(f"{len(plan.states)} states to migrate, written to {plan_file}")
-    if not found.ok:
+    if not checked.ok:
         sys.exit(1)
 
 
-def _said(operator: str, state: str | None, found: OperatorVerdict | StateVerdict) -> dict[str, Any]:
-    verdict = {"verdict": found.verdict, "reason": found.reason, "remedy": found.remedy}
-    return {"operator": operator, "state": state, **verdict}
+def _verdict_row(operator: str, state: str | None, verdict: OperatorVerdict | StateVerdict) -> dict[str, Any]:
+    answer = {"verdict": verdict.verdict, "reason": verdict.reason, "remedy": verdict.remedy}
+    return {"operator": operator, "state": state, **answer}
 
 
 def _check_target(form: str, target: str | None) -> None:
@@ -256,7 +250,7 @@ def _check_target(form: str, target: str | None) -> None:
         raise TargetExistsError(f"{target} is there already", hint="name a new file")
 
 
-def _write_parquet(found: Comparison, target: str) -> None:
+def _write_parquet(comparison: Comparison, target: str) -> None:
     import pyarrow.parquet as pq
 
     from statetool.comparison.records import DIFFERENCES
@@ -264,7 +258,7 @@ def _write_parquet(found: Comparison, target: str) -> None:
     partial = f"{target}.partial"
     try:
         with pq.ParquetWriter(partial, DIFFERENCES) as writer:
-            for batch in found.batches():
+            for batch in comparison.batches():
                 writer.write_batch(batch)
         os.replace(partial, target)
     except BaseException:

@@ -23,8 +23,8 @@ from statetool.tables.request import ScanRequest
 
 #: Rows that are read at once.
 PAGE: Final = 200
-#: Columns of a terminal that are seen at once, at least: cells are cut to make room for them. A row of its own shows all.
-_SEEN: Final = 3
+#: Columns that a terminal shows at once, at least: cells are cut to make room for them. A row opened alone shows all.
+_COLUMNS_SEEN: Final = 3
 _LEAST_CELL: Final = 16
 _STATES: Final = "states"
 
@@ -43,10 +43,7 @@ class Browser(App[None]):
     #about { height: auto; max-height: 8; padding: 0 1; color: $text-muted; }
     DataTable { height: 1fr; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "more", "More rows"),
-        Binding("q", "quit", "Quit"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("m", "more", "More rows"), Binding("q", "quit", "Quit")]
 
     def __init__(self, savepoint: Savepoint) -> None:
         super().__init__()
@@ -110,7 +107,7 @@ class Browser(App[None]):
 
     @work(thread=True, exclusive=True)
     def _open(self, operator: str, table: str) -> None:
-        """Start to read a table, in a thread; whichever was read before is left."""
+        """Start to read a table, in a thread; reading of the table before ends."""
         opened = self._savepoint[operator]
         try:
             self._rows = _rows(opened, table)
@@ -134,13 +131,13 @@ class Browser(App[None]):
         table = self.query_one(DataTable)
         if page and not table.columns:
             table.add_columns(*map(escape, page[0]))
-        most = max(_LEAST_CELL, table.size.width // _SEEN - 2)
+        cell_width = max(_LEAST_CELL, table.size.width // _COLUMNS_SEEN - 2)
         for row in page:
-            table.add_row(*(escape(_cut(shown_text(v), most)) for v in row.values()))
+            table.add_row(*(escape(_cut(shown_text(v), cell_width)) for v in row.values()))
         self._shown += page
-        more = "m reads more" if len(page) == PAGE else "that is all"
+        hint = "m reads more" if len(page) == PAGE else "that is all"
         text = about if about is not None else str(self.query_one("#about", Static).content).rsplit("\n", 1)[0]
-        self._about(f"{text}\n{len(self._shown)} rows, {more}")
+        self._about(f"{text}\n{len(self._shown)} rows, {hint}")
 
     def _about(self, text: str) -> None:
         self.query_one("#about", Static).update(escape(text))
@@ -179,7 +176,7 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
 
 
 def about_table(operator: Operator, table: str) -> str:
-    """Return what a person should know of a table: what it is, and why of its values some stay bytes."""
+    """Return what a table is, and why some of its values stay bytes."""
     state = operator.states.get(table)
     title = f"{operator.name} {table}"
     if state is not None:
@@ -187,5 +184,5 @@ def about_table(operator: Operator, table: str) -> str:
     return "\n".join([title, *remarks(operator.states, table)])
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

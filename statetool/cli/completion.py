@@ -18,46 +18,48 @@ if TYPE_CHECKING:
 
 _VARIABLE: Final = "_STATETOOL_COMPLETE"
 _SHELLS: Final = ("bash", "zsh", "fish")
-#: Names of the arguments that a snapshot is given by.
-_PATHS: Final = ("path", "source", "before", "a")
+#: Names of the arguments that hold the path of a snapshot.
+_PATH_ARGUMENTS: Final = ("path", "source", "before", "a")
 #: What zsh needs before completions can be declared.
 _ZSH_FIRST: Final = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
 
 
-def complete_path(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Let the shell complete a path; URIs have nothing that it knows."""
-    return [] if "://" in begun else [CompletionItem(begun, type="file")]
+def complete_path(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a local path; URIs are not completed."""
+    return [] if "://" in incomplete else [CompletionItem(incomplete, type="file")]
 
 
-def complete_operator(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def complete_operator(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete uids, and ids where no uid is known."""
-    return _completed(context, begun, lambda savepoint: savepoint)
+    return _items(context, incomplete, lambda savepoint: savepoint)
 
 
-def complete_table(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Complete tables of the operator that stands before."""
-    return _completed(context, begun, lambda savepoint: savepoint[context.params["operator"]].tables)
+def complete_table(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete tables of the operator in the argument before."""
+    return _items(context, incomplete, lambda savepoint: savepoint[context.params["operator"]].tables)
 
 
-def complete_state(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def complete_state(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete names of states, of the chosen operators or of all."""
 
     def states(savepoint: Savepoint) -> Iterable[str]:
         chosen = context.params.get("names") or context.params.get("operators") or savepoint
         return sorted({s for name in chosen for s in savepoint[name].states})
 
-    return _completed(context, begun, states)
+    return _items(context, incomplete, states)
 
 
-def _completed(context: click.Context, begun: str, names: Callable[[Savepoint], Iterable[str]]) -> list[CompletionItem]:
+def _items(
+    context: click.Context, incomplete: str, names: Callable[[Savepoint], Iterable[str]]
+) -> list[CompletionItem]:
     import statetool
 
-    # Behind an option whose value is being typed arguments have no names yet.
-    path = next((p for p in (*map(context.params.get, _PATHS), *context.args[:1]) if p), None)
+    # While the value of an option is typed, the arguments before it have no names yet.
+    path = next((p for p in (*map(context.params.get, _PATH_ARGUMENTS), *context.args[:1]) if p), None)
     if path is None:
         return []
     try:
-        return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(begun)]
+        return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(incomplete)]
     except (StatetoolError, KeyError):  # a prompt is no place for errors
         return []
 
@@ -80,8 +82,8 @@ def completion(shell: str | None, show: bool) -> None:
 
 
 def _script(shell: str) -> str:
-    made: Any = get_completion_class(shell)
-    source: str = made(click.get_current_context().find_root().command, {}, "statetool", _VARIABLE).source()
+    completer: Any = get_completion_class(shell)
+    source: str = completer(click.get_current_context().find_root().command, {}, "statetool", _VARIABLE).source()
     return (_ZSH_FIRST if shell == "zsh" else "") + source
 
 
@@ -99,8 +101,8 @@ def _install(shell: str, text: str) -> list[Path]:
         return [script]
     start = home / f".{shell}rc"
     line = f'[ -r "{script}" ] && . "{script}"  # completion of statetool\n'
-    known = start.read_text() if start.exists() else ""
-    if line in known:
+    lines = start.read_text() if start.exists() else ""
+    if line in lines:
         return [script]
-    start.write_text(known + ("" if not known or known.endswith("\n") else "\n") + line)
+    start.write_text(lines + ("" if not lines or lines.endswith("\n") else "\n") + line)
     return [script, start]

@@ -1,4 +1,4 @@
-"""Commands on sources and sinks: what they keep in state, and copies of a snapshot in which that is another thing."""
+"""Commands on sources and sinks: show what they keep in state, and write copies of a snapshot in which it is changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHANGE_COLUMNS = ("split_id", "place", "subtask", "change", "before", "after")
 
 
 def _reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all commands take that only read."""
+    """Add the options and arguments of all commands that only read."""
     for decorator in (
         output_option,
         finding_options,
@@ -55,7 +55,7 @@ def _rows(path: str, rebase: tuple[str, ...], only: str | None, table: str) -> l
     savepoint = opened(path, rebase)
     if only is None:
         return savepoint.connector_rows(table)
-    # A committer without anything to commit is known by its writer alone.
+    # A committer with nothing to commit is recognised only through its writer, so all operators are read.
     operators = savepoint.inventory.operators.values() if table == "sinks" else [savepoint[only].inventory]
     return [r for r in connector_rows(table, operators) if r.operator == savepoint[only].name]
 
@@ -135,17 +135,17 @@ def lag(
         raise OptionError("one of --ends and --bootstrap-servers is needed", hint="where the ends come from")
     savepoint = opened(path, rebase)
     operators = [savepoint[only].inventory] if only else savepoint.inventory.operators.values()
-    found = [source for operator in operators if (source := source_of(operator)) is not None]
-    if len(found) != 1:
-        raise OptionError(f"there are {len(found)} sources", hint="say which with --uid")
+    candidates = [source for operator in operators if (source := source_of(operator)) is not None]
+    if len(candidates) != 1:
+        raise OptionError(f"there are {len(candidates)} sources", hint="say which with --uid")
     if bootstrap_servers is None:
         if settings:
             raise OptionError("--kafka does nothing for --ends", hint="leave it out, or ask Kafka: --bootstrap-servers")
-        given: dict[str, Any] = _from_csv(ends or "")
+        next_positions: dict[str, Any] = _from_csv(ends or "")
     else:
-        typed = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
-        given = kafka_ends(found[0], bootstrap_servers, typed)
-    rows = lag_rows(found[0], given)
+        typed_settings = {name: _setting(value) for name, value in pairs(settings, "--kafka NAME=VALUE").items()}
+        next_positions = kafka_ends(candidates[0], bootstrap_servers, typed_settings)
+    rows = lag_rows(candidates[0], next_positions)
     Output(form).rows(rows, columns=_LAG_COLUMNS)
     behind = [r.lag for r in rows if r.lag is not None]
     if behind:
@@ -153,13 +153,13 @@ def lag(
 
 
 def _setting(value: str) -> Any:
-    """Return a setting as kafka-python takes it: numbers and booleans are no text."""
+    """Return a setting as kafka-python takes it: numbers, booleans and None are not text."""
     words = {"true": True, "false": False, "none": None}
     return int(value) if value.isascii() and value.isdigit() else words.get(value.lower(), value)
 
 
 def _editing(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all commands take that change a source."""
+    """Add the options and arguments of all commands that change a source."""
     connector = click.option("--connector", help="Name of the connector, where the bytes do not tell it.")
     uid = click.option(
         "--uid", required=True, shell_complete=complete_operator, help="The source, by uid or operator id."
@@ -180,13 +180,7 @@ def _edit(
 ) -> None:
     savepoint = opened(source, rebase)
     plan: EditedSource = statetool.edit_source(
-        savepoint,
-        target,
-        uid,
-        connector=connector,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        **wanted,
+        savepoint, target, uid, connector=connector, checkpoint_id=checkpoint_id, dry_run=dry_run, **wanted
     )
     Output(form).rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
@@ -253,10 +247,7 @@ def convert_kafka(
 ) -> None:
     """Write SRC to DST with the state of FlinkKafkaConsumer as that of KafkaSource under the same uid, or the other way round."""
     savepoint = opened(source, rebase)
-    common: dict[str, Any] = {
-        "checkpoint_id": checkpoint_id,
-        "dry_run": dry_run,
-    }
+    common: dict[str, Any] = {"checkpoint_id": checkpoint_id, "dry_run": dry_run}
     plan: ConvertedConsumer | ConvertedSource
     if to == "flink-kafka-consumer":
         if "enumerator_version" in given_options():
@@ -295,12 +286,12 @@ def pending(
 
     savepoint = opened(path, rebase)
     label = None if only is None else savepoint[only].name
-    found = stat(savepoint.inventory.metadata_file)
-    taken = None if found is None else found.modified_ms
+    metadata_file = stat(savepoint.inventory.metadata_file)
+    snapshot_ms = None if metadata_file is None else metadata_file.modified_ms
     limit = None if timeout is None else int(age_seconds(timeout) * 1000)
     operators = [s for s in sinks_of(savepoint.inventory.operators.values()) if label in (None, s.label)]
     now = int(time.time() * 1000)
-    rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=taken, timeout_ms=limit)]
+    rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=snapshot_ms, timeout_ms=limit)]
     Output(form).rows(rows, columns=_PENDING_COLUMNS)
     if commands and form == "text":
         Output(form).text(
@@ -308,10 +299,10 @@ def pending(
         )
         Output.say("no tool of Kafka's commits a transaction from outside: only a job that is restored does")
     for sink in operators:
-        over = sum(s.finished for s in sink.operator.state.subtasks)
-        if over and sink.state.pending:
+        finished = sum(s.finished for s in sink.operator.state.subtasks)
+        if finished and sink.state.pending:
             Output.say(
-                f"{sink.label}: {over} subtasks had finished, and {len(sink.state.pending)} things are not committed"
+                f"{sink.label}: {finished} subtasks had finished, and {len(sink.state.pending)} things are not committed"
             )
     if any(r.verdict == "has_expired" for r in rows):
         sys.exit(1)
@@ -335,14 +326,7 @@ def forget(
 ) -> None:
     """Write SRC to DST without some transactions or files of a sink: what they hold is lost."""
     savepoint = opened(source, rebase)
-    lost = statetool.forget_transactions(
-        savepoint,
-        target,
-        uid,
-        names,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-    )
+    lost = statetool.forget_transactions(savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run)
     Output(form).rows(lost, columns=_LOST_COLUMNS)
     Output.say(f"{len(lost)} are lost")
     say_done(target, dry_run)

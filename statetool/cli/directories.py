@@ -39,31 +39,31 @@ def print_snapshots(root: str, rebase: tuple[str, ...], form: str) -> None:
 @click.argument("root")
 def chain(root: str, rebase: tuple[str, ...], form: str, with_files: bool) -> None:
     """Show what the retained checkpoints below ROOT share, and what deleting each would free."""
-    found = statetool.chain(root, rebase=rebase_pairs(rebase))
+    retained = statetool.chain(root, rebase=rebase_pairs(rebase))
     if form == "json":
         Output(form).record(
             {
-                "checkpoints": [asdict(c) for c in found.checkpoints],
-                "files": [asdict(f) for f in found.files],
-                "unreadable": [{"path": path, "problem": problem} for path, problem in found.unreadable],
+                "checkpoints": [asdict(c) for c in retained.checkpoints],
+                "files": [asdict(f) for f in retained.files],
+                "unreadable": [{"path": path, "problem": problem} for path, problem in retained.unreadable],
             }
         )
         return
-    _print(found.checkpoints, form, _CHECKPOINT_COLUMNS)
+    _print(retained.checkpoints, form, _CHECKPOINT_COLUMNS)
     Output(form).text("")
     Output(form).record(
         {
-            "checkpoints": len(found.checkpoints),
-            "files": len(found.files),
-            "needed_bytes": sum(f.needed_bytes for f in found.files),
-            "shared_files": sum(f.references > 1 for f in found.files),
-            "missing_files": sum(f.size_bytes is None for f in found.files),
+            "checkpoints": len(retained.checkpoints),
+            "files": len(retained.files),
+            "needed_bytes": sum(f.needed_bytes for f in retained.files),
+            "shared_files": sum(f.references > 1 for f in retained.files),
+            "missing_files": sum(f.size_bytes is None for f in retained.files),
         }
     )
-    if with_files and found.files:
+    if with_files and retained.files:
         Output(form).text("")
-        Output(form).rows(found.files)
-    for path, problem in found.unreadable:
+        Output(form).rows(retained.files)
+    for path, problem in retained.unreadable:
         Output.say(f"{path}: {problem}")
 
 
@@ -79,11 +79,7 @@ def orphans(
 ) -> None:
     """Report files below ROOT that no retained metadata names; deletes nothing. Exit code 1 if there are any."""
     rows = statetool.orphans(
-        root,
-        min_age=min_age,
-        retained=retained,
-        ignore_unreadable=ignore_unreadable,
-        rebase=rebase_pairs(rebase),
+        root, min_age=min_age, retained=retained, ignore_unreadable=ignore_unreadable, rebase=rebase_pairs(rebase)
     )
     _print(rows, form, ("path", "size_bytes", "time", "reason"))
     if rows:
@@ -92,7 +88,7 @@ def orphans(
 
 
 def _print(rows: Sequence[Any], form: str, columns: Sequence[str]) -> None:
-    """Print records; in text with the time that a person reads."""
+    """Print records; in text with their time as ISO 8601."""
     if form == "json":
         Output(form).rows(rows)
         return

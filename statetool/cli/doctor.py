@@ -1,4 +1,4 @@
-"""What ``statetool doctor`` looks at."""
+"""The checks of ``statetool doctor``."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def _java() -> dict[str, Any]:
         check_java()
     except MissingDependencyError as error:
         return _finding("java", False, str(error))
-    shown = subprocess.run([str(java_program()), "-version"], capture_output=True, text=True, check=False).stderr
-    words = shown.split('"')[1] if '"' in shown else shown.strip()
-    major = words.split(".")[0]
+    output = subprocess.run([str(java_program()), "-version"], capture_output=True, text=True, check=False).stderr
+    release = output.split('"')[1] if '"' in output else output.strip()
+    major = release.split(".")[0]
     fine = major.isdigit() and int(major) >= _OLDEST_JAVA
-    return _finding("java", fine, words if fine else f"{words}: Spark 4 needs Java {_OLDEST_JAVA} or later")
+    return _finding("java", fine, release if fine else f"{release}: Spark 4 needs Java {_OLDEST_JAVA} or later")
 
 
 def check_kernels() -> dict[str, Any]:
-    """Return a finding about compiled code: none is needed, it only makes the first large read quicker."""
+    """Return a finding about compiled kernels, which only make the first large read quicker."""
     from statetool.kernels import kept
 
     kept.names.cache_clear()
-    place = kept.target() or "nowhere: each process compiles for itself"
+    folder = kept.target() or "nowhere: each process compiles for itself"
     return _finding(
-        "kernels", True, f"{len(kept.names())} compiled, kept in {place}; statetool doctor --warm compiles all"
+        "kernels", True, f"{len(kept.names())} compiled, kept in {folder}; statetool doctor --warm compiles all"
     )
 
 
 def check_java_classes() -> dict[str, Any]:
-    """Return a finding about Spark's Java classes: they need not be kept, it only makes sessions start quicker."""
+    """Return a finding about the archive of Spark's Java classes, which only makes sessions start quicker."""
     from statetool.spark.java_classes import archive, is_whole
 
     file = archive()
@@ -91,5 +91,5 @@ def check_snapshot(path: str) -> list[dict[str, Any]]:
     return findings
 
 
-def _finding(what: str, fine: bool, found: str) -> dict[str, Any]:
-    return {"what": what, "fine": fine, "found": found}
+def _finding(what: str, fine: bool, detail: str) -> dict[str, Any]:
+    return {"what": what, "fine": fine, "found": detail}

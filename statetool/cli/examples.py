@@ -1,4 +1,4 @@
-"""An example of each command, which its ``--help`` ends with."""
+"""An example of each command, shown at the end of its ``--help``."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ EXAMPLES: Final = {
 
 
 def add_examples(group: click.Group) -> None:
-    """End the help of each command with its example."""
+    """Add to each command's help its example."""
     for name, example in EXAMPLES.items():
         group.commands[name].epilog = f"\b\nExample:\n  {example}"

@@ -1,4 +1,4 @@
-"""Commands on how a job takes its checkpoints: what to set, and what is set wrong."""
+"""Commands on how a job takes its checkpoints: what to configure, and what is configured wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def advise(
     parallelism: int | None,
 ) -> None:
     """Say what the checkpoints below ROOT suggest to set, with the arithmetic."""
-    found = statetool.advise(
+    suggestions = statetool.advise(
         root,
         rest=rest,
         config=config,
@@ -49,7 +49,7 @@ def advise(
         restore_rate=restore_rate,
         parallelism=parallelism,
     )
-    Output(form).rows(found, columns=("topic", "now", "advised", "message", "arithmetic"))
+    Output(form).rows(suggestions, columns=("topic", "now", "advised", "message", "arithmetic"))
 
 
 @click.command()
@@ -59,9 +59,9 @@ def advise(
 @click.argument("config")
 def lint(config: str, form: str, rest: str | None, transaction_timeout: str | None) -> None:
     """Report what contradicts itself in a Flink configuration. Exit code 1 if there is anything."""
-    found = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
-    if found or form == "json":
-        Output(form).rows(found, columns=("level", "key", "value", "message", "page"))
-    if found:
+    findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
+    if findings or form == "json":
+        Output(form).rows(findings, columns=("level", "key", "value", "message", "page"))
+    if findings:
         sys.exit(1)
     Output.say("nothing contradicts itself")

@@ -1,4 +1,4 @@
-"""Commands on this installation: what it can do, whether it is whole, and what makes it quick."""
+"""Commands on this installation: check it, compile its kernels, show a demo."""
 
 from __future__ import annotations
 

@@ -39,13 +39,7 @@ from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.shell import shell
 from statetool.cli.whole import copy, verify
-from statetool.errors import (
-    MissingDependencyError,
-    OptionError,
-    StatetoolError,
-    TargetExistsError,
-    UnknownNameError,
-)
+from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.shown import remarks
 
 if TYPE_CHECKING:
@@ -71,8 +65,8 @@ class _Commands(click.Group):
         except click.UsageError as error:
             from statetool.errors import suggest
 
-            begun = [name for name in self.commands if name.startswith(args[0])]
-            raise click.UsageError(f"{error.message} ({suggest(args[0], begun or self.commands)})", ctx) from None
+            beginning = [name for name in self.commands if name.startswith(args[0])]
+            raise click.UsageError(f"{error.message} ({suggest(args[0], beginning or self.commands)})", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -90,7 +84,7 @@ class _Commands(click.Group):
             ctx.exit(_INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                # Who reads has enough; of a write nobody knows then whether it came to its end. Nothing more is flushed at exit.
+                # The reader of stdout is gone; whether a write came to its end is then unknown. Nothing more is flushed at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(1 if ctx.invoked_subcommand in _WRITES else 0)
             if ctx.params.get("debug"):
@@ -105,7 +99,7 @@ class _Commands(click.Group):
 
 
 def _is_of_spark(error: Exception) -> bool:
-    """Tell whether an error is one of Spark's own, such as a division by zero in an expression of the user's."""
+    """Tell whether Spark raised an error, as for a division by zero in a user's expression."""
     return any(kind.__module__.startswith("pyspark.errors") for kind in type(error).__mro__)
 
 
@@ -118,7 +112,7 @@ def cli(debug: bool) -> None:
 
 
 def _snapshot(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all commands on a snapshot take."""
+    """Add the options and arguments of all commands on a snapshot."""
     for decorator in (
         output_option,
         finding_options,
@@ -251,9 +245,9 @@ def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: 
 @click.option("-n", "--rows", "limit", type=click.IntRange(1, sys.maxsize), default=10, show_default=True)
 def head(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, limit: int) -> None:
     """Show the first rows of a table; needs no Java."""
-    found = opened(path, rebase)[operator]
-    Output(form).rows(_first_rows(found.plan(asked_for(table)), limit))
-    for remark in remarks(found.states, table):
+    opened_operator = opened(path, rebase)[operator]
+    Output(form).rows(_first_rows(opened_operator.plan(asked_for(table)), limit))
+    for remark in remarks(opened_operator.states, table):
         Output.say(remark)
 
 
@@ -313,31 +307,12 @@ def export(
     Output(form).record({"operator": operator, "table": table, "target": target, "format": style, "rows": rows})
 
 
-cli.add_command(advise)
-cli.add_command(browse)
-cli.add_command(completion)
-cli.add_command(chain)
-cli.add_command(check)
-cli.add_command(diff)
-cli.add_command(stats)
-cli.add_command(report)
-cli.add_command(copy)
-cli.add_command(lint)
-cli.add_command(mcp)
-cli.add_command(orphans)
-cli.add_command(verify)
-cli.add_command(rescale)
-cli.add_command(convert)
-cli.add_command(uid)
-cli.add_command(drop)
-cli.add_command(migrate)
-cli.add_command(transform)
-cli.add_command(demo)
-cli.add_command(doctor)
-cli.add_command(kernels)
-cli.add_command(shell)
-cli.add_command(sources)
-cli.add_command(sinks)
+_FROM_OTHER_MODULES: tuple[click.Command, ...] = (
+    advise, browse, chain, check, completion, convert, copy, demo, diff, doctor, drop, kernels, lint, mcp, migrate, orphans,
+    report, rescale, shell, sinks, sources, stats, transform, uid, verify,
+)  # fmt: skip
+for _command in _FROM_OTHER_MODULES:
+    cli.add_command(_command)
 add_examples(cli)
 
 

@@ -23,33 +23,35 @@ from statetool.uids import uids_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_META = "statetool.types"
+_TYPES = "statetool.types"
 _FINDING = "statetool.finding"
 _READING = "statetool.reading"
 
 
-def _keeper(place: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(context: click.Context, parameter: click.Parameter, given: Any) -> None:
-        if given:
-            context.meta.setdefault(place, {})[parameter.name] = given
+def _keeper(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return an option's callback that keeps its value under ``key`` in the context of the running command."""
+
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value:
+            context.meta.setdefault(key, {})[parameter.name] = value
 
     return keep
 
 
-_keep = _keeper(_META)
+_keep = _keeper(_TYPES)
 
 
 def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = None) -> statetool.Savepoint:
-    """Open a snapshot with what the running command was told of types, places and names.
+    """Open a snapshot with the options of the running command for types, places and names.
 
     Raises
     ------
     OptionError
-        An option that is not of its form.
+        An option that is malformed.
     UnknownNameError
         The uid of an operator that the snapshot does not have.
     SnapshotNotFoundError
-        There is none; where there are some below, they are named.
+        There is none; snapshots below the path are named.
     """
     (savepoint,) = opened_together([path], rebase, spark=spark)
     return savepoint
@@ -58,18 +60,18 @@ def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = N
 def opened_together(
     paths: Sequence[str], rebase: tuple[str, ...], *, spark: SparkSession | None = None
 ) -> list[statetool.Savepoint]:
-    """Open snapshots as :func:`opened` does; a uid may be of an operator that only one of them has."""
+    """Open snapshots as :func:`opened` does; ``--name-uid`` may name an operator that only one of them has."""
     finding = click.get_current_context().meta.get(_FINDING, {})
     savepoints = [_loaded(path, rebase_pairs(rebase), spark) for path in paths]
-    given = finding.get("name_uid", ())
+    uids = finding.get("name_uid", ())
     ids = [{o.operator_id for o in savepoint.operators.values()} for savepoint in savepoints]
-    named = []
+    opened_savepoints = []
     for savepoint, own in zip(savepoints, ids, strict=True):
-        names = [n for n in given if operator_id_for_uid(n) in own or not any(operator_id_for_uid(n) in i for i in ids)]
-        names += _names_found(savepoint, finding.get("uids", ()))
-        named.append(savepoint.with_uids(names) if names else savepoint)
-        expect(partial(_bytes_of, named[-1]))
-    return named
+        names = [n for n in uids if operator_id_for_uid(n) in own or not any(operator_id_for_uid(n) in i for i in ids)]
+        names += _uids_from_files(savepoint, finding.get("uids", ()))
+        opened_savepoints.append(savepoint.with_uids(names) if names else savepoint)
+        expect(partial(_expected_bytes, opened_savepoints[-1]))
+    return opened_savepoints
 
 
 def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> statetool.Savepoint:
@@ -82,55 +84,55 @@ def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> st
         raise naming_choices(error, path, rebase) from error
 
 
-def _bytes_of(savepoint: statetool.Savepoint) -> int:
+def _expected_bytes(savepoint: statetool.Savepoint) -> int:
     """Return how many bytes the running command reads and writes, about."""
-    given = click.get_current_context().params
-    only = {given.get("operator"), given.get("only"), *given.get("operators", ())}
+    arguments = click.get_current_context().params
+    operators = {arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ())}
     rows = savepoint.metadata_rows("operators")
-    size: int = sum(r.state_bytes for r in [r for r in rows if r.operator in only] or rows)
-    return 2 * size if "target" in given and not given.get("dry_run") else size
+    size: int = sum(r.state_bytes for r in [r for r in rows if r.operator in operators] or rows)
+    return 2 * size if "target" in arguments and not arguments.get("dry_run") else size
 
 
-def _names_found(savepoint: statetool.Savepoint, named_in: tuple[str, ...]) -> list[str]:
+def _uids_from_files(savepoint: statetool.Savepoint, files: tuple[str, ...]) -> list[str]:
     unnamed = [o.operator_id for o in savepoint.operators.values() if not o.uid]
-    return [uid for file in named_in for uid in uids_in(file, unnamed)] if unnamed else []
+    return [uid for file in files for uid in uids_in(file, unnamed)] if unnamed else []
 
 
 def type_arguments() -> dict[str, Any]:
-    """Return what the running command was told of types, as arguments of :func:`statetool.load`.
+    """Return the running command's options for types as arguments of :func:`statetool.load`.
 
     Raises
     ------
     OptionError
         ``--python`` that is not of the form STATE=TYPE.
     """
-    given: dict[str, Any] = dict(click.get_current_context().meta.get(_META, {}))
-    if "python" in given:
+    arguments: dict[str, Any] = dict(click.get_current_context().meta.get(_TYPES, {}))
+    if "python" in arguments:
         hint = "as in count=LONG, items=ListState(STRING), sizes='MapState(STRING, LONG)'"
-        given["python"] = pairs(given["python"], "--python STATE=TYPE", hint)
-    return given
+        arguments["python"] = pairs(arguments["python"], "--python STATE=TYPE", hint)
+    return arguments
 
 
 _JSON = "statetool.json"
 
 
 def _set(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    return lambda context, _, given: context.meta.__setitem__(name, given)
+    return lambda context, _, value: context.meta.__setitem__(name, value)
 
 
 def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command show how far it is, unless what it prints is JSON."""
+    """Let a command show its progress, unless it prints JSON."""
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        with progress(click.get_current_context().info_name or "") if given.get("form") != "json" else nullcontext():
-            command(**given)
+    def run(**params: Any) -> None:
+        with progress(click.get_current_context().info_name or "") if params.get("form") != "json" else nullcontext():
+            command(**params)
 
     return run
 
 
 def output_of(*forms: str) -> Callable[[Any], Any]:
-    """Add how a command prints what it finds, one of ``forms``, which it gets as ``form``; in text it shows how far it is."""
+    """Add ``--output``, one of ``forms``, which a command gets as ``form``; except in JSON it shows its progress."""
 
     def add(command: Any) -> Any:
         command = showing_progress(command)
@@ -153,7 +155,7 @@ def output_of(*forms: str) -> Callable[[Any], Any]:
                 type=click.Choice(forms),
                 default="text",
                 show_default=True,
-                callback=lambda context, _, given: "json" if context.meta[_JSON] else given,
+                callback=lambda context, _, value: "json" if context.meta[_JSON] else value,
             ),
         ):
             command = option(command)
@@ -166,7 +168,7 @@ output_option: Final = output_of("text", "json")
 
 
 def given_options() -> dict[str, str]:
-    """Return the options that the running command was given: by name, as they are written."""
+    """Return the options given on the command line, as they are written there, by the names of their parameters."""
     context = click.get_current_context()
     return {
         option.name: max(option.opts, key=len)
@@ -188,13 +190,13 @@ def spark_option(what: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 
 def session(on_spark: bool) -> SparkSession | None:
-    """Return the session that a command with ``--spark`` runs on, made if there is none."""
+    """Return the session for a command with ``--spark``, started if there is none; ``None`` without ``--spark``."""
     if not on_spark:
         return None
     from statetool.spark.session import local_session
 
-    found: SparkSession = local_session()
-    return found
+    spark: SparkSession = local_session()
+    return spark
 
 
 latest_option: Any = click.option(
@@ -207,7 +209,7 @@ latest_option: Any = click.option(
 
 
 def finding_options(command: Any) -> Any:
-    """Add where a snapshot is, and what names its operators."""
+    """Add options that say where a snapshot is and name its operators."""
     for option in (
         click.option(
             "--uids",
@@ -268,14 +270,14 @@ _TYPE_OPTIONS: Any = (
 
 
 def type_options(command: Any) -> Any:
-    """Add what tells a snapshot's types."""
+    """Add options that declare a snapshot's types."""
     for option in reversed(_TYPE_OPTIONS):
         command = option(command)
     return command
 
 
 def _reading_option(option: Option) -> Any:
-    """Return the option of a command for one of a read; its value stays text, which :class:`ScanRequest` parses."""
+    """Return the command line option for an option of a read; its value stays text, which :class:`ScanRequest` parses."""
     shown: dict[str, Any] = {"is_flag": True} if option.kind == "flag" else {"metavar": option.kind.upper()}
     if option.kind == "word":
         shown = {"type": click.Choice(option.words)}
@@ -286,9 +288,9 @@ def _reading_option(option: Option) -> Any:
     )
 
 
-def _keep_reading(context: click.Context, parameter: click.Parameter, given: Any) -> None:
-    if given is not None and given is not False:
-        context.meta.setdefault(_READING, {})[parameter.name] = "true" if given is True else given
+def _keep_reading(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None and value is not False:
+        context.meta.setdefault(_READING, {})[parameter.name] = "true" if value is True else value
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -300,38 +302,38 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def asked_for(table: str) -> ScanRequest:
-    """Return what the running command asks for of an operator.
+    """Return the running command's request for a table of an operator.
 
     Raises
     ------
     OptionError
-        A text that is not one of its kind, or options that do not go together.
+        A text that its option does not accept, or options that do not go together.
     """
     return ScanRequest.from_options({"table": table, **click.get_current_context().meta.get(_READING, {})})
 
 
-def pairs(given: Sequence[str], what: str, hint: str = "") -> dict[str, str]:
+def pairs(arguments: Sequence[str], what: str, hint: str = "") -> dict[str, str]:
     """Split arguments ``NAME=VALUE`` at the first equals sign: a value may have more of them, as ``timestamp=`` has.
 
     Parameters
     ----------
     what
-        What each is, for messages: ``--uid UID=N``.
+        The form of each, for messages: ``--uid UID=N``.
 
     Raises
     ------
     OptionError
-        One that is not of this form, or a name that comes twice.
+        An argument that is not of this form, or a name that comes twice.
     """
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
+    values: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise OptionError(f"{one!r} is not {what}", hint=hint)
-        if name in found:
+            raise OptionError(f"{argument!r} is not {what}", hint=hint)
+        if name in values:
             raise OptionError(f"{what}: {name!r} is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def rebase_pairs(rebase: tuple[str, ...]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import click
 
 from statetool.cli.progress import hide_progress
 
-#: Where the running command keeps that its rows shall be whole (``--wide``).
+#: The key of ``--wide`` in the context of the running command.
 WIDE: Final = "statetool.wide"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
@@ -24,15 +24,15 @@ _CUT: Final = "…"
 
 
 def use_escapes() -> None:
-    """Write what the encoding of stdout does not have as its escapes, as Python does on stderr, and not end with an error."""
+    """Escape characters that the encoding of stdout does not have, as Python does on stderr, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 class Output:
-    """Prints what commands find, as ``text`` or ``json``.
+    """Prints results of commands, as ``text`` or ``json``.
 
-    Rows of text are as wide as the terminal at most; cells that must be cut end with an ellipsis. Elsewhere, and with ``--wide``, they are whole.
+    Rows of text are at most as wide as the terminal; cells that are cut end with an ellipsis. Elsewhere, and with ``--wide``, they are whole.
     """
 
     def __init__(self, form: str) -> None:
@@ -73,7 +73,7 @@ class Output:
 
     @staticmethod
     def say(words: str) -> None:
-        """Tell something to the person, on stderr."""
+        """Print a message on stderr."""
         hide_progress()
         print(words, file=sys.stderr)
 
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def shown_text(value: Any, nothing: str = "-") -> str:
-    """Return a value in one line: maps and structs as Spark shows them, of control characters their escapes."""
+    """Return a value in one line: maps and structs as Spark shows them, control characters escaped."""
     if value is None:
         return nothing
     if isinstance(value, bytes):
@@ -122,18 +122,18 @@ def _terminal_width() -> int | None:
 
 
 def _fitting(widths: list[int], limit: int | None) -> list[int]:
-    """Return widths of columns that fit the limit: the widest are cut first, and what does not fit then is left out at the right."""
+    """Return widths of columns that fit the limit: the widest are cut first; columns at the right that still do not fit are left out."""
     if limit is None:
         return widths
-    most = max(widths)
-    while most > _LEAST_WIDTH and sum(min(w, most) + len(_GAP) for w in widths) - len(_GAP) > limit:
-        most -= 1
+    widest = max(widths)
+    while widest > _LEAST_WIDTH and sum(min(w, widest) + len(_GAP) for w in widths) - len(_GAP) > limit:
+        widest -= 1
     fitting = []
     for width in widths:
-        limit -= min(width, most)
+        limit -= min(width, widest)
         if limit < 0:
             break
-        fitting.append(min(width, most))
+        fitting.append(min(width, widest))
         limit -= len(_GAP)
     return fitting or [max(limit, 1)]
 

@@ -1,4 +1,4 @@
-"""Where a snapshot is: given itself, or as a directory with some below it."""
+"""Where a snapshot is: at the path itself, or below it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_snapshot(path: str) -> bool:
 
 
 def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
-    """Return a snapshot's own path, or of a directory of snapshots that of the newest complete one.
+    """Return the path itself if it is a snapshot, else that of the newest complete snapshot below it.
 
     Raises
     ------
@@ -36,18 +36,18 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
 
 
 def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:
-    """Return an error that names the snapshots below a directory which is none itself; without such, the same error."""
+    """Return an error that names the snapshots below a directory, or the same error if there are none or it is one itself."""
     if is_snapshot(path):
         return error
     rows = statetool.list_snapshots(path, rebase=rebase)
     if not rows:
         return error
     newest = _newest(rows)
-    named = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (not complete)'}" for r in rows]
-    more = [f"and {len(named) - _MOST_NAMED} more, which statetool ls names"] if len(named) > _MOST_NAMED else []
+    lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (not complete)'}" for r in rows]
+    more = [f"and {len(lines) - _MOST_NAMED} more, which statetool ls names"] if len(lines) > _MOST_NAMED else []
     return SnapshotNotFoundError(
         f"{path} is no snapshot, but a directory with {len(rows)} below it",
-        hint="name one, or let --latest take the newest:\n  " + "\n  ".join([*named[-_MOST_NAMED:], *more]),
+        hint="name one, or let --latest take the newest:\n  " + "\n  ".join([*lines[-_MOST_NAMED:], *more]),
     )
 
 

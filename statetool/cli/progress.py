@@ -1,7 +1,7 @@
 """Progress of long work, on a terminal's stderr.
 
-No command tells how far it is: the bytes that are read and written are counted anyway, and Spark knows its tasks. A command that has said
-nothing for two seconds gets a bar with an estimate of what is left, which goes away before anything is printed.
+Commands do not report progress: bytes read and written are counted anyway, and Spark knows its tasks. A command that has printed nothing
+for two seconds gets a bar with an estimate of what is left, which goes away before anything is printed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Watcher:
         #: Bytes that the command is to read and write, about.
         self.expected = 0
         self._before = _bytes_done()
-        self._said = time.monotonic()
+        self._last_output = time.monotonic()
         self._bar: Progress | None = None
         self._lock = threading.Lock()
         self._end = threading.Event()
@@ -46,17 +46,17 @@ class _Watcher:
         self.hide()
 
     def hide(self) -> None:
-        """Take the bar away, until the command was silent for long again."""
+        """Take the bar away, until the command has been silent for :data:`SILENT` seconds again."""
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()
                 self._bar = None
-            self._said = time.monotonic()
+            self._last_output = time.monotonic()
 
     def _watch(self) -> None:
         while not self._end.wait(_REFRESH):
             with self._lock:
-                if time.monotonic() - self._said >= SILENT:
+                if time.monotonic() - self._last_output >= SILENT:
                     self._show()
 
     def _show(self) -> None:
@@ -66,7 +66,7 @@ class _Watcher:
             self._bar.start()
         done, total = _tasks_of_spark() or (_bytes_done() - self._before, self.expected)
         (task,) = self._bar.tasks
-        # What is read twice, or compressed, was not foreseen: the end is where the command ends.
+        # Reading twice or compression is not in the estimate: more than the total counts as the total.
         self._bar.update(task.id, completed=min(done, total), total=total or None)
         self._bar.refresh()
 
@@ -91,13 +91,13 @@ def progress(what: str) -> Iterator[None]:
 
 
 def expect(size_bytes: Callable[[], int]) -> None:
-    """Tell how many bytes more are to be read and written, about; nobody is asked where nothing is shown."""
+    """Add an estimate of the bytes to be read and written; ``size_bytes`` is called only where progress is shown."""
     if _running is not None:
         _running.expected += size_bytes()
 
 
 def hide_progress() -> None:
-    """Take the bar away, as something is printed."""
+    """Take the bar away before something is printed."""
     if _running is not None:
         _running.hide()
 
@@ -125,7 +125,7 @@ def _new_bar() -> Progress:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    # Data goes to stdout all the while: rich must not send it where the bar is.
+    # Data goes to stdout meanwhile: rich must not redirect it to the bar's stderr.
     return Progress(
         *columns, console=Console(stderr=True), transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
     )  # fmt: skip

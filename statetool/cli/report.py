@@ -29,14 +29,7 @@ from statetool.cli.places import is_snapshot, newest_snapshot
 @click.argument("path", shell_complete=complete_path)
 @click.argument("other", metavar="[B]", required=False, shell_complete=complete_path)
 @showing_progress
-def report(
-    path: str,
-    other: str | None,
-    rebase: tuple[str, ...],
-    target: str,
-    on_spark: bool,
-    **options: Any,
-) -> None:
+def report(path: str, other: str | None, rebase: tuple[str, ...], target: str, on_spark: bool, **options: Any) -> None:
     """Write one HTML page of all answers about PATH, and against B, a savepoint of the new job. It needs no network.
 
     Of a directory of checkpoints the newest is reported, and what grew. Exit code 1 if something is wrong, cannot be read, or would be lost.

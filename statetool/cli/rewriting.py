@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def rewriting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all of these commands take."""
+    """Add the options and arguments of all of these commands."""
     for decorator in (
         output_option,
         rebase_option,
@@ -49,14 +49,14 @@ def rewriting(command: Callable[..., None]) -> Callable[..., None]:
 _EQUALS: Final = "an operator whose uid has an equals sign is named by its 32 hex digits (statetool ls)"
 
 
-def _numbers(given: tuple[str, ...], option: str) -> dict[str, int]:
-    found = {}
-    for name, number in pairs(given, f"{option} UID=N", _EQUALS).items():
+def _numbers(arguments: tuple[str, ...], option: str) -> dict[str, int]:
+    numbers = {}
+    for name, number in pairs(arguments, f"{option} UID=N", _EQUALS).items():
         try:
-            found[name] = int(number)
+            numbers[name] = int(number)
         except ValueError:
             raise OptionError(f"{option} {name}={number}: {number!r} is not a number") from None
-    return found
+    return numbers
 
 
 @click.command()
@@ -93,14 +93,14 @@ def rescale(
     if max_parallelism is None and not named:
         raise OptionError("nothing to do", hint="give --max-parallelism N, or --uid UID=N")
     savepoint = opened(source, rebase)
-    wanted: Any = named or max_parallelism
+    new_numbers: Any = named or max_parallelism
     if max_parallelism is not None and named:
         ids = {savepoint[name].operator_id: number for name, number in named.items()}
-        wanted = {o.operator_id: ids.get(o.operator_id, max_parallelism) for o in savepoint.operators.values()}
+        new_numbers = {o.operator_id: ids.get(o.operator_id, max_parallelism) for o in savepoint.operators.values()}
     plan = statetool.rescale(
         savepoint,
         target,
-        wanted,
+        new_numbers,
         parallelism=parallelism,
         hashes=pairs(hashes, "--hash CLASS=WORDS", "for example --hash 'com.acme.Key=record(a, b)'"),
         spark=session(on_spark),
@@ -116,7 +116,7 @@ def rescale(
 
 
 def _row(plan: RescaleRow) -> dict[str, Any]:
-    """Return what text shows of one operator."""
+    """Return the columns that text output shows of one operator."""
     proof = f"{plan.keys_tested} keys, chance {plan.chance:.0e}" if plan.formula else ""
     return {
         "operator": plan.operator,
@@ -153,13 +153,7 @@ def convert(
 ) -> None:
     """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
     savepoint = opened(source, rebase)
-    plan = statetool.convert(
-        savepoint,
-        target,
-        spark=session(on_spark),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-    )
+    plan = statetool.convert(savepoint, target, spark=session(on_spark), checkpoint_id=checkpoint_id, dry_run=dry_run)
     Output(form).rows(plan.operators)
     say_done(target, dry_run)
 
@@ -179,11 +173,7 @@ def uid(
     """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
     savepoint = opened(source, rebase)
     plan = statetool.change_uids(
-        savepoint,
-        target,
-        pairs(changes, "OLD=NEW", _EQUALS),
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
+        savepoint, target, pairs(changes, "OLD=NEW", _EQUALS), checkpoint_id=checkpoint_id, dry_run=dry_run
     )
     Output(form).rows(plan)
     say_done(target, dry_run)

@@ -22,7 +22,7 @@ _BANNER = """\
 
 
 class LazySession:
-    """A Spark session that starts with the first thing that is asked of it."""
+    """A Spark session that starts when its first attribute is asked for."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         self._start = start
@@ -35,11 +35,11 @@ class LazySession:
 
 
 class _Shell:
-    """What the prompt knows: ``sp``, ``spark``, ``statetool``."""
+    """The names at the prompt: ``sp``, ``spark``, ``statetool``."""
 
     def __init__(self, path: str, rebase: tuple[str, ...]) -> None:
         self.spark = LazySession(self._start)
-        # Not opened with the session: that would start it.
+        # Opening with the session would start it.
         self.sp = statetool.Savepoint(opened(path, rebase).inventory, cast("Any", self.spark))
         self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
 
@@ -73,17 +73,17 @@ class _Shell:
 @click.argument("path", shell_complete=complete_path)
 def shell(path: str, rebase: tuple[str, ...]) -> None:
     """Look into a snapshot at a Python prompt (IPython where it is installed), with Spark when it is asked."""
-    known = _Shell(path, rebase)
+    prompt = _Shell(path, rebase)
     if sys.stdin.isatty():
         try:
             from IPython import start_ipython
         except ImportError:
             pass
         else:
-            print(known.banner())
-            start_ipython(argv=["--no-banner"], user_ns=known.names)
+            print(prompt.banner())
+            start_ipython(argv=["--no-banner"], user_ns=prompt.names)
             return
         import readline  # noqa: F401  # arrow keys and history at the prompt
     import code
 
-    code.interact(known.banner(), local=known.names, exitmsg="")
+    code.interact(prompt.banner(), local=prompt.names, exitmsg="")

@@ -1,4 +1,4 @@
-"""``statetool doctor --warm``: what is made once for a machine, so that no first query has to wait for it."""
+"""``statetool doctor --warm``: compile and keep once for a machine what a first query would wait for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compile_kernels() -> None:
 
 
 def keep_java_classes() -> None:
-    """Start Spark once, do what sessions are made for, and let its JVM leave the classes of it; nothing without Java or PySpark 4."""
+    """Start Spark once, query and write, and let its JVM archive the classes it loaded; do nothing without Java or PySpark 4."""
     from statetool.spark import java_classes
     from statetool.spark.session import has_data_sources, local_session
 
@@ -40,7 +40,7 @@ def keep_java_classes() -> None:
 
 
 def _use(session: Any, folder: Path) -> None:
-    """Ask by SQL and by tasks, and write a savepoint by tasks."""
+    """Query by SQL and in tasks, and write a savepoint in tasks."""
     operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["timers"]
     operator.keyed_state().write.parquet(str(folder / "rows"))
     rows = session.read.parquet(str(folder / "rows"))

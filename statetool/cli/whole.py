@@ -39,32 +39,26 @@ _SHALLOW = "values were not decoded (--deep does)"
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
 @click.argument("path", shell_complete=complete_path)
 def verify(
-    path: str,
-    rebase: tuple[str, ...],
-    form: str,
-    deep: bool,
-    allow_unread: bool,
-    on_spark: bool,
-    threads: int | None,
+    path: str, rebase: tuple[str, ...], form: str, deep: bool, allow_unread: bool, on_spark: bool, threads: int | None
 ) -> None:
     """Check that a snapshot is whole: files, lengths, key groups, keys; --deep: every value.
 
     Exit code 1 if it is not, or if keyed or operator state could not be read.
     """
-    found = statetool.verify(
+    verification = statetool.verify(
         opened(path, rebase), deep=deep, spark=session(on_spark), threads=threads, allow_unread=allow_unread
     )
-    if found.problems or form == "json":
-        Output(form).rows(found.problems, columns=_PROBLEM_COLUMNS)
-    errors = sum(p.severity == "error" for p in found.problems)
-    elements = f", {found.elements} elements of operator state" if deep else ""
+    if verification.problems or form == "json":
+        Output(form).rows(verification.problems, columns=_PROBLEM_COLUMNS)
+    errors = sum(p.severity == "error" for p in verification.problems)
+    elements = f", {verification.elements} elements of operator state" if deep else ""
     Output.say(
-        f"{found.operators} operators, {found.streams} pieces in files, {found.entries} entries of keyed state, "
-        f"{found.keys} keys in their key groups{elements}: {errors} errors{' or more' if found.truncated else ''}"
-        + (f"; {found.unread} pieces of state were not read" if found.unread else "")
+        f"{verification.operators} operators, {verification.streams} pieces in files, {verification.entries} entries of keyed state, "
+        f"{verification.keys} keys in their key groups{elements}: {errors} errors{' or more' if verification.truncated else ''}"
+        + (f"; {verification.unread} pieces of state were not read" if verification.unread else "")
     )
     Output.say("values without a checksum may have been changed in ways that no reader can see" if deep else _SHALLOW)
-    if not found.ok:
+    if not verification.ok:
         sys.exit(1)
 
 

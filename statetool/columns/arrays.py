@@ -1,6 +1,6 @@
 """NumPy's arrays as Arrow's, and back.
 
-``pa.array``, ``to_numpy`` and ``np.asarray`` do it too, but import pandas, whatever they get: as long as reading a small table takes, in every process.
+``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which takes every process as long as reading a small table.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
-    """Return numbers or booleans, as ``pa.array`` would; nothing is copied but booleans.
+    """Return numbers or booleans, as ``pa.array`` would; only booleans are copied.
 
     Parameters
     ----------
     values
-        [n], any type of numbers that both know, or bool.
+        [n], any type of numbers that NumPy and Arrow share, or bool.
     mask
         bool[n]: which are null.
     """
@@ -32,12 +32,12 @@ def as_arrow(values: npt.NDArray[Any], mask: Mask | None = None) -> pa.Array:
 
 
 def as_binary(values: Sequence[bytes | memoryview]) -> pa.BinaryArray:
-    """Return bytes, and those of numbers (``ndarray.data``), as ``pa.array`` would.
+    """Return bytes, also those of an array (``ndarray.data``), as ``pa.array`` would.
 
     Raises
     ------
     OverflowError
-        They are 2 GiB or more.
+        They are 2 GiB or more in all.
     """
     ends = np.cumsum([memoryview(v).nbytes for v in values], dtype=np.int64)
     if len(ends) and ends[-1] > np.iinfo(np.int32).max:
@@ -48,24 +48,24 @@ def as_binary(values: Sequence[bytes | memoryview]) -> pa.BinaryArray:
 
 
 def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> npt.NDArray[Any]:
-    """Return numbers or booleans, not to be changed, and ``null`` for those that are; nothing is copied but booleans, chunks and what has nulls.
+    """Return numbers or booleans as a read-only array, with ``null`` for nulls; only booleans, chunks and arrays with nulls are copied.
 
     Raises
     ------
     ValueError
-        There are nulls and nothing stands for them, or the type is another.
+        There are nulls without ``null``, or the type is another.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    kind, held, end = array.type, array.buffers()[1], array.offset + len(array)
+    kind, buffer, end = array.type, array.buffers()[1], array.offset + len(array)
     if array.null_count and null is None:
         raise ValueError(f"{array.null_count} nulls")
     if pa.types.is_boolean(kind):
-        bits = np.frombuffer(held or b"", dtype=np.uint8)
+        bits = np.frombuffer(buffer or b"", dtype=np.uint8)
         values = np.unpackbits(bits, count=end, bitorder="little")[array.offset :].view(np.bool_)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
-        values = np.frombuffer(held or b"", dtype=f"{letter}{kind.bit_width // 8}", count=end)[array.offset :]
+        values = np.frombuffer(buffer or b"", dtype=f"{letter}{kind.bit_width // 8}", count=end)[array.offset :]
     else:
         raise ValueError(f"no numbers: {kind}")
     if array.null_count:
@@ -75,7 +75,7 @@ def as_numpy(array: pa.Array | pa.ChunkedArray, *, null: int | None = None) -> n
 
 
 def is_valid(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """Tell which values are there: bool[n]."""
+    """Return which values are not null: bool[n]."""
     if not array.null_count:
         return np.ones(len(array), dtype=np.bool_)
     return as_numpy(array.is_valid())

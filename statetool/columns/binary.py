@@ -1,7 +1,7 @@
 """Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
 
-A row's field, or the elements of arrays, are decoded for all values at once: where their slots are, and which are not null, is
-known before. Must mean what :mod:`statetool.serializers.binary_format` means.
+A row's field, or the elements of arrays, are decoded for all values at once: the positions of their slots, and which are null, are
+known before. Must agree with :mod:`statetool.serializers.binary_format`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from statetool.types import (
 
 _NUMBERS: Final = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f32": np.int32, "f64": np.int64}
 _MOST_MILLIS: Final = ((1 << 63) - 1) // 1000
-_MOST_REST: Final = ((1 << 63) - 1) % 1000
+_MOST_MICROS: Final = ((1 << 63) - 1) % 1000  # beyond _MOST_MILLIS
 _NO_OWNER: Final = np.empty(0, dtype=np.int64)
 _U64: Final = (1 << 64) - 1
 _CLOCK_NANOS: Final[dict[ir.ClockUnit, int]] = {"millis": 1_000_000, "micros": 1_000}
@@ -62,10 +62,10 @@ _CLOCK_NANOS: Final[dict[ir.ClockUnit, int]] = {"millis": 1_000_000, "micros": 1
 
 @dataclass(frozen=True, slots=True)
 class SlotRange:
-    """Slots of one type: where each is, in which row or array (``base``, ``limit``), and whether it holds a value.
+    """Slots of one type: the position of each, the row or array around it (``base``, ``limit``), and whether it holds a value.
 
-    ``left`` are the bytes that the variable parts of each row or array may still take; ``owner`` is the array of each element,
-    empty for rows, which have a slot each.
+    ``left`` counts bytes that the variable parts of each row or array may still take; ``owner`` is the array of each element, empty
+    for rows, which have one slot each.
     """
 
     base: Positions
@@ -80,7 +80,7 @@ class SlotRange:
 
 
 class BinaryData(Leaves):
-    """Decoding of what lies in binary formats."""
+    """Decoding of binary rows, arrays and maps."""
 
     @abstractmethod
     def run(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -94,13 +94,13 @@ class BinaryData(Leaves):
         return self.region(op.slot, logical, base, limit), limit
 
     def framed(self, pos: Positions, end: Positions) -> tuple[Positions, Positions]:
-        """Return where the bytes behind i32 sizes start and end."""
+        """Return the starts and ends of bytes behind i32 sizes."""
         sizes, after = np.empty_like(pos), np.empty_like(pos)
         check(decode_fixed.counted_sizes(self.data, pos, end, sizes, after), pos)
         return pos + 4, after
 
     def filling(self, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> pa.Array:
-        """Decode values that must end where their frame does."""
+        """Decode values that must fill their frames."""
         array, after = self.run(op, logical, pos, end)
         refuse(after != end, BAD_SIZE, pos)
         return array
@@ -143,7 +143,7 @@ class BinaryData(Leaves):
     def assemble(
         self, logical: StructType, parts: list[pa.Array], n: int, valid: npt.NDArray[np.bool_] | None = None
     ) -> pa.Array:
-        """Return structs of ``parts``, the companions of timestamps beside them; null where not ``valid``."""
+        """Return structs of ``parts``, with the companions of timestamps; null where not ``valid``."""
         arrays: list[pa.Array] = []
         fields: list[pa.Field] = []
         for field, array in zip(logical.fields, parts, strict=True):
@@ -156,7 +156,7 @@ class BinaryData(Leaves):
     def elements(
         self, step: str, op: ir.Slot, logical: LogicalType, base: Positions, limit: Positions
     ) -> tuple[pa.Array, Positions]:
-        """Decode the elements of all arrays; also returns how many each has."""
+        """Decode the elements of all arrays; also return the number of elements of each."""
         size = ir.slot_size(op.kind)
         counts = np.empty_like(base)
         check(slots.array_counts(self.data, base, limit, size, counts), base)
@@ -177,8 +177,8 @@ class BinaryData(Leaves):
         middle = np.empty_like(base)
         check(slots.map_parts(self.data, base, limit, middle), base)
         keys, counts = self.elements("key", op.parts[0], logical.key, base + 4, middle)
-        values, others = self.elements("value", op.parts[1], logical.value, middle, limit)
-        refuse(counts != others, BAD_PAIRS, base)
+        values, value_counts = self.elements("value", op.parts[1], logical.value, middle, limit)
+        refuse(counts != value_counts, BAD_PAIRS, base)
         if keys.null_count:
             raise null_key_error().at(offset=int(base[0]))
         return self.map_of(keys, values, counts, logical, base)
@@ -231,10 +231,10 @@ class BinaryData(Leaves):
         assert_never(op.kind)
 
     def outside(self, op: ir.Slot, logical: LogicalType, at: SlotRange) -> pa.Array:
-        """Decode the values, without nulls, that slots only say the place of."""
+        """Decode the values, without nulls, of slots that only hold a value's place."""
         starts, sizes = self.parts(at, inline=False)
-        there = np.flatnonzero(at.valid)
-        first, last = starts[there], (starts + sizes)[there]
+        present = np.flatnonzero(at.valid)
+        first, last = starts[present], (starts + sizes)[present]
         if op.kind == "raw":
             return self.raw_values(op, logical, first, last)
         if op.kind != "variant":
@@ -242,8 +242,8 @@ class BinaryData(Leaves):
         assert isinstance(logical, StructType)
         middle = np.empty_like(starts)
         check(slots.variant_parts(self.data, starts, sizes, at.valid, middle), at.slot)
-        content, metadata = self.ranges(middle[there], last), self.ranges(first + 4, middle[there])
-        return self.assemble(logical, [content, metadata], len(there))
+        content, metadata = self.ranges(middle[present], last), self.ranges(first + 4, middle[present])
+        return self.assemble(logical, [content, metadata], len(present))
 
     def raw_values(self, op: ir.Slot, logical: LogicalType, first: Positions, last: Positions) -> pa.Array:
         if op.inner is not None:
@@ -254,7 +254,7 @@ class BinaryData(Leaves):
         return self.bitmaps(array, first) if isinstance(logical, BitmapType) else array
 
     def parts(self, at: SlotRange, *, inline: bool) -> tuple[Positions, Positions]:
-        """Return where the bytes that slots stand for start, and how many they are; none for null."""
+        """Return the starts and sizes of the bytes that slots refer to; no bytes for null."""
         starts, sizes = np.empty_like(at.slot), np.empty_like(at.slot)
         check(
             slots.find_parts(self.data, at.base, at.limit, at.slot, at.valid, at.owner, at.left, inline, starts, sizes),
@@ -264,8 +264,7 @@ class BinaryData(Leaves):
 
     def little(self, kind: str, at: SlotRange) -> npt.NDArray[Any]:
         """Load little-endian integers; 0 for null."""
-        kind_of = _NUMBERS[kind]
-        out = np.empty(len(at), dtype=kind_of)
+        out = np.empty(len(at), dtype=_NUMBERS[kind])
         slots.load_little(self.data, at.slot, at.valid, out.itemsize, out)
         return out
 
@@ -277,7 +276,7 @@ class BinaryData(Leaves):
         return _from_buffer(shown, raw, at.valid)
 
     def intervals(self, millis: Positions, valid: Bytes, pos: Positions) -> pa.Array:
-        """Return intervals, in microseconds."""
+        """Return intervals of milliseconds, in microseconds."""
         refuse((millis > _MOST_MILLIS) | (millis < -_MOST_MILLIS), RANGE, pos)
         return _from_buffer(pa.duration("us"), millis * 1000, valid)
 
@@ -335,7 +334,7 @@ class BinaryData(Leaves):
                 return self.instants(raw // 1_000_000, raw % 1_000_000, valid, logical, pos)
         assert_never(unit)
 
-    # ---- leaves that both share ---------------------------------------------------------------
+    # ---- shared by slots and values outside of rows ---------------------------------------------
 
     def compact_decimals(self, unscaled: Positions, valid: Bytes, logical: LogicalType, pos: Positions) -> pa.Array:
         assert isinstance(logical, DecimalType)
@@ -355,13 +354,13 @@ class BinaryData(Leaves):
     def instants(
         self, millis: Positions, nanos: Positions | None, valid: Bytes, logical: LogicalType, pos: Positions
     ) -> pa.Array:
-        """Return timestamps of millis and nanos of milli."""
+        """Return timestamps of milliseconds and the nanoseconds within them."""
         assert isinstance(logical, TimestampType)
         n = len(pos)
         shown = arrow_type(logical, self.options)
         micros = np.zeros_like(millis) if nanos is None else nanos // 1000
-        late = (millis > _MOST_MILLIS) | ((millis == _MOST_MILLIS) & (micros > _MOST_REST))
-        early = (millis < -_MOST_MILLIS - 1) | ((millis == -_MOST_MILLIS - 1) & (micros < 999 - _MOST_REST))
+        late = (millis > _MOST_MILLIS) | ((millis == _MOST_MILLIS) & (micros > _MOST_MICROS))
+        early = (millis < -_MOST_MILLIS - 1) | ((millis == -_MOST_MILLIS - 1) & (micros < 999 - _MOST_MICROS))
         refuse(late | early, RANGE, pos)
         total = millis * 1000 + micros
         if nanos is None or self.options.nanos == "truncate":
@@ -380,6 +379,3 @@ def _from_buffer(kind: pa.DataType, values: npt.NDArray[Any], valid: Bytes) -> p
 
 def _mask(valid: Bytes) -> npt.NDArray[np.bool_] | None:
     return None if valid.all() else valid == 0
-
-
-__all__ = ["BinaryData"]

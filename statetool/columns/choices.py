@@ -1,5 +1,5 @@
-"""Decoding of values that take one of several forms, or whose number is not told by a plain count: Avro's unions and blocks,
-stream elements, lists behind a mask of nulls. Each form is decoded for all values that have it."""
+"""Decoding of values with one of several forms, or without a plain count: Avro's unions and blocks, stream elements, lists behind
+a mask of nulls. Each form is decoded at once for all values that have it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,7 @@ from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels import elements
 from statetool.kernels import program as ir
 from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.codes import (
-    BAD_BRANCH,
-    BAD_FLAG,
-    BAD_TAG,
-    NOT_SKIPPABLE,
-    TRUNCATED,
-    check,
-    coded_error,
-    refuse,
-)
+from statetool.kernels.codes import BAD_BRANCH, BAD_FLAG, BAD_TAG, NOT_SKIPPABLE, TRUNCATED, check, coded_error, refuse
 from statetool.kernels.sizes import least_size
 from statetool.kernels.skip_program import compile_skip
 from statetool.types import ListType, LogicalType, MapType, StructType
@@ -34,21 +25,21 @@ _MAX_EMPTY_ELEMENTS: Final = 1 << 24
 
 
 class Choices(BinaryData):
-    """Decoding of one batch, but for what is plainly put together."""
+    """Decoding of unions, blocks, stream elements and masked lists of one batch."""
 
     def part(
         self, step: str, op: ir.Op, logical: LogicalType, pos: Positions, end: Positions, valid: Mask | None
     ) -> Column:
-        """Decode a part of those values for which ``valid`` is set; the others are null and take no bytes."""
+        """Decode a part of the values for which ``valid`` is set; the others are null and take no bytes."""
         try:
             if valid is None or valid.all():
                 return self.run(op, logical, pos, end)
-            some = np.flatnonzero(valid)
-            array, moved = self.run(op, logical, pos[some], end[some])
+            present = np.flatnonzero(valid)
+            array, moved = self.run(op, logical, pos[present], end[present])
         except StatetoolError as error:
             raise error.inside(step) from None
         after = pos.copy()
-        after[some] = moved
+        after[present] = moved
         return spread(array, valid), after
 
     def masked_list(self, element: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -72,11 +63,11 @@ class Choices(BinaryData):
         tag = raw & 0xFF
         refuse(tag >= len(op.names), BAD_TAG, pos)
 
-        def numbers(size: int, wanted: Mask, at: Positions) -> tuple[Positions, Positions]:
-            """Load numbers where ``wanted``; 0 elsewhere, which take no bytes."""
-            some = np.flatnonzero(wanted)
+        def numbers(size: int, mask: Mask, at: Positions) -> tuple[Positions, Positions]:
+            """Load numbers where ``mask`` is set; the others are 0 and take no bytes."""
+            present = np.flatnonzero(mask)
             out, after = np.zeros_like(at), at.copy()
-            out[some], after[some] = self.load(size, at[some], end[some])
+            out[present], after[present] = self.load(size, at[present], end[present])
             return out, after
 
         latency, status, attributes, internal = (tag == k for k in (3, 4, 5, 6))
@@ -94,8 +85,8 @@ class Choices(BinaryData):
         value, after = self.part("value", op.value, logical.fields[0].type, at, end, tag <= 1)
         names = pa.array(op.names, type=pa.string()).take(as_arrow(tag))
         hexes = [
-            self.data[i : i + 16].tobytes().hex() if there else None
-            for i, there in zip(ids.tolist(), latency.tolist(), strict=True)
+            self.data[i : i + 16].tobytes().hex() if has_id else None
+            for i, has_id in zip(ids.tolist(), latency.tolist(), strict=True)
         ]
         marker = [
             pa.array(hexes, type=pa.string()),
@@ -103,8 +94,8 @@ class Choices(BinaryData):
             as_arrow(idle != 0, mask=~status),
             as_arrow(backlog != 0, mask=~attributes),
         ]
-        fourth = logical.fields[3].type
-        markers = null_where(self.assemble(struct_of(fourth), marker, len(pos)), tag <= 2)
+        marker_type = logical.fields[3].type
+        markers = null_where(self.assemble(struct_of(marker_type), marker, len(pos)), tag <= 2)
         parts = [null_where(value, tag > 1), as_arrow(timestamp, mask=~timed), names, markers]
         return self.assemble(logical, parts, len(pos)), after
 
@@ -113,21 +104,21 @@ class Choices(BinaryData):
     def blocks(self, key: ir.Op | None, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         first = value if key is None else key
         prog = compile_skip(first)
-        other = NO_PROGRAM if key is None else compile_skip(value)
-        if prog is None or other is None:
+        value_prog = NO_PROGRAM if key is None else compile_skip(value)
+        if prog is None or value_prog is None:
             raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
         counts, after = np.empty_like(pos), np.empty_like(pos)
         at_least = least_size(first) + (0 if key is None else least_size(value))
         total = np.zeros(1, dtype=np.int64)
         check(elements.first_blocks(self.data, pos, end, at_least, total), pos)
-        room = -1
-        while room < total[0]:
-            # Again only where a value has more than one block.
-            room = self.bounded(int(total[0]), pos)
-            starts, seconds, ends = (np.empty(room, dtype=np.int64) for _ in range(3))
+        capacity = -1
+        while capacity < total[0]:
+            # Repeated only where a value has more than one block.
+            capacity = self.bounded(int(total[0]), pos)
+            starts, seconds, ends = (np.empty(capacity, dtype=np.int64) for _ in range(3))
             check(
                 elements.block_elements(
-                    self.data, prog, other, pos, end, at_least, counts, starts, seconds, ends, total, after
+                    self.data, prog, value_prog, pos, end, at_least, counts, starts, seconds, ends, total, after
                 ),
                 pos,
             )
@@ -153,11 +144,11 @@ class Choices(BinaryData):
             array, moved = self.part(field.name, op.branches[i], field.type, body, end, index == i)
             after = np.where(index == i, moved, after)
             parts.append(array)
-        there = None if op.null is None else index != op.null
-        return self.assemble(struct_of(logical), parts, len(pos), there), after
+        valid = None if op.null is None else index != op.null
+        return self.assemble(struct_of(logical), parts, len(pos), valid), after
 
     def bounded(self, total: int, pos: Positions) -> int:
-        """Return a number of elements that there is memory for."""
+        """Return a number of elements, if a batch may have so many."""
         if total > len(self.data) + _MAX_EMPTY_ELEMENTS:
             raise DecodeError(
                 f"{total} elements of lists in one batch, most of which take no bytes", hint="read with smaller batches"
@@ -166,7 +157,7 @@ class Choices(BinaryData):
 
 
 def struct_of(logical: LogicalType) -> StructType:
-    """Return a logical type that must be that of a struct."""
+    """Return a logical type, which must be a struct's."""
     assert isinstance(logical, StructType)
     return logical
 

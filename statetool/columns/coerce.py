@@ -1,4 +1,4 @@
-"""Input columns as what a logical type needs, exactly or not at all."""
+"""Convert input columns to logical types, exactly or not at all."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _NUMBERS: Final = {
 
 
 class TooWideError(EncodeError):
-    """A timestamp that has no place in 64 bits of its unit; plain values can be of any size."""
+    """A timestamp beyond 64 bits of its unit; plain values can be of any size."""
 
 
 def mismatch(array: pa.Array, logical: LogicalType) -> EncodeError:
-    """Make the error for a column of a type that cannot become another one."""
+    """Return the error for a column that cannot become values of a logical type."""
     name = logical.name if isinstance(logical, Scalar) else type(logical).__name__.removesuffix("Type").lower()
     return EncodeError(f"a column of type {array.type} where a {name} is written", hint="cast the column first")
 
 
 def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
-    """Return a column without parts as one that holds the plain values of a logical type.
+    """Return a column without parts as plain values of a logical type.
 
-    Integers of any size become others and decimals of scale 0, strings and binaries lose dictionaries and 64-bit offsets.
+    Integers of any size become others, dictionaries are decoded.
     Timestamps become int64 in the unit of the type, dates int32 days, times of day int64 nanoseconds.
 
     Raises
@@ -109,15 +109,15 @@ def _floats(array: pa.Array, kind: pa.DataType, logical: LogicalType) -> pa.Arra
         return array
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise mismatch(array, logical)
-    found = _cast(array, kind)
+    numbers = _cast(array, kind)
     if pa.types.is_float64(array.type) and kind == pa.float32():
-        back = pc.fill_null(pc.or_(pc.equal(found.cast(array.type), array), pc.is_nan(array)), True)
-        if not pc.all(back, min_count=0).as_py():
-            bad = array.filter(pc.invert(back))[0].as_py()
+        same = pc.fill_null(pc.or_(pc.equal(numbers.cast(array.type), array), pc.is_nan(array)), True)
+        if not pc.all(same, min_count=0).as_py():
+            bad = array.filter(pc.invert(same))[0].as_py()
             raise EncodeError(
                 f"{bad!r} is not exactly a float of 4 bytes", hint="declare the type as DOUBLE, or round first"
             )
-    return found
+    return numbers
 
 
 def _timestamps(array: pa.Array, logical: TimestampType) -> pa.Array:
@@ -151,13 +151,13 @@ def plain_timestamps(array: pa.Array, logical: TimestampType) -> list[int | None
 
 def _rescaled(array: pa.Array, unit: str, target: str) -> pa.Array:
     raw = array.cast(pa.int64())
-    have, want = _PER_SECOND[unit], _PER_SECOND[target]
-    if want >= have:
+    per_second, target_per_second = _PER_SECOND[unit], _PER_SECOND[target]
+    if target_per_second >= per_second:
         try:
-            return pc.multiply_checked(raw, want // have)
+            return pc.multiply_checked(raw, target_per_second // per_second)
         except pa.ArrowInvalid as e:
             raise TooWideError(f"a timestamp beyond what {target} in 64 bits can hold") from e
-    factor = have // want
+    factor = per_second // target_per_second
     exact = pc.equal(pc.multiply(_floor_divide(raw, factor), factor), raw)
     if not pc.all(exact, min_count=0).as_py():
         bad = array.filter(pc.invert(exact))[0].as_py()
@@ -171,28 +171,28 @@ def _floor_divide(raw: pa.Array, factor: int) -> pa.Array:
 
 
 def _with_nanos(stamps: pa.Array, nanos: pa.Array, logical: TimestampType, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Join timestamps of microseconds with the nanoseconds below."""
-    there = is_valid(stamps) & valid
+    """Join timestamps of microseconds with the nanoseconds below them."""
+    present = is_valid(stamps) & valid
     try:
         below = as_numpy(coerce(nanos, Scalar("int64")), null=0)
     except EncodeError as error:
         raise error.inside("nanos") from error.__cause__
     if ((below < 0) | (below > 999)).any():
         raise EncodeError("nanoseconds below the microsecond are 0 to 999").inside("nanos")
-    if (there & ~is_valid(nanos)).any():
+    if (present & ~is_valid(nanos)).any():
         raise EncodeError("a timestamp without its nanoseconds").inside("nanos")
     if not pa.types.is_timestamp(stamps.type):
         raise mismatch(stamps, logical)
     micros = _cast(stamps, pa.timestamp("us", tz=stamps.type.tz))
     if logical.unit != "ns":
-        if (there & (below != 0)).any():
+        if (present & (below != 0)).any():
             raise EncodeError(f"nanoseconds, digits below the {logical.unit} that the type keeps").inside("nanos")
         return _timestamps(micros, logical)
-    whole = _timestamps(micros, logical)
-    base = as_numpy(whole, null=0)
+    rescaled = _timestamps(micros, logical)
+    base = as_numpy(rescaled, null=0)
     if (base > np.iinfo(np.int64).max - below).any():
         raise TooWideError("a timestamp beyond what ns in 64 bits can hold")
-    return as_arrow(base + below, mask=~there)
+    return as_arrow(base + below, mask=~present)
 
 
 def list_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
@@ -235,8 +235,8 @@ def map_parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array, pa.Arra
 def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = False) -> list[pa.Array]:
     """Return the columns of a struct in the order of its logical type; companions of timestamps are joined to them.
 
-    Fields are found by name. Where the type's names are only positions (``f0``, ``_1``), a struct with as many fields under
-    other names is taken in its order.
+    Fields are matched by name; where the type's names are mere positions (``f0``, ``_1``), a struct with as many fields under
+    other names is matched by order.
 
     Raises
     ------
@@ -245,39 +245,39 @@ def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = Fal
     """
     if not pa.types.is_struct(array.type):
         raise EncodeError(f"a column of type {array.type} where a struct is written")
-    have = [f.name for f in array.type]
-    if len(set(have)) != len(have):
-        raise EncodeError(f"a struct with two fields of one name: {', '.join(have)}")
-    wanted = [f.name for f in logical.fields]
-    body = wanted[:-1] if kind_field else wanted
-    found: list[pa.Array] = []
+    actual = [f.name for f in array.type]
+    if len(set(actual)) != len(actual):
+        raise EncodeError(f"a struct with two fields of one name: {', '.join(actual)}")
+    expected = [f.name for f in logical.fields]
+    fields = expected[:-1] if kind_field else expected
+    columns: list[pa.Array] = []
     used = 0
-    if not set(body) <= set(have) and _positional(body) and len(have) - (_KIND_FIELD in have) == len(body):
-        names = [n for n in have if n != _KIND_FIELD]
+    if not set(fields) <= set(actual) and _positional(fields) and len(actual) - (_KIND_FIELD in actual) == len(fields):
+        names = [n for n in actual if n != _KIND_FIELD]
     else:
-        names = body
+        names = fields
     for name, field in zip(names, logical.fields, strict=False):
-        if name not in have:
+        if name not in actual:
             raise EncodeError(
-                f"no field {name!r} among {', '.join(have) or 'none'}", hint="name the fields as the type does"
+                f"no field {name!r} among {', '.join(actual) or 'none'}", hint="name the fields as the type does"
             )
-        column = _field(array, have.index(name))
+        column = _field(array, actual.index(name))
         used += 1
-        if isinstance(field.type, TimestampType) and name + COMPANION in have and name + COMPANION not in wanted:
-            below = _field(array, have.index(name + COMPANION))
+        if isinstance(field.type, TimestampType) and name + COMPANION in actual and name + COMPANION not in expected:
+            below = _field(array, actual.index(name + COMPANION))
             column = with_companion(column, below)
             used += 1
-        found.append(column)
+        columns.append(column)
     if kind_field:
-        if _KIND_FIELD in have:
-            found.append(_field(array, have.index(_KIND_FIELD)))
+        if _KIND_FIELD in actual:
+            columns.append(_field(array, actual.index(_KIND_FIELD)))
             used += 1
         else:
-            found.append(pa.array(["+I"] * len(array), type=pa.string()))
-    if used != len(have):
-        more = sorted(set(have) - set(names) - {_KIND_FIELD})
-        raise EncodeError(f"fields that the type does not have: {', '.join(more)}", hint="drop them from the column")
-    return found
+            columns.append(pa.array(["+I"] * len(array), type=pa.string()))
+    if used != len(actual):
+        unknown = sorted(set(actual) - set(names) - {_KIND_FIELD})
+        raise EncodeError(f"fields that the type does not have: {', '.join(unknown)}", hint="drop them from the column")
+    return columns
 
 
 def _positional(names: list[str]) -> bool:
@@ -285,17 +285,17 @@ def _positional(names: list[str]) -> bool:
 
 
 def _field(array: pa.Array, i: int) -> pa.Array:
-    """Return one field of structs, null where the struct is."""
+    """Return one field of structs, null where the struct is null."""
     return pc.struct_field(array, [i])
 
 
 def with_companion(stamps: pa.Array, below: pa.Array) -> pa.Array:
-    """Return structs of timestamps and the nanoseconds below them, null where the timestamp is."""
+    """Return structs of timestamps and the nanoseconds below them, null where the timestamp is null."""
     return pa.StructArray.from_arrays([stamps, below], names=["timestamp", "nanos"], mask=as_arrow(~is_valid(stamps)))
 
 
 def big_numbers(array: pa.Array, logical: BigDecimalType | BigIntegerType | DecimalType) -> list[Any]:
-    """Return decimals, integers or their text as what ``Decimal`` takes."""
+    """Return decimals, integers or their text as ``Decimal`` takes them."""
     if pa.types.is_decimal(array.type) or pa.types.is_integer(array.type) or pa.types.is_string(array.type):
         return array.to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_null(array.type):

@@ -1,7 +1,7 @@
 """Run a program over many values at once: vectors of byte positions in, Arrow columns out.
 
 ``decode_column`` walks the program tree once for a batch; each operation is a few kernel calls over all values.
-Errors carry the position of the failing value in ``data`` as their offset, which callers turn into a place in a file.
+The offset of an error is the position of the failing value in ``data``, which callers turn into a place in a file.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Decoder(Graphs):
         assert_never(op)
 
     def leaf(self, op: ir.Leaf, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode values without parts, or whose parts lie behind a size in bytes."""
+        """Decode values without parts, or with parts behind a size in bytes."""
         match op:
             case ir.Fixed(kind):
                 return self.fixed_as(kind, logical, pos, end)
@@ -163,7 +163,7 @@ class _Decoder(Graphs):
         assert_never(op)
 
     def fixed_as(self, kind: ir.FixedKind, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode numbers, some of which stand for something else: External types know what their ints mean."""
+        """Decode numbers, which the logical types of external serializers may read as dates or intervals."""
         array, after = self.fixed(kind, pos, end)
         if isinstance(logical, DateType):
             return array.cast(pa.date32()), after
@@ -216,8 +216,8 @@ class _Decoder(Graphs):
         flags, after = self.load(1, pos, end)
         refuse((flags != 1) & (flags != 2), SUBCLASS, pos)
         valid = flags == 2
-        some = np.flatnonzero(valid)
-        moved, frame = after[some], end[some]
+        present = np.flatnonzero(valid)
+        moved, frame = after[present], end[present]
         parts = []
         for name, op, field in zip(names, ops, logical.fields, strict=True):
             try:
@@ -227,8 +227,8 @@ class _Decoder(Graphs):
             array, moved = self.part(name, op, field.type, moved, frame, null == 0)
             parts.append(array)
         after = after.copy()
-        after[some] = moved
-        return spread(self.assemble(logical, parts, len(some)), valid), after
+        after[present] = moved
+        return spread(self.assemble(logical, parts, len(present)), valid), after
 
     def either(self, left: ir.Op, right: ir.Op, logical: StructType, pos: Positions, end: Positions) -> Column:
         flags, after = self.flags(pos, end)
@@ -242,9 +242,9 @@ class _Decoder(Graphs):
         assert isinstance(logical, ListType)
         counts, starts, _, ends, after = self.positions(element, None, pos, end)
         array, _ = self.part("element", element, logical.element, starts, ends, None)
-        kept = self.kept(element, starts)
-        if kept is not None:
-            array, counts = array.filter(as_arrow(kept)), _count_kept(kept, counts)
+        fresh = self.unexpired(element, starts)
+        if fresh is not None:
+            array, counts = array.filter(as_arrow(fresh)), _counts(fresh, counts)
         return self.list_of(array, counts, logical, pos), after
 
     def pairs(self, key: ir.Op, value: ir.Op, logical: LogicalType, pos: Positions, end: Positions) -> Column:
@@ -252,9 +252,9 @@ class _Decoder(Graphs):
         counts, starts, value_starts, ends, after = self.positions(key, value, pos, end)
         keys, _ = self.part("key", key, logical.key, starts, ends, None)
         values, _ = self.part("value", value, logical.value, value_starts, ends, None)
-        kept = self.kept(value, value_starts)
-        if kept is not None:
-            keys, values, counts = keys.filter(as_arrow(kept)), values.filter(as_arrow(kept)), _count_kept(kept, counts)
+        fresh = self.unexpired(value, value_starts)
+        if fresh is not None:
+            keys, values, counts = keys.filter(as_arrow(fresh)), values.filter(as_arrow(fresh)), _counts(fresh, counts)
         if keys.null_count:
             first = int(np.argmin(is_valid(keys)))
             raise null_key_error().at(offset=int(starts[first]))
@@ -263,11 +263,11 @@ class _Decoder(Graphs):
     def positions(
         self, first: ir.Op, second: ir.Op | None, pos: Positions, end: Positions
     ) -> tuple[Positions, Positions, Positions, Positions, Positions]:
-        """Find where elements (or keys and values) start: counts, starts, second starts, frame ends, behind all."""
+        """Return of elements (or keys and values): counts, starts, starts of values, ends of frames, and the positions behind all."""
         sizes = [fixed_size(first), 0 if second is None else fixed_size(second)]
-        prog = compile_skip(first)
-        other = NO_PROGRAM if second is None else compile_skip(second)
-        if prog is None or other is None:
+        first_program = compile_skip(first)
+        second_program = NO_PROGRAM if second is None else compile_skip(second)
+        if first_program is None or second_program is None:
             raise coded_error(NOT_SKIPPABLE).at(offset=int(pos[0]) if len(pos) else 0)
         counts, body = np.empty_like(pos), np.empty_like(pos)
         at_least = least_size(first) + (0 if second is None else least_size(second))
@@ -279,7 +279,10 @@ class _Decoder(Graphs):
             elements.strided_positions(body, end, counts, sizes[0], at_least, starts, seconds, ends, after)
         else:
             check(
-                elements.element_positions(self.data, prog, other, body, end, counts, starts, seconds, ends, after), pos
+                elements.element_positions(
+                    self.data, first_program, second_program, body, end, counts, starts, seconds, ends, after
+                ),
+                pos,
             )
         return counts, starts, seconds, ends, after
 
@@ -300,13 +303,13 @@ class _Decoder(Graphs):
         return array, after
 
     def expired(self, access: Positions) -> Mask:
-        """Tell which last accesses are too long ago."""
+        """Return which last accesses are too long ago."""
         assert self.options.ttl_ms is not None
         assert self.options.now_ms is not None
         return access <= self.options.now_ms - self.options.ttl_ms
 
-    def kept(self, op: ir.Op, starts: Positions) -> Mask | None:
-        """Tell which elements (already decoded) stay when expired ones are hidden; ``None`` for all."""
+    def unexpired(self, op: ir.Op, starts: Positions) -> Mask | None:
+        """Return which elements (already decoded) stay when expired ones are hidden; ``None`` for all."""
         if self.options.ttl != "hide_expired":
             return None
         flag = None
@@ -314,15 +317,15 @@ class _Decoder(Graphs):
             flag, op = op.null_flag, op.value
         if not isinstance(op, ir.Ttl):
             return None
-        there = np.ones(len(starts), dtype=np.bool_) if flag is None else self.data[starts] != flag
-        at = starts[there] + (0 if flag is None else 1)
+        timed = np.ones(len(starts), dtype=np.bool_) if flag is None else self.data[starts] != flag
+        at = starts[timed] + (0 if flag is None else 1)
         access, _ = self.load(8, at, at + 8)
-        kept = np.ones(len(starts), dtype=np.bool_)
-        kept[there] = ~self.expired(access)
-        return kept
+        fresh = np.ones(len(starts), dtype=np.bool_)
+        fresh[timed] = ~self.expired(access)
+        return fresh
 
 
-def _count_kept(kept: Mask, counts: Positions) -> Positions:
+def _counts(kept: Mask, counts: Positions) -> Positions:
     running = np.concatenate([[0], np.cumsum(kept)])
     ends = np.cumsum(counts)
     kept_counts: Positions = running[ends] - running[ends - counts]

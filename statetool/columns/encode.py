@@ -1,7 +1,7 @@
 """Arrow columns as the bytes that Flink writes: the mirror of :mod:`statetool.columns.decode`.
 
 A column is measured first and then filled into one buffer, operation by operation over all of its values. Types that
-the kernels do not serve are encoded value by value with their serializer, which is what the others must agree with.
+the kernels do not serve are encoded value by value with their serializer, with which the kernels must agree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statetool.columns.pieces import (
     Integers,
     Masked,
     Piece,
-    Some,
+    Sparse,
     Text,
     pack,
 )
@@ -60,7 +60,7 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
     Parameters
     ----------
     last_access_ms
-        Last access of TTL values whose column holds the value alone; ``None``: it is a struct of ``last_access`` and ``value``.
+        Last access of TTL values whose column holds the value alone; ``None`` for structs of ``last_access`` and ``value``.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def measure(serializer: Serializer, array: pa.Array, *, last_access_ms: int | No
 
 
 def encode_column(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> Encoded:
-    """Encode one value a row; arguments and errors as :func:`measure`."""
+    """Encode one value for each row; arguments and errors as :func:`measure`."""
     return pack(measure(serializer, array, last_access_ms=last_access_ms))
 
 
@@ -111,7 +111,7 @@ class _Plain:
 
 
 def null_error(what: str) -> EncodeError:
-    """Make the error for a null in a type that has none."""
+    """Return the error for a null in a type without nulls."""
     return EncodeError(
         f"a null where a value of type {what} must be",
         hint="leave the row out, fill the null, or declare the type as flink.nullable(...)",
@@ -141,12 +141,12 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
             return _struct(names, parts, logical, array, access)
         case ir.Flagged(value, null_flag, padding):
             valid = is_valid(array)
-            some = array if valid.all() else array.filter(as_arrow(valid))
-            with_value = _measure(value, logical, some, access)
-            return Flagged(valid, with_value, (1 - null_flag, null_flag), padding)
+            present = array if valid.all() else array.filter(as_arrow(valid))
+            measured = _measure(value, logical, present, access)
+            return Flagged(valid, measured, (1 - null_flag, null_flag), padding)
         case ir.Present(value, flag):
-            there = np.ones(len(array), dtype=np.bool_)
-            return Flagged(there, _measure(value, logical, array, access), (flag, 1 - flag), 0)
+            all_valid = np.ones(len(array), dtype=np.bool_)
+            return Flagged(all_valid, _measure(value, logical, array, access), (flag, 1 - flag), 0)
         case ir.Repeated(element):
             assert isinstance(logical, ListType)
             counts, elements = list_parts(array)
@@ -244,13 +244,13 @@ def _pojo(
 ) -> Piece:
     assert isinstance(logical, StructType)
     valid = is_valid(array)
-    some = array if valid.all() else array.filter(as_arrow(valid))
+    present = array if valid.all() else array.filter(as_arrow(valid))
     pieces: list[Piece] = []
-    for name, op, field, column in zip(names, ops, logical.fields, struct_parts(some, logical), strict=True):
-        there = is_valid(column)
-        kept = column if there.all() else column.filter(as_arrow(there))
-        pieces.append(Flagged(there, _part(name, op, field.type, kept, access), (0, 1), 0))
-    return Flagged(valid, Chain(pieces, len(some)), (2, 1), 0)
+    for name, op, field, column in zip(names, ops, logical.fields, struct_parts(present, logical), strict=True):
+        has_value = is_valid(column)
+        field_values = column if has_value.all() else column.filter(as_arrow(has_value))
+        pieces.append(Flagged(has_value, _part(name, op, field.type, field_values, access), (0, 1), 0))
+    return Flagged(valid, Chain(pieces, len(present)), (2, 1), 0)
 
 
 def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | None) -> Piece:
@@ -268,10 +268,10 @@ def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | 
         number = _numbers(index)
         flags += [number & 1 == 1, number & 2 == 2]
     for name, part, field, column in zip(op.names, op.parts, logical.fields, columns, strict=False):
-        there = is_valid(column)
-        kept = column if there.all() else column.filter(as_arrow(there))
-        flags.append(~there)
-        parts.append(Some(there, _part(name, part, field.type, kept, access)))
+        has_value = is_valid(column)
+        field_values = column if has_value.all() else column.filter(as_arrow(has_value))
+        flags.append(~has_value)
+        parts.append(Sparse(has_value, _part(name, part, field.type, field_values, access)))
     n = len(array)
     return Masked(np.stack(flags, axis=1) if flags else np.zeros((n, 0), dtype=np.bool_), parts)
 
@@ -304,7 +304,7 @@ def _ttl(value: ir.Op, logical: LogicalType, array: pa.Array, access: int | None
 
 
 def _temporal(kind: ir.TemporalKind, array: pa.Array) -> Piece:
-    """Integers in the unit of the type (days, nanoseconds of the day, since the epoch) as parts; null is the smallest."""
+    """Measure integers in the unit of the type (days, nanoseconds of the day or since the epoch); null is the smallest number."""
     valid = is_valid(array)
     raw = as_numpy(array.cast(pa.int64()), null=0)
 

@@ -37,9 +37,7 @@ _SCALE_18: Final = Decimal((0, (1,), -18))
 def plain_to_arrow(
     values: Sequence[Any], logical: LogicalType, options: ReadOptions, *, offsets: Sequence[int] | None = None
 ) -> pa.Array:
-    """Return an array of plain values.
-
-    ``offsets`` say where each value was read, for errors.
+    """Return an array of plain values; ``offsets`` are where each value was read, for errors.
 
     Raises
     ------
@@ -69,22 +67,15 @@ def _at(offsets: Sequence[int] | None, index: int) -> int | None:
 
 
 def null_key_error() -> DecodeError:
-    """Make the error for a map that Arrow and Spark cannot hold."""
+    """Return the error for a map with a null key, which Arrow and Spark cannot hold."""
     return DecodeError(
         "a map with a null key, which Arrow and Spark maps cannot hold",
         hint="read the state in its long form with op.state(name)",
     )
 
 
-def expired(last_access_ms: int, options: ReadOptions) -> bool:
-    """Tell whether a value had expired, as ``ttl='hide_expired'`` sees it."""
-    assert options.ttl_ms is not None
-    assert options.now_ms is not None
-    return last_access_ms + options.ttl_ms <= options.now_ms
-
-
 def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
-    """Return what ``pa.array`` takes for a plain value."""
+    """Return a plain value as ``pa.array`` takes it."""
     if value is None:
         return None
     match logical:
@@ -95,13 +86,13 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
                 raise coded_error(LONE_SURROGATE) from None
             return value
         case Scalar("day_interval"):
-            return interval_micros(value)
+            return _interval_micros(value)
         case Scalar():
             return value
         case BitmapType():
             return bitmap_ints(value)
         case BigDecimalType():
-            return _decimal(value, options)
+            return str(value) if options.decimals == "string" else scaled_decimal(value)
         case BigIntegerType():
             if options.decimals == "string":
                 return str(Decimal(value))
@@ -149,12 +140,12 @@ def _step(step: str, value: Any, logical: LogicalType, options: ReadOptions) -> 
 
 
 def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
-    return (
-        options.ttl == "hide_expired"
-        and isinstance(logical, TtlType)
-        and value is not None
-        and expired(value[0], options)
-    )
+    """Return whether a value is left out because it had expired."""
+    if options.ttl != "hide_expired" or not isinstance(logical, TtlType) or value is None:
+        return False
+    assert options.ttl_ms is not None
+    assert options.now_ms is not None
+    return bool(value[0] + options.ttl_ms <= options.now_ms)
 
 
 def _put(row: dict[str, Any], name: str, logical: LogicalType, value: Any, options: ReadOptions) -> None:
@@ -181,30 +172,17 @@ def _timestamp(value: int, logical: TimestampType, options: ReadOptions) -> Any:
     return micros
 
 
-def interval_micros(millis: int) -> int:
-    """Return an interval in microseconds.
-
-    Raises
-    ------
-    DecodeError
-        Beyond 64 bits.
-    """
+def _interval_micros(millis: int) -> int:
     if not -(1 << 63) <= millis * 1000 < 1 << 63:
         raise coded_error(RANGE)
     return millis * 1000
 
 
 def decimal_error(what: str, limit: str) -> DecodeError:
-    """Make the error for a big number that does not fit its decimal."""
+    """Return the error for a big number that does not fit its decimal."""
     return DecodeError(
         f"a {what} of more than {limit}", hint="pass decimals='string' to read big numbers as text, exactly"
     )
-
-
-def _decimal(value: Decimal, options: ReadOptions) -> Any:
-    if options.decimals == "string":
-        return str(value)
-    return scaled_decimal(value)
 
 
 def scaled_decimal(value: Decimal) -> Decimal:
@@ -213,7 +191,7 @@ def scaled_decimal(value: Decimal) -> Decimal:
     Raises
     ------
     DecodeError
-        It has more digits than that, or than 38 in all.
+        It has more digits behind the point, or more than 38 in all.
     """
     try:
         return value.quantize(_SCALE_18, context=_EXACT_38)

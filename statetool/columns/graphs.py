@@ -1,4 +1,4 @@
-"""Columns of values that Kryo wrote: rewritten by kernels and decoded from there, what they do not serve by the reference."""
+"""Columns of values that Kryo wrote: rewritten by kernels and then decoded, or decoded one by one where kernels do not serve them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Graphs(Choices):
 
     def graph(self, op: ir.Graph, logical: LogicalType, pos: Positions, end: Positions) -> Column:
         data, starts, after, served = rewritten(self.data, op, pos, end)
-        some = np.flatnonzero(served)
-        if not len(some):
+        quick = np.flatnonzero(served)
+        if not len(quick):
             return self.per_record(op.decode, logical, pos, end)
         try:
-            ends = np.append(starts[some[1:]], len(data))
+            ends = np.append(starts[quick[1:]], len(data))
             array, _ = type(self)(data, self.options).run(
-                ir.Flagged(op.root.shown, null_flag=0), logical, starts[some], ends
+                ir.Flagged(op.root.shown, null_flag=0), logical, starts[quick], ends
             )
         except StatetoolError:
-            # Raised again with the place in the file that the value has.
+            # The reference raises the error again, with the value's place in the file.
             return self.per_record(op.decode, logical, pos, end)
-        if len(some) == len(pos):
+        if len(quick) == len(pos):
             return array, after
-        others = np.flatnonzero(~served)
-        slow, after[others] = self.per_record(op.decode, logical, pos[others], end[others])
+        slow = np.flatnonzero(~served)
+        slow_values, after[slow] = self.per_record(op.decode, logical, pos[slow], end[slow])
         order = np.empty(len(pos), dtype=np.int64)
-        order[some] = np.arange(len(some))
-        order[others] = len(some) + np.arange(len(others))
-        return pa.concat_arrays([array, slow]).take(as_arrow(order)), after
+        order[quick] = np.arange(len(quick))
+        order[slow] = len(quick) + np.arange(len(slow))
+        return pa.concat_arrays([array, slow_values]).take(as_arrow(order)), after

@@ -1,4 +1,4 @@
-"""Flink types of columns that nobody declared."""
+"""Flink types of columns without a declaration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIMPLE = {
 
 
 def infer_type(kind: pa.DataType) -> Serializer:
-    """Return the Flink type that values of an Arrow type get: a list for arrays, a row for structs.
+    """Return the Flink type for values of an Arrow type: a list for arrays, a row for structs.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Columns of values without parts: numbers, strings, bytes, dates and big numbers, from byte positions.
 
 The base of :mod:`statetool.columns.decode`. ``pos`` and ``end`` are int64[n], first byte of each value and first byte beyond
-its frame; what is returned with a column is int64[n], the first byte behind each value.
+its frame; the positions returned with a column are int64[n], the first byte behind each value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bitmap(valid: npt.NDArray[Any]) -> pa.Buffer | None:
 
 
 def offsets_of(sizes: Positions, pos: Positions) -> npt.NDArray[np.int32]:
-    """Return Arrow offsets int32[n + 1] for things of ``sizes`` int64[n]."""
+    """Return Arrow offsets int32[n + 1] for values of ``sizes`` int64[n]; ``pos`` is for the error."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if offsets[-1] > 0x7FFFFFFF:
@@ -62,7 +62,7 @@ def spread(array: pa.Array, valid: npt.NDArray[Any]) -> pa.Array:
 
 
 class Leaves:
-    """Decoding of the parts of one batch that have no parts themselves."""
+    """Decoding of values without parts in one batch."""
 
     def __init__(self, data: Bytes, options: ReadOptions) -> None:
         self.data = data
@@ -81,13 +81,13 @@ class Leaves:
         return out, after
 
     def constant(self, size: int, byte: int, code: int, pos: Positions, end: Positions) -> Positions:
-        """Step over bytes that say nothing."""
+        """Check that bytes are constant, and return the positions behind them."""
         after = np.empty_like(pos)
         check(decode_fixed.check_bytes(self.data, pos, end, size, byte, code, after), pos)
         return after
 
     def nothing(self, size: int, byte: int, logical: LogicalType, pos: Positions, end: Positions) -> Column:
-        """Decode values that are always null, of a type that other versions have values of."""
+        """Decode values that are always null, of a type that has values in other versions."""
         return pa.nulls(len(pos), arrow_type(logical, self.options)), self.constant(size, byte, BAD_CONSTANT, pos, end)
 
     def fixed(self, kind: ir.FixedKind, pos: Positions, end: Positions) -> Column:
@@ -119,7 +119,7 @@ class Leaves:
         return pa.Array.from_buffers(pa.string(), n, [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(out)]), after
 
     def ranges(self, starts: Positions, ends: Positions, valid: npt.NDArray[Any] | None = None) -> pa.Array:
-        """Return the bytes from each start to each end; those that are not valid are null and take no bytes."""
+        """Return the bytes from each start to each end; values that are not valid are null and take no bytes."""
         offsets = offsets_of(ends - starts, starts)
         out = np.empty(offsets[-1], dtype=np.uint8)
         decode_fixed.copy_bytes(self.data, starts, offsets, out)
@@ -133,7 +133,7 @@ class Leaves:
         return self.utf8(array, pos + 4, after) if text else array, after
 
     def utf8(self, array: pa.Array, starts: Positions, ends: Positions) -> pa.Array:
-        """Return bytes as strings; they are those from each start to each end.
+        """Return bytes as strings; ``starts`` and ``ends`` are their places, for errors.
 
         Raises
         ------
@@ -161,10 +161,7 @@ class Leaves:
         size = TEMPORAL_SIZES[kind]
         out, after = np.empty_like(pos), np.empty_like(pos)
         below, valid = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint8)
-        check(
-            decode_temporal.load_temporal(self.data, pos, end, number, size, out, below, valid, after),
-            pos,
-        )
+        check(decode_temporal.load_temporal(self.data, pos, end, number, size, out, below, valid, after), pos)
         nulls = bitmap(valid)
         if kind == "date":
             days = pa.py_buffer(out.astype(np.int32))
@@ -180,7 +177,7 @@ class Leaves:
         return pa.Array.from_buffers(shown, n, [nulls, pa.py_buffer(out)]), after
 
     def bitmaps(self, raw: pa.Array, pos: Positions) -> pa.Array:
-        """Return the ints of bitmaps; ``pos`` says where each is, for errors."""
+        """Return the ints of bitmaps; ``pos`` are their places, for errors."""
         return plain_to_arrow(raw.to_pylist(), BitmapType(), self.options, offsets=pos.tolist())
 
     # ---- big numbers --------------------------------------------------------------------------
@@ -199,8 +196,8 @@ class Leaves:
         n = len(pos)
         out, valid, wide, after = self._big_numbers(pos, end)
         scales, low, high = (np.zeros(n, dtype=np.int64) for _ in range(3))
-        some = np.flatnonzero(valid)
-        scales[some], after[some] = self.load(4, after[some], end[some])
+        present = np.flatnonzero(valid)
+        scales[present], after[present] = self.load(4, after[present], end[present])
         decode_numbers.scale_decimals(out, scales, 18, _POWERS, low, high, valid, wide)
         words = np.stack([low, high], axis=1)
         self._fill_wide(words, wide, pos, end, _scaled_words)
@@ -216,7 +213,7 @@ class Leaves:
     def _fill_wide(
         self, words: Positions, wide: Bytes, pos: Positions, end: Positions, read: Callable[[Cursor], bytes]
     ) -> None:
-        """Put the values that kernels could not hold into ``words`` int64[n, 2], one by one."""
+        """Put the values too wide for kernels into ``words`` int64[n, 2], one by one."""
         for i in np.flatnonzero(wide).tolist():
             c = Cursor(self.data.data, int(pos[i]), int(end[i]))
             try:

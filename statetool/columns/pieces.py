@@ -1,7 +1,7 @@
-"""Measured values of a column, and how they are written into one buffer: what :mod:`statetool.columns.encode` builds of a program.
+"""Measured values of a column and how to write them into one buffer, built by :mod:`statetool.columns.encode` from a program.
 
-A piece knows the bytes that each of its values takes before any is written; pieces of pieces add theirs up. All arrays have an element
-a row; ``pos`` is where each value starts in ``out``.
+A piece knows the size in bytes of each of its values before any is written; a composed piece adds up the sizes of its pieces. All
+arrays have one element for each row; ``pos`` is where each value starts in ``out``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Piece(Protocol):
-    """Measured values: how many bytes each takes, and how they are written."""
+    """Measured values: ``sizes`` are the bytes of each, ``fill`` writes them."""
 
     sizes: Int64s
 
@@ -56,7 +56,7 @@ def pack(piece: Piece) -> Encoded:
 
 
 class Ranges:
-    """Bytes that are there already."""
+    """Values that are ranges of existing bytes."""
 
     def __init__(self, data: Bytes, start: Int64s, sizes: Int64s) -> None:
         self.data, self.start, self.sizes = data, start, sizes
@@ -77,7 +77,7 @@ class Integers:
 
 
 class Chain:
-    """Pieces one after another."""
+    """Pieces one after another in each value."""
 
     def __init__(self, pieces: Sequence[Piece], n: int) -> None:
         self.pieces = pieces
@@ -93,7 +93,7 @@ class Chain:
 
 
 class Constant:
-    """Values of the same byte, ``size`` times."""
+    """Values of one byte, repeated ``size`` times."""
 
     def __init__(self, n: int, size: int, byte: int) -> None:
         self.byte = byte
@@ -132,29 +132,29 @@ class Counted(Ranges):
 
 
 class Flagged:
-    """A flag, and the value where it is there; ``padding`` zero bytes where not."""
+    """A flag, and the value where it is valid; ``padding`` zero bytes elsewhere."""
 
     def __init__(self, valid: Mask, value: Piece, flags: tuple[int, int], padding: int) -> None:
-        self.some, self.value = np.flatnonzero(valid), value
+        self.present, self.value = np.flatnonzero(valid), value
         self.flags = np.where(valid, flags[0], flags[1]).astype(np.int64)
         self.sizes = np.full(len(valid), 1 + padding, dtype=np.int64)
-        self.sizes[self.some] = 1 + value.sizes
+        self.sizes[self.present] = 1 + value.sizes
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
         kernel.store_fixed(self.flags, 1, out, pos)
-        self.value.fill(out, pos[self.some] + 1)
+        self.value.fill(out, pos[self.present] + 1)
 
 
-class Some:
-    """Values of some rows; the others take no bytes."""
+class Sparse:
+    """Values of the rows where ``valid`` is set; the others take no bytes."""
 
     def __init__(self, valid: Mask, value: Piece) -> None:
-        self.some, self.value = np.flatnonzero(valid), value
+        self.present, self.value = np.flatnonzero(valid), value
         self.sizes = np.zeros(len(valid), dtype=np.int64)
-        self.sizes[self.some] = value.sizes
+        self.sizes[self.present] = value.sizes
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
-        self.value.fill(out, pos[self.some])
+        self.value.fill(out, pos[self.present])
 
 
 class Choice:
@@ -162,7 +162,7 @@ class Choice:
 
     def __init__(self, is_left: Mask, left: Piece, right: Piece) -> None:
         self.flags = is_left.astype(np.int64)
-        self.left, self.right = Some(is_left, left), Some(~is_left, right)
+        self.left, self.right = Sparse(is_left, left), Sparse(~is_left, right)
         self.sizes = 1 + self.left.sizes + self.right.sizes
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
@@ -217,9 +217,9 @@ class Markers:
 
 
 class Masked:
-    """A bit mask, and the values that are there."""
+    """A bit mask of absent values, and the present values."""
 
-    def __init__(self, flags: Mask, parts: Sequence[Some]) -> None:
+    def __init__(self, flags: Mask, parts: Sequence[Sparse]) -> None:
         n, bits = flags.shape
         self.mask = np.packbits(flags, axis=1) if bits else np.zeros((n, 0), dtype=np.uint8)
         self.parts = Chain(parts, n)

@@ -1,4 +1,4 @@
-"""Arrow values as Python's, whose dates and times have the years 1 to 9999 alone; Arrow, Spark and Java have more."""
+"""Arrow values as Python's, whose dates and times only have the years 1 to 9999; Arrow, Spark and Java have more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CYCLE_DAYS: Final = 146_097
 
 
 def as_python(array: pa.Array, time: Callable[[int, pa.DataType], Any]) -> list[Any]:
-    """Return what ``to_pylist`` does, with dates, timestamps and durations at any depth as ``time`` makes them of their numbers."""
+    """Return values as ``to_pylist`` does, but call ``time`` with the numbers of dates, timestamps and durations at any depth."""
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_date32(kind):
         numbers = array.view(pa.int32() if pa.types.is_date32(kind) else pa.int64()).to_pylist()
@@ -37,7 +37,7 @@ def as_python(array: pa.Array, time: Callable[[int, pa.DataType], Any]) -> list[
     else:
         rows = array.to_pylist()
         return rows
-    return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=True)]
+    return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
 
 
 def number_of(number: int, kind: pa.DataType) -> int:
@@ -46,9 +46,9 @@ def number_of(number: int, kind: pa.DataType) -> int:
 
 
 def shown_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return rows for people: as ``to_pylist`` does, but dates and timestamps that Python does not have are text.
+    """Return rows as ``to_pylist`` does, but dates and timestamps that Python does not have as text.
 
-    They have the year as Spark shows it: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
+    Their years are written as Spark does: ``+12345-01-31``, ``0000-01-31``, ``-0044-03-15 12:00:00``.
     """
     columns = [as_python(column, _shown) for column in batch.columns]
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -72,7 +72,7 @@ def _shown_timestamp(micros: int, *, zoned: bool) -> dt.datetime | str:
 
 
 def _date(days: int) -> tuple[int, dt.date]:
-    """Return the year of a day since 1970-01-01, and the date: that of a year from 1 to 400 where Python does not have the year's."""
+    """Return the year of a day since 1970-01-01, and its date; in years that Python does not have, the date of a year from 1 to 400."""
     cycle, within = divmod(days + _EPOCH_DAY - 1, _CYCLE_DAYS)
     day = dt.date.fromordinal(within + 1)
     year = day.year + 400 * cycle
@@ -80,6 +80,6 @@ def _date(days: int) -> tuple[int, dt.date]:
 
 
 def _with_year(year: int, text: str) -> str:
-    """Put a year in front of what follows the four digits of another one."""
+    """Replace the year, the first four digits, of a date or time as text."""
     sign = "+" if year > 9999 else "-" if year < 0 else ""
     return f"{sign}{abs(year):04d}{text[4:]}"

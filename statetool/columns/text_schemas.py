@@ -77,15 +77,14 @@ def _avro_name(name: str) -> str:
 
 
 def _record(fields: list[pa.Field], name: str) -> dict[str, Any]:
-    parts = []
+    entries = []
     for f in fields:
-        kind = _avro(f.type, f"{name}_{_avro_name(f.name)}")
-        part: dict[str, Any] = {"name": _avro_name(f.name), "type": kind if kind == "null" else ["null", kind]}
-        part["default"] = None
-        if part["name"] != f.name:
-            part["doc"] = f.name
-        parts.append(part)
-    return {"type": "record", "name": name, "fields": parts}
+        kind = _nullable(_avro(f.type, f"{name}_{_avro_name(f.name)}"))
+        entry: dict[str, Any] = {"name": _avro_name(f.name), "type": kind, "default": None}
+        if entry["name"] != f.name:
+            entry["doc"] = f.name
+        entries.append(entry)
+    return {"type": "record", "name": name, "fields": entries}
 
 
 def _avro(kind: pa.DataType, name: str) -> Any:

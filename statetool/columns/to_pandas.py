@@ -1,4 +1,4 @@
-"""Tables as pandas frames of the types that a person expects."""
+"""Tables as pandas frames with pandas' nullable types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def pandas_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a frame in which integers and booleans stay such where there are nulls, and maps are dicts, lists lists, structs dicts.
+    """Return a frame in which integers and booleans beside nulls keep their types, lists are lists, and maps and structs dicts.
 
     A map that has a key twice, or keys that Python cannot hash, stays a list of pairs: nothing is lost.
     """
@@ -36,7 +36,7 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _plain(kind: pa.DataType) -> Callable[[Any], Any]:
-    """Return what makes dicts of the maps in a value of ``to_pylist``."""
+    """Return a function that makes dicts of the maps in a value of ``to_pylist``."""
     if pa.types.is_map(kind):
         key, value = _plain(kind.key_type), _plain(kind.item_type)
         return lambda pairs: None if pairs is None else _mapping([(key(k), value(v)) for k, v in pairs])
@@ -51,7 +51,7 @@ def _plain(kind: pa.DataType) -> Callable[[Any], Any]:
 
 def _mapping(pairs: list[tuple[Any, Any]]) -> dict[Any, Any] | list[tuple[Any, Any]]:
     try:
-        found = dict(pairs)
+        mapping = dict(pairs)
     except TypeError:
         return pairs
-    return found if len(found) == len(pairs) else pairs
+    return mapping if len(mapping) == len(pairs) else pairs

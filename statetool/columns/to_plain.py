@@ -41,16 +41,15 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
             return plain_timestamps(array, logical)
         case BitmapType():
             counts, ints = list_parts(array.filter(as_arrow(is_valid(array))))
-            made = iter(
-                [bitmap_bytes(some) for some in _cut(coerce(ints, Scalar("int32")).to_pylist(), counts.tolist())]
-            )
-            return [next(made) if v else None for v in is_valid(array).tolist()]
+            lists = _cut(coerce(ints, Scalar("int32")).to_pylist(), counts.tolist())
+            bitmaps = iter([bitmap_bytes(values) for values in lists])
+            return [next(bitmaps) if v else None for v in is_valid(array).tolist()]
         case ListType() | MapType() | StructType() | TtlType():
             valid = is_valid(array)
             if valid.all():
                 return _nested(array, logical, last_access_ms)
-            some = iter(_nested(array.filter(as_arrow(valid)), logical, last_access_ms))
-            return [next(some) if v else None for v in valid.tolist()]
+            present = iter(_nested(array.filter(as_arrow(valid)), logical, last_access_ms))
+            return [next(present) if v else None for v in valid.tolist()]
     plain: list[Any] = coerce(array, logical).to_pylist()
     return plain
 

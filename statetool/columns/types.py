@@ -55,14 +55,14 @@ _MICROS: Final = 6
 
 
 def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
-    """Return the Arrow type in which values of a logical type are shown.
+    """Return the Arrow type of the values of a logical type.
 
     Raises
     ------
     UnsupportedError
         Arrow has no such type.
     OptionError
-        A companion that a field of the same struct is called like.
+        A companion has the name of a field of the same struct.
     """
     match logical:
         case Scalar(name):
@@ -103,7 +103,7 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Tell whether a column holds variants: structs of ``value`` and ``metadata``, whose metadata says so."""
+    """Return whether a column holds variants: structs of ``value`` and ``metadata``, whose Arrow metadata says so."""
     if not pa.types.is_struct(kind) or {f.name for f in kind} != {"value", "metadata"}:
         return False
     return (kind.field("metadata").metadata or {}).get(b"variant") == b"true"
@@ -120,13 +120,13 @@ def _struct(fields: list[pa.Field]) -> pa.DataType:
 
 
 def keeps_nanos(logical: TimestampType, options: ReadOptions) -> bool:
-    """Tell whether the digits below the microsecond are shown beside a timestamp; that depends on its type, never on its values."""
+    """Return whether the digits below the microsecond are shown beside a timestamp; this depends on its type, never on its values."""
     wanted = options.nanos == "always" or (options.nanos == "companion" and logical.digits > _MICROS)
     return logical.unit == "ns" and wanted
 
 
 def needs_companion(logical: LogicalType, options: ReadOptions) -> bool:
-    """Tell whether a column is a timestamp and, beside it, its nanos below the microsecond."""
+    """Return whether a column is a timestamp with a companion column of nanoseconds below the microsecond."""
     if isinstance(logical, TtlType) and options.ttl != "raw":
         return needs_companion(logical.value, options)
     return isinstance(logical, TimestampType) and keeps_nanos(logical, options)
@@ -141,19 +141,19 @@ def column_fields(name: str, logical: LogicalType, options: ReadOptions) -> list
 
 
 def column_arrays(array: pa.Array, logical: LogicalType, options: ReadOptions) -> list[pa.Array]:
-    """Split a column as :func:`column_fields` says."""
+    """Return a column, and its companion where it has one, as :func:`column_fields` names them."""
     return array.flatten() if needs_companion(logical, options) else [array]
 
 
 def struct_columns(
     array: pa.StructArray, logical: StructType, options: ReadOptions
 ) -> list[tuple[str, LogicalType, pa.Array]]:
-    """Return the fields of structs as columns: name, type, and values in that of :func:`arrow_type`."""
+    """Return the fields of structs as columns: name, type, and values of :func:`arrow_type`."""
     parts = iter(array.flatten())
     columns = []
     for field in logical.fields:
-        own = [next(parts) for _ in column_fields(field.name, field.type, options)]
+        arrays = [next(parts) for _ in column_fields(field.name, field.type, options)]
         kind = arrow_type(field.type, options)
-        whole = own[0] if len(own) == 1 else pa.StructArray.from_arrays(own, fields=list(kind))
-        columns.append((field.name, field.type, whole))
+        column = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(kind))
+        columns.append((field.name, field.type, column))
     return columns

@@ -1,6 +1,6 @@
 """Values of keyed states as columns: one value for each entry, comma-joined lists, maps of one entry each.
 
-States whose values cannot be decoded because a part has no findable end are shown as the exact bytes of their frames.
+Values that cannot be decoded because the end of a part cannot be found are shown as the exact bytes of their frames.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _ACCESS_BYTES: Final = 8
 
 
 class StateShape:
-    """What the value part of a keyed state is made of.
+    """The shape of a keyed state's values.
 
     ``element`` is the serializer of a list's elements or a map's values, or of the whole value of other kinds;
     ``user_key`` that of a map's keys. ``framed_bytes``: the value is shown as its exact bytes.
 
-    A value state of a Python job is a list of one byte array, which as bytes is the array: its ``kind`` is ``value``. Of its list
-    states, ``packed`` says what the arrays are; each holds values one after another, and ``item`` decodes one of those.
+    A value state of a Python job is stored as a list of one byte array, whose bytes are those of the array: its ``kind`` is ``value``.
+    Its list states are lists of byte arrays, which ``packed`` describes; each holds values one after another, and ``item`` decodes one.
     """
 
     def __init__(self, meta: StateMeta) -> None:
@@ -93,7 +93,7 @@ class StateShape:
 
 
 def unreadable(serializer: Serializer, *, tail: bool) -> bool:
-    """Tell whether some part has no findable end and does not end the frame either."""
+    """Return whether the end of some part cannot be found, and the part is not the last of its frame."""
     if serializer.framed_only and not serializer.children():
         return not tail
     op = serializer.program()
@@ -107,7 +107,7 @@ def _program_unreadable(op: ir.Op, tail: bool) -> bool:
     if isinstance(op, ir.Rest):
         return not tail
     if isinstance(op, ir.Repeated | ir.Pairs):
-        # Elements are found by kernels or not at all.
+        # The ends of elements are found by kernels only.
         return any(compile_skip(child) is None for child in ir.children(op))
     parts = ir.children(op)
     return any(_program_unreadable(part, tail and i == len(parts) - 1) for i, part in enumerate(parts))
@@ -126,7 +126,7 @@ def decode_framed(
 
 
 def check_filled(after: Positions, end: Positions) -> None:
-    """Raise unless every value ended where its frame does."""
+    """Raise unless every value fills its frame."""
     bad = np.flatnonzero(after != end)
     if len(bad):
         i = int(bad[0])
@@ -139,7 +139,7 @@ def check_filled(after: Positions, end: Positions) -> None:
 def split_joined(
     element: Serializer, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Find the elements of comma-joined lists: counts of each list, starts and ends of all elements."""
+    """Return the element counts of comma-joined lists, and the starts and ends of all elements."""
     program = element.program()
     if isinstance(program, ir.Graph) and (parts := split_values(data, program, pos, end)) is not None:
         return parts
@@ -165,7 +165,7 @@ def split_joined(
 def split_list(
     shape: StateShape, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Find the items of lists, which ``shape.item`` decodes: as :func:`split_joined`."""
+    """Return the items of lists, which ``shape.item`` decodes, as :func:`split_joined` does."""
     if shape.packed is None:
         return split_joined(shape.element, data, pos, end)
     arrays, first, last = split_joined(shape.packed.array, data, pos, end)
@@ -178,23 +178,23 @@ def split_list(
 def _split_packed(
     item: Serializer, data: Bytes, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions]:
-    """Find values that stand one after another up to ``end``: their starts, ends, and the index of the run of each."""
-    at, left = pos.copy(), np.arange(len(pos))
+    """Return the starts and ends of values that follow one another up to ``end``, and the index of the run of each."""
+    at, unsplit = pos.copy(), np.arange(len(pos))
     starts: list[Positions] = []
     ends: list[Positions] = []
     owners: list[Positions] = []
     while True:
-        left = left[at[left] < end[left]]
-        if not len(left):
+        unsplit = unsplit[at[unsplit] < end[unsplit]]
+        if not len(unsplit):
             break
-        after = find_ends(item.program(), item.decode, data, at[left], end[left])
-        stuck = np.flatnonzero(after == at[left])
+        after = find_ends(item.program(), item.decode, data, at[unsplit], end[unsplit])
+        stuck = np.flatnonzero(after == at[unsplit])
         if len(stuck):
-            raise DecodeError(f"a {item.type_name} that takes no bytes").at(offset=int(at[left[stuck[0]]]))
-        starts.append(at[left])
+            raise DecodeError(f"a {item.type_name} that takes no bytes").at(offset=int(at[unsplit[stuck[0]]]))
+        starts.append(at[unsplit])
         ends.append(after)
-        owners.append(left)
-        at[left] = after
+        owners.append(unsplit)
+        at[unsplit] = after
     if not owners:
         empty = np.empty(0, dtype=np.int64)
         return empty, empty, empty
@@ -225,14 +225,14 @@ def _split_joined_slowly(
 
 
 def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """Decode what can be decoded of ``n`` values; the others are null and their indexes are returned.
+    """Decode ``n`` values; those that cannot be decoded are null, and their indexes are returned too.
 
-    ``decode`` is called with ever smaller slices around what it raises :class:`StatetoolError` for.
+    ``decode`` is called with ever smaller slices around values that it raises :class:`StatetoolError` for.
     """
     arrays, bad = [], []
-    left = [(0, n)]
-    while left:
-        start, stop = left.pop()
+    pending = [(0, n)]
+    while pending:
+        start, stop = pending.pop()
         try:
             arrays.append(decode(slice(start, stop)))
         except StatetoolError:
@@ -241,12 +241,12 @@ def salvage(decode: Callable[[slice], pa.Array], n: int, kind: pa.DataType) -> t
                 bad.append(start)
             else:
                 middle = (start + stop) // 2
-                left += [(middle, stop), (start, middle)]
+                pending += [(middle, stop), (start, middle)]
     return pa.concat_arrays(arrays), bad
 
 
 def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> pa.Array:
-    """Decode the values of map entries: bool is null, value."""
+    """Decode the values of map entries: a bool (is null), then the value."""
     short = np.flatnonzero(pos >= end)
     if len(short):
         raise DecodeError("a map entry without its null flag").at(offset=int(pos[short[0]]))
@@ -254,16 +254,15 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
     bad = np.flatnonzero(flags > 1)
     if len(bad):
         raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
-    some = np.flatnonzero(flags == 0)
-    decoder_pos, decoder_end = pos[some] + 1, end[some]
-    array = decode_framed(element, data, decoder_pos, decoder_end, options)
+    present = np.flatnonzero(flags == 0)
+    array = decode_framed(element, data, pos[present] + 1, end[present], options)
     return spread(array, flags == 0)
 
 
 def kept_map_values(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
-    """Tell which map values had not expired; ``None`` where all are shown."""
+    """Return which map values had not expired; ``None`` where all are shown."""
     if not _hides(element, options):
         return None
     kept = np.ones(len(pos), dtype=np.bool_)
@@ -276,7 +275,7 @@ def kept_map_values(
 def kept_elements(
     element: Serializer, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> npt.NDArray[np.bool_] | None:
-    """Tell which list elements (or whole values) had not expired; ``None`` where all are shown."""
+    """Return which list elements (or whole values) had not expired; ``None`` where all are shown."""
     if not _hides(element, options):
         return None
     kept = np.ones(len(pos), dtype=np.bool_)
@@ -292,6 +291,10 @@ def _hides(element: Serializer, options: ReadOptions) -> bool:
 def _fresh(data: Bytes, pos: Positions, options: ReadOptions) -> npt.NDArray[np.bool_]:
     assert options.ttl_ms is not None
     assert options.now_ms is not None
-    raw = data[pos[:, None] + np.arange(_ACCESS_BYTES)].astype(np.uint8)
-    access = np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)
-    return np.asarray(access > options.now_ms - options.ttl_ms)
+    return np.asarray(big_endian(data, pos) > options.now_ms - options.ttl_ms)
+
+
+def big_endian(data: Bytes, pos: Positions) -> Positions:
+    """Read the eight bytes at each position as a signed number."""
+    raw = data[pos[:, None] + np.arange(8)]
+    return np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)

@@ -28,8 +28,8 @@ Next, with the path of a savepoint or checkpoint of your own (or this one: {path
   statetool doctor --warm          once: Spark starts in two thirds of the time, and nothing is compiled during a first read"""
 
 
-#: A JVM that lives a few seconds: compiling and collecting with several threads, and checking the bytecode of Spark's own classes, would take
-#: longer than what they save. What a later Java does not know it passes over.
+#: For a JVM that lives a few seconds, optimising compilers, parallel collectors and checks of Spark's own bytecode cost more time than
+#: they save. A later Java ignores options that it does not know.
 _SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -45,10 +45,10 @@ _FEW_ROWS: Final = {
 
 
 class Printer(Protocol):
-    """What prints the tour's tables."""
+    """Prints the tables of the tour."""
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
-        """Print records, with these of their columns."""
+        """Print records, with ``columns`` of them, or all."""
 
 
 def run_demo(out: Printer) -> None:
@@ -61,7 +61,7 @@ def run_demo(out: Printer) -> None:
     """
     check_java()
     with ThreadPoolExecutor(1) as starting:
-        # The JVM starts during what needs none.
+        # The JVM starts while the first tables, which need none, are read.
         session = starting.submit(local_session, cores="2", name="statetool demo", java=_SHORT_LIVED)
         savepoint = statetool.load(SAVEPOINT)
         _show_contents(savepoint, out)
@@ -72,10 +72,12 @@ def run_demo(out: Printer) -> None:
 
 
 def _show_contents(savepoint: statetool.Savepoint, out: Printer) -> None:
-    held = [o for o in savepoint.operators.values() if o.tables]
+    with_state = [o for o in savepoint.operators.values() if o.tables]
     sizes = {row.operator: row.state_bytes for row in savepoint.metadata_rows("operators")}
-    print(f"A savepoint that Flink wrote: checkpoint {savepoint.checkpoint_id}, {len(held)} operators with state\n")
-    out.rows([_contents(operator, sizes[operator.name]) for operator in held])
+    print(
+        f"A savepoint that Flink wrote: checkpoint {savepoint.checkpoint_id}, {len(with_state)} operators with state\n"
+    )
+    out.rows([_contents(operator, sizes[operator.name]) for operator in with_state])
     print('\nOne row a key, one column a state: sp["with-ttl"].keyed_state(states=["plain", "ttl-map", "ttl-list"])\n')
     table = savepoint["with-ttl"].to_arrow(states=["plain", "ttl-map", "ttl-list"])
     out.rows(table.sort_by("key").slice(0, 3).to_pylist())
@@ -103,9 +105,9 @@ def _show_edit(savepoint: statetool.Savepoint, out: Printer) -> None:
         change = statetool.bootstrap_keyed_state(changed, like=operator)
         writer = statetool.SavepointWriter.from_existing(savepoint).with_operator("timers", change)
         written = writer.write(str(Path(folder) / "corrected"))
-        found = written["timers"].to_arrow().sort_by("key")
+        corrected = written["timers"].to_arrow().sort_by("key")
         differing = [o.name for o in savepoint.operators.values() if not _same(o, written[o.name])]
-        before, after = table["registered"].to_pylist(), found["registered"].to_pylist()
+        before, after = table["registered"].to_pylist(), corrected["registered"].to_pylist()
         rows = zip(table["key"].to_pylist(), before, after, strict=True)
         out.rows([dict(zip(("key", "before", "after"), row, strict=True)) for row in list(rows)[:3]])
         print(f"\nRead back; operators with other keyed state than before: {', '.join(differing)}")
@@ -127,6 +129,6 @@ def _shorter(path: str) -> str:
     return min(path, os.path.relpath(path), key=len)
 
 
-def _same(one: statetool.Operator, other: statetool.Operator) -> bool:
-    wanted = [table for table in ("keyed_state", "timers") if table in one.tables]
-    return all(one.to_arrow(table).equals(other.to_arrow(table)) for table in wanted)
+def _same(before: statetool.Operator, after: statetool.Operator) -> bool:
+    wanted = [table for table in ("keyed_state", "timers") if table in before.tables]
+    return all(before.to_arrow(table).equals(after.to_arrow(table)) for table in wanted)

@@ -1,1 +1,1 @@
-"""One page of what is known of a snapshot: structure, charts and style, without a network, a script or another package."""
+"""One HTML page of what is known of a snapshot, without a network, a script or another package."""

@@ -1,4 +1,4 @@
-"""Charts as inline SVG without any text of their own: the page's text stays readable at any width, and details are titles."""
+"""Charts as inline SVG without text of their own: the page's text stays readable at any width, and details are titles."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from statetool.report.markup import Html, element
 
-#: More columns or cells than these cannot be told apart: neighbours share one.
+#: More columns or cells than these could not be told apart: neighbours share one.
 MOST_COLUMNS: Final = 128
 MOST_CELLS: Final = 512
-#: Columns are no wider than if they were so many.
+#: Fewer columns are no wider than this many.
 _LEAST_COLUMNS: Final = 8
-_ROW: Final = 64
+_CELLS_A_ROW: Final = 64
 _HEIGHT: Final = 30
-#: How strong a cell is that has least: what is not nothing is seen.
+#: The opacity of the smallest value above 0, which stays visible.
 _FAINTEST: Final = 0.12
 
 
@@ -25,39 +25,39 @@ def bar(value: float, most: float) -> Html:
 
 
 def columns(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
-    """Return a column for each value; where some share one, it is as high as the largest.
+    """Return a column for each value; a column of several values is as high as the largest.
 
     Parameters
     ----------
     label
-        What a column says: from its first and last number and its value.
+        Returns the title of a column, from its first and last index and its value.
     """
     most = max(values, default=0)
-    found = []
-    for x, (first, last) in enumerate(_shared(len(values), MOST_COLUMNS)):
+    bars = []
+    for x, (first, last) in enumerate(_runs(len(values), MOST_COLUMNS)):
         value = max(values[first : last + 1])
         height = round(_HEIGHT * value / most, 2) if most > 0 else 0
         title = element("title", label(first, last, value))
-        found.append(element("rect", title, x=x, y=round(_HEIGHT - height, 2), width=0.85, height=height))
-    return _svg("columns", max(len(found), _LEAST_COLUMNS), _HEIGHT, found, stretched=True)
+        bars.append(element("rect", title, x=x, y=round(_HEIGHT - height, 2), width=0.85, height=height))
+    return _svg("columns", max(len(bars), _LEAST_COLUMNS), _HEIGHT, bars, stretched=True)
 
 
 def heat_map(values: Sequence[int], label: Callable[[int, int, int], str]) -> Html:
-    """Return a cell for each value, the stronger the more; where some share one, it is of their sum. ``label`` as for :func:`columns`."""
-    cells = list(_shared(len(values), MOST_CELLS))
+    """Return a cell for each value, the larger the stronger; a cell of several values shows their sum. ``label`` as for :func:`columns`."""
+    cells = list(_runs(len(values), MOST_CELLS))
     sums = [sum(values[first : last + 1]) for first, last in cells]
     most = max([1, *sums])
-    found = []
+    squares = []
     for i, ((first, last), value) in enumerate(zip(cells, sums, strict=True)):
         strength = round(_FAINTEST + (1 - _FAINTEST) * value / most, 3)
         look = {"fill-opacity": strength} if value > 0 else {"class": "empty"}
         title = element("title", label(first, last, value))
-        found.append(element("rect", title, x=i % _ROW, y=i // _ROW, width=0.9, height=0.9, **look))
-    return _svg("heat", _ROW, -(-len(cells) // _ROW), found)
+        squares.append(element("rect", title, x=i % _CELLS_A_ROW, y=i // _CELLS_A_ROW, width=0.9, height=0.9, **look))
+    return _svg("heat", _CELLS_A_ROW, -(-len(cells) // _CELLS_A_ROW), squares)
 
 
 def line(values: Sequence[int]) -> Html:
-    """Return how values went, from nothing at the bottom to the largest at the top."""
+    """Return a line through values, from 0 at the bottom to the largest at the top."""
     most, steps = max(values, default=0), max(len(values) - 1, 1)
     points = [
         f"{100 * i / steps:.2f},{_HEIGHT - 1 - (_HEIGHT - 2) * (v / most if most else 0):.2f}"
@@ -68,8 +68,8 @@ def line(values: Sequence[int]) -> Html:
     return _svg("line", 100, _HEIGHT, [element("polyline", points=" ".join(points))], stretched=True)
 
 
-def _shared(number: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last of so many runs at most, all but the last of one length."""
+def _runs(number: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and last index of at most ``most`` runs, all of one length but the last."""
     step = -(-number // most) or 1
     for first in range(0, number, step):
         yield first, min(first + step, number) - 1

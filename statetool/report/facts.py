@@ -1,4 +1,4 @@
-"""What a report is made of: answers, each as it was found, or the error that kept it from being found."""
+"""The content of a report: its answers, or the errors that stand for them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from statetool.verification.verify import Verification
 
 T = TypeVar("T")
-#: What was found, or why it was not.
-Found: TypeAlias = T | StatetoolError
+#: An answer, or the error that prevented it.
+Answer: TypeAlias = T | StatetoolError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Connections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What another snapshot says differently; ``unread`` says why some state was not compared."""
+    """The differences to another snapshot; ``unread`` says why some state was not compared."""
 
     equal: bool
     structure: tuple[StructureDifference, ...]
@@ -49,10 +49,10 @@ class Differences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All of one report.
+    """All answers of one report.
 
-    ``growth`` is ``None`` without a directory of checkpoints; ``differences`` are without another snapshot, and ``check`` without that and
-    a release; ``against`` names them.
+    ``growth`` is ``None`` without a directory of checkpoints, ``differences`` without another snapshot, and ``check`` without another
+    snapshot or a release; ``against`` names these.
     """
 
     path: str
@@ -60,14 +60,14 @@ class Facts:
     metadata_version: int
     now_ms: int
     operators: list[OperatorRow]
-    states: Found[list[StateInfo]]
-    statistics: Found[Statistics]
-    verification: Found[Verification]
-    connections: Found[Connections]
-    growth: Found[list[GrowthRow]] | None
+    states: Answer[list[StateInfo]]
+    statistics: Answer[Statistics]
+    verification: Answer[Verification]
+    connections: Answer[Connections]
+    growth: Answer[list[GrowthRow]] | None
     against: str
-    check: Found[Check] | None
-    differences: Found[Differences] | None
+    check: Answer[Check] | None
+    differences: Answer[Differences] | None
 
     @property
     def failures(self) -> tuple[StatetoolError, ...]:
@@ -77,6 +77,6 @@ class Facts:
 
     @property
     def ok(self) -> bool:
-        """Whether all was answered and read, the snapshot is whole, splits are where they should be, and a job would restore if that was asked."""
+        """Whether all was answered and read, the snapshot is whole, splits are where they should be, and a job would restore, if asked."""
         judged = (self.verification, self.connections, self.check)
         return not self.failures and all(j is None or isinstance(j, StatetoolError) or j.ok for j in judged)

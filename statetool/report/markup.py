@@ -1,4 +1,4 @@
-"""Markup whose texts are always escaped: names, keys and reasons come from snapshots, and whoever wrote those is not trusted."""
+"""Markup whose texts are always escaped: names, keys and reasons come from snapshots, which are not trusted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-#: Texts longer than this are given room in a table, so that they do not become columns of single words.
+#: Longer texts get a least width in a table, so that they do not become columns of single words.
 _LONG: Final = 48
 
 
 class Html(str):
-    """Markup; every other text becomes it by :func:`html`."""
+    """Markup; :func:`html` makes it of any other text."""
 
     __slots__ = ()
 
@@ -27,14 +27,14 @@ def html(value: Any) -> Html:
     if isinstance(value, Html):
         return value
     text = "" if value is None else str(value)
-    # Control characters, halves of surrogates and marks that turn the direction of text are shown, not obeyed.
+    # Control characters, lone surrogates and marks that turn the direction of text are shown as escapes.
     return Html(escape(text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)))
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Html:
     """Return an element; ``class_`` is the attribute ``class``, and attributes that are ``None`` are left out."""
-    given = "".join(f' {name.rstrip("_")}="{html(value)}"' for name, value in attributes.items() if value is not None)
-    return Html(f"<{tag}{given}>{joined(children)}</{tag}>")
+    written = "".join(f' {name.rstrip("_")}="{html(value)}"' for name, value in attributes.items() if value is not None)
+    return Html(f"<{tag}{written}>{joined(children)}</{tag}>")
 
 
 def joined(parts: Iterable[Any]) -> Html:

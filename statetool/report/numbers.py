@@ -1,4 +1,4 @@
-"""Numbers as people read them; what they are exactly stays in the page as the value of ``<data>``."""
+"""Numbers as people read them; the exact number is the value of ``<data>``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def count(number: int | float | None) -> Html:
     return Html("") if number is None else element("data", f"{number:,}", value=number)
 
 
-def several(number: int, thing: str) -> str:
-    """Return how many there are of a thing.
+def several(number: int, noun: str) -> str:
+    """Return a number and a noun, in the plural where needed.
 
     Examples
     --------
     >>> several(1, "error"), several(2000, "error")
     ('1 error', '2,000 errors')
     """
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def size(number: int) -> Html:
@@ -58,7 +58,7 @@ def change(number: int | None) -> Html:
 
 
 def share(part: float | None) -> str:
-    """Return a part of a whole."""
+    """Return a share as a percentage."""
     return "" if part is None else f"{part:.1%}"
 
 
@@ -88,7 +88,7 @@ def _time(milliseconds: int) -> str:
 
 
 def moment(epoch_ms: int) -> str:
-    """Return a time as people write it, and as its number where no calendar has it."""
+    """Return a time in UTC, or its milliseconds where no calendar has it."""
     try:
         return f"{datetime.fromtimestamp(epoch_ms / 1000, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):

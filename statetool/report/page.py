@@ -1,4 +1,4 @@
-"""The page: what a person wants to know first at the top, each answer in a section of its own."""
+"""The page: a summary at the top, then a section for each answer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from statetool.report.style import STYLE
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
-    from statetool.report.facts import Found
+    from statetool.report.facts import Answer
 
-#: Whatever a snapshot's names were made to be: browsers load nothing for this page, and run nothing in it.
+#: Browsers load nothing for this page and run nothing in it, whatever a snapshot's names contain.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _VERDICTS: Final = {"fully": "good", "after_migration": "warn", "unknown": "warn", "not": "bad"}
 
 
 def page(facts: Facts) -> str:
     """Return the whole document."""
-    shown = list(_sections(facts))
+    contents = list(_sections(facts))
     title = f"{facts.path}: snapshot report"
-    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in shown))
-    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in shown)
+    links = element("nav", *(element("a", name, href=f"#{anchor}") for anchor, name, _ in contents))
+    body = joined(element("section", element("h2", name), inner, id=anchor) for anchor, name, inner in contents)
     head = joined(
         [
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -38,12 +38,12 @@ def page(facts: Facts) -> str:
     )
     foot = element("footer", f"Ages and timers count from {moment(facts.now_ms)}. Made by statetool.")
     top = element("header", element("h1", "Snapshot report"), element("p", facts.path, class_="soft"), _cards(facts))
-    whole = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    root = element("html", element("head", head), element("body", top, links, element("main", body), foot), lang="en")
+    return f"<!DOCTYPE html>\n{root}\n"
 
 
 def _cards(facts: Facts) -> Html:
-    """Return what is looked for first."""
+    """Return the summary at the top."""
     cards: list[tuple[str, Any]] = [
         ("checkpoint", facts.checkpoint_id),
         ("metadata version", facts.metadata_version),
@@ -66,38 +66,38 @@ def _cards(facts: Facts) -> Html:
 
 
 def _whole(facts: Facts) -> Html:
-    found = facts.verification
-    if isinstance(found, StatetoolError):
+    verification = facts.verification
+    if isinstance(verification, StatetoolError):
         return element("span", "not known", class_="bad")
-    counted = Counter(p.severity for p in found.problems)
+    counted = Counter(p.severity for p in verification.problems)
     if counted["error"]:
         return element("span", several(counted["error"], "error"), class_="bad")
-    if not found.ok:
+    if not verification.ok:
         return element("span", "not all read", class_="warn")
     return element(
         "span", f"yes, {several(counted['warning'], 'warning')}" if counted["warning"] else "yes", class_="good"
     )
 
 
-def _restores(found: Found[Check]) -> Html:
-    if isinstance(found, StatetoolError):
+def _restores(check: Answer[Check]) -> Html:
+    if isinstance(check, StatetoolError):
         return element("span", "not known", class_="bad")
-    words, look = found.verdict.replace("_", " "), _VERDICTS[found.verdict]
-    if found.warnings:
+    words, look = check.verdict.replace("_", " "), _VERDICTS[check.verdict]
+    if check.warnings:
         return element(
-            "span", f"{words}, {several(len(found.warnings), 'warning')}", class_="warn" if look == "good" else look
+            "span", f"{words}, {several(len(check.warnings), 'warning')}", class_="warn" if look == "good" else look
         )
     return element("span", words, class_=look)
 
 
 def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
-    """Yield anchor, title and content of each section; what a snapshot has nothing of is left out."""
+    """Yield anchor, title and content of each section that is not empty; an error is shown once, in its first section."""
     statistics = facts.statistics
     makers: list[tuple[str, str, Any, Callable[[Any], Html]]] = [
         ("findings", "Is it whole?", facts.verification, sections.findings),
         ("unread", "What cannot be read", facts.states, lambda states: sections.unread(states, statistics)),
         ("restore", "Would it restore?", facts.check, lambda check: sections.verdicts(check, facts.against)),
-        ("differences", "What differs?", facts.differences, lambda found: sections.differences(found, facts.against)),
+        ("differences", "What differs?", facts.differences, lambda answer: sections.differences(answer, facts.against)),
         ("operators", "Operators", facts.operators, lambda rows: sizes.operators(rows, statistics)),
         ("states", "States", facts.states, lambda states: sizes.states(states, statistics)),
         ("key-groups", "Key groups", statistics, sizes.key_groups),
@@ -109,11 +109,11 @@ def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
         ("growth", "Growth", facts.growth, times.growth),
         ("connections", "Sources and sinks", facts.connections, sections.connections),
     ]
-    said: set[int] = set()
-    for anchor, name, found, make in makers:
-        if isinstance(found, StatetoolError):
-            if id(found) not in said:
-                said.add(id(found))
-                yield anchor, name, element("p", f"No answer: {found}", class_="bad")
-        elif found is not None and (inner := make(found)):
+    shown_errors: set[int] = set()
+    for anchor, name, answer, make in makers:
+        if isinstance(answer, StatetoolError):
+            if id(answer) not in shown_errors:
+                shown_errors.add(id(answer))
+                yield anchor, name, element("p", f"No answer: {answer}", class_="bad")
+        elif answer is not None and (inner := make(answer)):
             yield anchor, name, inner

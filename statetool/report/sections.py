@@ -11,7 +11,7 @@ from statetool.report.numbers import count, several
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
-    from statetool.report.facts import Connections, Differences, Found
+    from statetool.report.facts import Answer, Connections, Differences
     from statetool.snapshot.state_info import StateInfo
     from statetool.statistics.statistics import Statistics
     from statetool.verification.verify import Verification
@@ -29,7 +29,7 @@ _SHALLOW: Final = "Values were not decoded; a deep verification does that."
 
 
 def word(text: str) -> Html:
-    """Return a word in the colour of what it says."""
+    """Return a word in the colour of its meaning."""
     return element("span", text.replace("_", " "), class_=_LOOKS.get(text))
 
 
@@ -46,80 +46,78 @@ def _cell(value: Any, coloured: bool) -> Any:
     return word(value) if coloured else count(value) if isinstance(value, int | float) else value
 
 
-def findings(found: Verification) -> Html:
+def findings(verification: Verification) -> Html:
     """Return what verification found, and how much it looked at."""
-    looked = (
-        f"{found.operators:,} operators, {found.streams:,} pieces in files, {found.entries:,} entries of keyed state, "
-    )
-    looked += f"{found.keys:,} keys in their key groups" + (
-        f", {found.elements:,} elements of operator state" if found.deep else ""
+    looked = f"{verification.operators:,} operators, {verification.streams:,} pieces in files, {verification.entries:,} entries of keyed state, "
+    looked += f"{verification.keys:,} keys in their key groups" + (
+        f", {verification.elements:,} elements of operator state" if verification.deep else ""
     )
     counts = ", ".join(
-        several(sum(p.severity == name for p in found.problems), name) for name in ("error", "warning", "note")
+        several(sum(p.severity == name for p in verification.problems), name) for name in ("error", "warning", "note")
     )
-    more = " There are more problems than are shown." if found.truncated else ""
+    more = " There are more problems than are shown." if verification.truncated else ""
     parts = [
         element("p", f"Looked at {looked}: {counts}.{more}"),
-        "" if found.deep else element("p", _SHALLOW, class_="soft"),
+        "" if verification.deep else element("p", _SHALLOW, class_="soft"),
     ]
-    if found.problems:
-        parts.append(records(found.problems, _PROBLEMS, "severity"))
+    if verification.problems:
+        parts.append(records(verification.problems, _PROBLEMS, "severity"))
     return joined(parts)
 
 
-def unread(states: Iterable[StateInfo], statistics: Found[Statistics]) -> Html:
+def unread(states: Iterable[StateInfo], statistics: Answer[Statistics]) -> Html:
     """Return states that cannot be read, and why."""
     rows = [s for s in states if not s.readable]
     reasons = () if isinstance(statistics, StatetoolError) else statistics.unread
-    said = element("ul", *(element("li", r) for r in reasons)) if reasons else ""
+    reason_list = element("ul", *(element("li", r) for r in reasons)) if reasons else ""
     shown = records(rows, ("operator", "name", "reason", "scope", "kind")) if rows else ""
     about = element("p", "Only the bytes of these are known:") if reasons else ""
-    return joined([shown, about, said])
+    return joined([shown, about, reason_list])
 
 
-def verdicts(found: Check, against: str) -> Html:
-    """Return whether a job restores: for each operator, and for the states that are not restored just as they are."""
+def verdicts(check: Check, against: str) -> Html:
+    """Return whether a job restores: for each operator, and for the states that are not restored fully."""
     rows: list[tuple[Any, ...]] = []
-    for operator in found.operators:
+    for operator in check.operators:
         rows.append((operator.uid, "", word(operator.verdict), operator.reason, operator.remedy))
         rows += [
             (operator.uid, s.name, word(s.verdict), s.reason, s.remedy) for s in operator.states if s.verdict != "fully"
         ]
-    warnings = element("ul", *(element("li", w) for w in found.warnings), class_="warn") if found.warnings else ""
+    warnings = element("ul", *(element("li", w) for w in check.warnings), class_="warn") if check.warnings else ""
     about = element("p", f"Against {against}", class_="soft")
-    top = element("p", element("strong", word(found.verdict)), f": {found.reason}" if found.reason else "")
+    top = element("p", element("strong", word(check.verdict)), f": {check.reason}" if check.reason else "")
     return joined(
         [about, top, warnings, table(("operator", "state", "verdict", "reason", "what to do"), rows) if rows else ""]
     )
 
 
-def differences(found: Differences, against: str) -> Html:
-    """Return what differs: what snapshots say of states, then counts of keys, entries and elements."""
-    counts = [c for c in found.counts if c.added + c.removed + c.changed]
+def differences(answer: Differences, against: str) -> Html:
+    """Return what differs: counts of keys, entries and elements, then operators, states and types."""
+    counts = [c for c in answer.counts if c.added + c.removed + c.changed]
     total = sum(c.added + c.removed + c.changed for c in counts)
-    words = "Nothing differs." if found.equal else f"{total:,} values differ, in {len(counts):,} states."
+    words = "Nothing differs." if answer.equal else f"{total:,} values differ, in {len(counts):,} states."
     shown = [element("p", f"Before: this snapshot. After: {against}", class_="soft"), element("p", words)]
     if counts:
         shown.append(records(counts, _COUNTS))
-    if found.structure:
-        shown += [element("h3", "What they say of states"), records(found.structure, _STRUCTURE, "severity")]
-    if found.unread:
-        shown += [element("h3", "Not compared"), element("ul", *(element("li", reason) for reason in found.unread))]
+    if answer.structure:
+        shown += [element("h3", "What they say of states"), records(answer.structure, _STRUCTURE, "severity")]
+    if answer.unread:
+        shown += [element("h3", "Not compared"), element("ul", *(element("li", reason) for reason in answer.unread))]
     return joined(shown)
 
 
-def connections(found: Connections) -> Html:
+def connections(answer: Connections) -> Html:
     """Return what sources and sinks keep, and what the cross-check of readers and enumerators finds."""
     shown = []
-    if found.sources:
-        shown += [element("h3", "Sources"), records(found.sources, _SOURCES)]
-    if found.checks:
+    if answer.sources:
+        shown += [element("h3", "Sources"), records(answer.sources, _SOURCES)]
+    if answer.checks:
         rows = [
             (c.operator, c.split_id, c.subtasks, word("warning" if c.is_problem else "note"), c.message)
-            for c in found.checks
+            for c in answer.checks
         ]
         names = ("operator", "split", "subtasks", "", "finding")
         shown += [element("h3", "Splits in readers and enumerators"), table(names, rows)]
-    if found.sinks:
-        shown += [element("h3", "Sinks"), records(found.sinks, _SINKS)]
+    if answer.sinks:
+        shown += [element("h3", "Sinks"), records(answer.sinks, _SINKS)]
     return joined(shown)

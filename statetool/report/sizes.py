@@ -13,40 +13,40 @@ from statetool.report.markup import Html, element, joined, table
 from statetool.report.numbers import count, share, size, size_text
 
 if TYPE_CHECKING:
-    from statetool.report.facts import Found
+    from statetool.report.facts import Answer
     from statetool.snapshot.metadata_tables import OperatorRow
     from statetool.snapshot.state_info import StateInfo
     from statetool.statistics.records import DistributionRow, LargestRow, RestoreRow, SkewRow
     from statetool.statistics.statistics import Statistics
 
 
-def operators(found: Sequence[OperatorRow], statistics: Found[Statistics]) -> Html:
+def operators(operator_rows: Sequence[OperatorRow], statistics: Answer[Statistics]) -> Html:
     """Return the operators, largest first."""
     measured = {} if isinstance(statistics, StatetoolError) else {o.operator: o for o in statistics.rows("operators")}
-    most = max((_bytes(o) for o in found), default=0)
+    most = max((_bytes(o) for o in operator_rows), default=0)
     rows = []
-    for o in sorted(found, key=_bytes, reverse=True):
+    for o in sorted(operator_rows, key=_bytes, reverse=True):
         m = measured.get(o.operator)
-        known = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
+        counts = () if m is None else (count(m.entries), count(m.keys), share(m.snappy_ratio))
         name = joined([o.operator, element("div", o.name, class_="soft") if o.name not in ("", o.operator) else ""])
         finished = " (finished)" if o.fully_finished else ""
         rows.append(
-            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *known, o.operator_id)
+            (name, f"{o.parallelism}{finished}", o.max_parallelism, size(_bytes(o)), charts.bar(_bytes(o), most), *counts, o.operator_id)
         )  # fmt: skip
-    more = ("entries", "keys", "Snappy would leave") if measured else ()
-    return table(("operator", "parallelism", "max parallelism", "bytes", "", *more, "id"), rows)
+    count_names = ("entries", "keys", "Snappy would leave") if measured else ()
+    return table(("operator", "parallelism", "max parallelism", "bytes", "", *count_names, "id"), rows)
 
 
 def _bytes(operator: OperatorRow) -> int:
     return operator.state_bytes + operator.coordinator_bytes
 
 
-def states(found: Sequence[StateInfo], statistics: Found[Statistics]) -> Html:
+def states(state_infos: Sequence[StateInfo], statistics: Answer[Statistics]) -> Html:
     """Return the states with their types, largest first."""
     rows = [] if isinstance(statistics, StatetoolError) else statistics.rows("states")
     measured = {(s.operator, s.scope, s.state): s for s in rows}
     most = max((s.size_bytes for s in rows), default=0)
-    listed = [(s, measured.get((s.operator, s.scope, s.name))) for s in found if s.kind != "unread"]
+    listed = [(s, measured.get((s.operator, s.scope, s.name))) for s in state_infos if s.kind != "unread"]
     shown: list[tuple[Any, ...]] = []
     for s, m in sorted(listed, key=lambda pair: -1 if pair[1] is None else pair[1].size_bytes, reverse=True):
         types = " → ".join(t for t in (s.key_type, s.namespace_type, s.value_type) if t)
@@ -67,10 +67,10 @@ def key_groups(statistics: Statistics) -> Html:
             sizes[row.operator][row.key_group] += row.size_bytes
     maps = []
     for operator in statistics.rows("operators"):
-        if held := sizes[operator.operator]:
-            largest, most = max(held.items(), key=lambda pair: pair[1])
-            words = f"{len(held):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)}"
-            values = [held[g] for g in range(operator.max_parallelism)]
+        if group_bytes := sizes[operator.operator]:
+            largest, most = max(group_bytes.items(), key=lambda pair: pair[1])
+            words = f"{len(group_bytes):,} of {operator.max_parallelism:,} key groups have entries; the largest, {largest}, has {size_text(most)}"
+            values = [group_bytes[g] for g in range(operator.max_parallelism)]
             chart = charts.heat_map(values, lambda a, b, n: f"{_range('key group', a, b)}: {n:,} bytes")
             maps += [element("h3", operator.operator), element("p", words, class_="soft"), chart]
     return joined(maps)
@@ -89,50 +89,52 @@ def subtasks(statistics: Statistics) -> Html:
     for r in statistics.rows("restore"):
         restore[r.operator, r.parallelism].append(r)
     rows = []
-    for place in dict.fromkeys([*restore, *skew]):
-        held, read = skew.get(place, []), restore.get(place, [])
-        even: tuple[Any, ...] = ("", "")
-        if held:
+    for operator_at in dict.fromkeys([*restore, *skew]):
+        skew_rows, restore_rows = skew.get(operator_at, []), restore.get(operator_at, [])
+        evenness: tuple[Any, ...] = ("", "")
+        if skew_rows:
             chart = charts.columns(
-                [s.size_bytes for s in held], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}"
+                [s.size_bytes for s in skew_rows], lambda a, b, n: f"{_range('subtask', a, b)}: {n:,} bytes{'' if a == b else ' at most'}"
             )  # fmt: skip
-            even = (chart, f"{max(s.of_mean for s in held):.2f} × the mean")
-        slowest = max((r.seconds for r in read), default=None)
+            evenness = (chart, f"{max(s.of_mean for s in skew_rows):.2f} × the mean")
+        slowest = max((r.seconds for r in restore_rows), default=None)
         reading = (
-            size(sum(r.read_bytes for r in read)),
-            count(sum(r.requests for r in read)),
+            size(sum(r.read_bytes for r in restore_rows)),
+            count(sum(r.requests for r in restore_rows)),
             "" if slowest is None else f"{slowest:,.1f} s",
         )
-        rows.append((*place, *even, *reading))
+        rows.append((*operator_at, *evenness, *reading))
     names = ("operator", "parallelism", "keyed entries by subtask", "the largest", "restore reads", "requests", "slowest subtask, about")  # fmt: skip
     return table(names, rows) if rows else Html("")
 
 
 def largest(statistics: Statistics) -> Html:
     """Return the largest keys, values, lists and maps of each operator, folded up."""
-    found: list[LargestRow] = statistics.rows("largest")
+    largest_rows: list[LargestRow] = statistics.rows("largest")
     parts = []
-    for operator, some in groupby(found, key=lambda r: r.operator):
-        rows = [(r.what, r.state, r.key, r.key_group, r.subtask, count(r.length), size(r.size_bytes)) for r in some]
+    for operator, of_operator in groupby(largest_rows, key=lambda r: r.operator):
+        rows = [
+            (r.what, r.state, r.key, r.key_group, r.subtask, count(r.length), size(r.size_bytes)) for r in of_operator
+        ]
         names = ("largest", "state", "key", "key group", "subtask", "length", "bytes")
         parts.append(element("details", element("summary", operator), table(names, rows)))
     return joined(parts)
 
 
 def distribution(statistics: Statistics) -> Html:
-    """Return for each state how many keys and values have which size, folded up; each column is of sizes twice as large as the one before."""
+    """Return the distribution of each state's keys and values over sizes, folded up; each column has sizes twice those of the one before."""
     parts = []
     names = ("state", "of", "count", "from", "how many of each size", "to")
-    for operator, some in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
-        rows = [_sizes(list(each)) for _, each in groupby(some, key=lambda r: (r.state, r.what))]
+    for operator, of_operator in groupby(statistics.rows("distribution"), key=lambda r: r.operator):
+        rows = [_sizes(list(of_state)) for _, of_state in groupby(of_operator, key=lambda r: (r.state, r.what))]
         parts.append(element("details", element("summary", operator), table(names, rows)))
     return joined(parts)
 
 
-def _sizes(held: Sequence[DistributionRow]) -> tuple[Any, ...]:
-    """Return a row of a state's sizes; classes between that nothing has are columns too."""
-    first, last = held[0], held[-1]
-    by_digits = {r.at_most.bit_length(): r.count for r in held}
+def _sizes(rows: Sequence[DistributionRow]) -> tuple[Any, ...]:
+    """Return a row of a state's sizes; empty classes between others are columns too."""
+    first, last = rows[0], rows[-1]
+    by_digits = {r.at_most.bit_length(): r.count for r in rows}
     lowest = min(by_digits)
     counts = [by_digits.get(d, 0) for d in range(lowest, max(by_digits) + 1)]
 

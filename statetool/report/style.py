@@ -1,4 +1,4 @@
-"""How the page looks: light and dark as the reader's system is, from a telephone's width on."""
+"""The style of the page: light or dark as the reader's system is, from a telephone's width on."""
 
 from __future__ import annotations
 

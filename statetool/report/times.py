@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def timers(statistics: Statistics) -> Html:
     """Return when timers fire, by state."""
     parts = []
-    for (operator, state), some in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = some
+    for (operator, state), of_state in groupby(statistics.rows("timers"), key=lambda r: (r.operator, r.state)):
+        total, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.in_at_least_ms, r.in_below_ms, past="overdue {}", ahead="in {}"), count(r.count), charts.bar(r.count, most))
             for r in spans
         ]  # fmt: skip
-        words = f"{whole.count:,} of {whole.domain} time, from {moment(whole.first_ms)} to {moment(whole.last_ms)}"
+        words = f"{total.count:,} of {total.domain} time, from {moment(total.first_ms)} to {moment(total.last_ms)}"
         parts += [
             element("h3", f"{operator}: {state}"),
             element("p", words, class_="soft"),
@@ -42,29 +42,29 @@ def timers(statistics: Statistics) -> Html:
 def ages(statistics: Statistics) -> Html:
     """Return how long ago values with a time to live were accessed last, by state."""
     parts = []
-    for (operator, state), some in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
-        whole, *spans = some
+    for (operator, state), of_state in groupby(statistics.rows("ages"), key=lambda r: (r.operator, r.state)):
+        total, *spans = of_state
         most = max((r.count for r in spans), default=0)
         rows = [
             (between(r.age_at_least_ms, r.age_below_ms, past="{} ahead of now", ahead="{} ago"), count(r.count), charts.bar(r.count, most))
             for r in spans
         ]  # fmt: skip
-        expired = "" if whole.expired is None else f", {whole.expired:,} of them expired"
+        expired = "" if total.expired is None else f", {total.expired:,} of them expired"
         parts += [
             element("h3", f"{operator}: {state}"),
-            element("p", f"{whole.count:,} values{expired}", class_="soft"),
+            element("p", f"{total.count:,} values{expired}", class_="soft"),
             table(("accessed last", "values", ""), rows),
         ]
     return joined(parts)
 
 
-def growth(found: Sequence[GrowthRow]) -> Html:
+def growth(growth_rows: Sequence[GrowthRow]) -> Html:
     """Return what each checkpoint has, and how each state grew over them."""
-    paths = list(dict.fromkeys(r.path for r in found))
-    total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in found}
+    paths = list(dict.fromkeys(r.path for r in growth_rows))
+    total, added, ids = Counter[str](), Counter[str](), {r.path: r.checkpoint_id for r in growth_rows}
     states: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    unread = dict.fromkeys((r.operator, r.state) for r in found if r.size_bytes is None)
-    for r in found:
+    unread = dict.fromkeys((r.operator, r.state) for r in growth_rows if r.size_bytes is None)
+    for r in growth_rows:
         if r.size_bytes is not None and (r.operator, r.state) not in unread:
             total[r.path] += r.size_bytes
             states[r.operator, r.state][r.path] = r.size_bytes
@@ -80,8 +80,8 @@ def growth(found: Sequence[GrowthRow]) -> Html:
         sizes = [by_path.get(p, 0) for p in paths]
         rows.append((sizes[-1] - sizes[0], operator, state, sizes))
     grown = [
-        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(more))
-        for more, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
+        (operator, state, size(sizes[0]), charts.line(sizes), size(sizes[-1]), change(added_bytes))
+        for added_bytes, operator, state, sizes in sorted(rows, key=lambda r: -abs(r[0]))
     ]
     without = ", ".join(f"{operator}.{state}" for operator, state in unread)
     return joined(

@@ -1,8 +1,8 @@
 """Names for the fields of accumulators, from the aggregates of a plan's node.
 
-The fields of an accumulator row are, in this order: the buffers of each aggregate (one or two, :data:`_BUFFERS`), one ``COUNT(*)`` that the planner
-adds where rows are retracted or windows overlap and nobody asked for it, and a data view for each set of distinct arguments.
-Functions of users, and those of Flink that are not declared by expressions, have a single field.
+The fields of an accumulator row are, in this order: the buffers of each aggregate (one or two, :data:`_BUFFERS`), a ``COUNT(*)`` that
+the planner adds where rows are retracted or windows overlap and the query has none, and a data view for each set of distinct
+arguments. Functions of users, and those of Flink that are not declared by expressions, have a single field.
 
 Follows ``AggregateUtil.transformToStreamAggregateInfoList`` and ``DeclarativeAggregateFunction``, Flink 1.13 to 2.3.
 """
@@ -23,28 +23,28 @@ _BUFFERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
     ("SINGLE_VALUE", True): ("value", "count"),
     ("LISTAGG", False): ("delimiter", "list"),
 }
-#: Functions of expressions whose buffers depend on more than the plan tells at a glance; no accumulator with one of them gets names.
-_UNTOLD: Final = frozenset({"DENSE_RANK", "NTILE", "PERCENT_RANK", "RANK"})
+#: Functions of expressions whose buffers depend on more than the plan tells; accumulators with one of them get no names.
+_UNKNOWN_BUFFERS: Final = frozenset({"DENSE_RANK", "NTILE", "PERCENT_RANK", "RANK"})
 _VIEW: Final = "org.apache.flink.table.api.dataview.MapView"
 
 
 def accumulator_names(
     calls: Sequence[Mapping[str, Any]], retracts: Sequence[bool], inputs: Sequence[str], row: RowDataSerializer
 ) -> list[str] | None:
-    """Return names for an accumulator row, ``None`` where the aggregates do not tell its fields.
+    """Return names for the fields of an accumulator row, ``None`` where the aggregates do not tell them.
 
     Parameters
     ----------
     calls
         The aggregate calls of the plan.
     retracts
-        Of each call, whether rows are retracted from it.
+        For each call, whether rows are retracted from it.
     inputs
-        Names of the fields that arguments are numbers of.
+        Names of the input's fields, to which arguments are indexes.
     row
-        The accumulator, whose types must fit.
+        The accumulator, whose number of fields and views must fit.
     """
-    if any(_builtin(call) in _UNTOLD for call in calls):
+    if any(_builtin(call) in _UNKNOWN_BUFFERS for call in calls):
         return None
     for counted in (False, True):
         names = list(_names(calls, retracts, inputs, counted=counted))
@@ -57,31 +57,31 @@ def _names(
     calls: Sequence[Mapping[str, Any]], retracts: Sequence[bool], inputs: Sequence[str], *, counted: bool
 ) -> Iterator[str]:
     for call, retract in zip(calls, retracts, strict=True):
-        yield from _of_call(call, retract, inputs)
+        yield from _buffer_names(call, retract, inputs)
     if counted:
         yield "count(*)"
-    yield from (f"distinct({_arguments(key, inputs)})" for key in _distinct(calls))
+    yield from (f"distinct({_arguments(key, inputs)})" for key in _distinct_arguments(calls))
 
 
-def _of_call(call: Mapping[str, Any], retract: bool, inputs: Sequence[str]) -> Iterator[str]:
+def _buffer_names(call: Mapping[str, Any], retract: bool, inputs: Sequence[str]) -> Iterator[str]:
     builtin = _builtin(call)
     name = builtin or str(call.get("systemName") or _last(call.get("catalogName")) or "aggregate")
     arguments = _arguments(tuple(call["argList"]), inputs) if call["argList"] or builtin != "COUNT" else "*"
-    what = ("distinct " if call.get("distinct") else "") + arguments
+    argument_text = ("distinct " if call.get("distinct") else "") + arguments
     condition = f" filter {inputs[call['filterArg']]}" if call.get("filterArg", -1) >= 0 else ""
-    several = _BUFFERS.get((builtin, retract))
-    if several is not None:
-        for buffer in several:
-            same = buffer.upper() == builtin
-            yield f"{buffer if same else f'{builtin.lower()}_{buffer}'}({what}){condition}"
+    buffers = _BUFFERS.get((builtin, retract))
+    if buffers is not None:
+        for buffer in buffers:
+            is_function = buffer.upper() == builtin
+            yield f"{buffer if is_function else f'{builtin.lower()}_{buffer}'}({argument_text}){condition}"
     else:
         # SUM0 is the planner's SUM that is 0 where nothing was summed.
         shown = "sum" if builtin == "SUM0" else builtin.lower() or name
-        yield f"{shown}({what}){condition}"
+        yield f"{shown}({argument_text}){condition}"
 
 
 def _builtin(call: Mapping[str, Any]) -> str:
-    """Return the name of a function of Flink's own (``$SUM$1``, ``$$SUM0$1``), empty for those of users."""
+    """Return the name of a built-in function (``$SUM$1``, ``$$SUM0$1``), empty for those of users."""
     internal = call.get("internalName")
     return "" if internal is None else str(internal).strip("$").partition("$")[0].upper()
 
@@ -91,12 +91,12 @@ def _last(identifier: Any) -> str | None:
 
 
 def _arguments(arguments: Sequence[int], inputs: Sequence[str]) -> str:
-    # Behind the fields of the input, OVER aggregates have constants.
+    # Indexes beyond the input's fields are constants of OVER aggregates.
     return ", ".join(inputs[i] if i < len(inputs) else f"constant {i - len(inputs)}" for i in arguments)
 
 
-def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
-    """Return the sets of arguments that distinct calls have, each once."""
+def _distinct_arguments(calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
+    """Return the argument lists of distinct calls, each once."""
     return list(dict.fromkeys(tuple(c["argList"]) for c in calls if c.get("distinct") and not c.get("approximate")))
 
 
@@ -104,18 +104,18 @@ def _fits(names: Sequence[str], calls: Sequence[Mapping[str, Any]], row: RowData
     if len(names) != len(row.sql):
         return False
     views = sum(1 for t in row.sql if t.root == "RAW" and t.class_name == _VIEW)
-    return views == len(_distinct(calls))
+    return views == len(_distinct_arguments(calls))
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Number names that come twice; Spark does not tell names apart that differ in case only."""
-    found: list[str] = []
+    """Number names that come twice; Spark does not distinguish names that differ in case only."""
+    unique: list[str] = []
     taken: set[str] = set()
     for name in names:
-        number, other = 1, name
-        while other.lower() in taken:
+        number, candidate = 1, name
+        while candidate.lower() in taken:
             number += 1
-            other = f"{name} {number}"
-        taken.add(other.lower())
-        found.append(other)
-    return found
+            candidate = f"{name} {number}"
+        taken.add(candidate.lower())
+        unique.append(candidate)
+    return unique

@@ -1,9 +1,9 @@
 """Names of columns from a compiled plan (``COMPILE PLAN``), for states of SQL operators.
 
-Snapshots hold the types of rows and no names; the plan's JSON has the names of what flows between its nodes. A node of the plan is one or
-several operators of the job, whose uids begin with the node's id: ``4_group-aggregate``, in Flink 1.15 ``4_stream-exec-group-aggregate_1_group-aggregate``.
-Which rows each kind of operator keeps is fixed in Flink (``org.apache.flink.table.runtime.operators``); only states for which that is
-sure get names.
+Snapshots hold the types of rows and no names; the plan's JSON has the names of the columns between its nodes. A node of the plan is one
+or several operators of the job, whose uids begin with the node's id: ``4_group-aggregate``, in Flink 1.15
+``4_stream-exec-group-aggregate_1_group-aggregate``. The rows that each kind of operator keeps are fixed in Flink
+(``org.apache.flink.table.runtime.operators``); only states whose rows are certain get names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statetool.sql_plans.accumulators import accumulator_names
 from statetool.sql_plans.row_types import row_names
 
 _UID: Final = re.compile(r"(\d+)_")
-#: What an operator of a node may be called: its transformation, the last part of its uid.
+#: Names of transformations, the last part of an operator's uid.
 _TRANSFORMATIONS: Final = (
     "async-calc", "async-correlate", "calc", "changelog-normalize", "constraint-validator", "correlate", "deduplicate",
     "delta-join", "drop-update-before", "expand", "filter-left", "filter-right", "global-group-aggregate",
@@ -35,8 +35,8 @@ _TRANSFORMATIONS: Final = (
     "watermark-assigner", "watermark-timestamp-assigner", "window", "window-aggregate", "window-deduplicate", "window-join",
     "window-rank",
 )  # fmt: skip
-#: What rows states hold, in the order of the state's serializers, in words that :meth:`_Node._fields` knows. Where a state has fewer rows,
-#: the last ones are meant.
+#: Kinds of the rows in states, in the order of the state's serializers, as :meth:`_Node._fields` knows them; for a state with fewer rows
+#: the last ones count.
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "IntervalJoinLeftCache": ("input 0",),
     "IntervalJoinRightCache": ("input 1",),
@@ -106,7 +106,7 @@ class CompiledPlan:
             raise FormatError(f"not the JSON of a compiled plan: {e!r}") from e
 
     def uids(self) -> Iterator[tuple[str, int]]:
-        """Yield the uids that the plan's operators can have, each with its node: by Flink's default formats."""
+        """Yield the uids that the plan's operators can have by Flink's default formats, each with its node."""
         for node, spec in self.nodes.items():
             if "uid" in spec:  # of a process table function
                 yield str(spec["uid"]), node
@@ -127,11 +127,11 @@ class CompiledPlan:
         Raises
         ------
         OptionError
-            Neither the id nor the uid is one that this plan gives.
+            The plan gives neither the id nor the uid to an operator.
         """
-        found = _UID.match(uid)
-        if found is not None and int(found[1]) in self.nodes:
-            return int(found[1])
+        prefix = _UID.match(uid)
+        if prefix is not None and int(prefix[1]) in self.nodes:
+            return int(prefix[1])
         for candidate, node in self.uids():
             if operator_id_for_uid(candidate) == operator_id:
                 return node
@@ -150,7 +150,7 @@ class CompiledPlan:
         OptionError
             There is no such node.
         FormatError
-            The plan lacks what such a node has.
+            The plan lacks a member that such a node has.
         """
         if node not in self.nodes:
             raise OptionError(f"the plan has no node {node}")
@@ -169,29 +169,29 @@ class _Node:
         self.inputs = inputs
 
     def columns(self, states: Iterable[StateMeta]) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         key = self._key()
-        if key is not None and _tellable(key):
-            found["key"] = key
+        if key is not None and _distinct_in_spark(key):
+            names["key"] = key
         for meta in states:
             if meta.kind != "timers":
-                found.update(self._of_state(meta))
-        return found
+                names.update(self._state_columns(meta))
+        return names
 
-    def _of_state(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
+    def _state_columns(self, meta: StateMeta) -> Iterator[tuple[str, list[str]]]:
         rows = [(path, row) for path, row in rows_of(meta.value) if isinstance(row, RowDataSerializer)]
-        wanted = self._rows(meta.name, len(rows))
-        if len(rows) > len(wanted):
+        kinds = self._row_kinds(meta.name, len(rows))
+        if len(rows) > len(kinds):
             return
-        for (path, row), what in zip(rows, wanted[len(wanted) - len(rows) :], strict=True):
-            fields = self._accumulator(row) if what == "accumulator" else self._fields(what)
-            # Which of several keys an operator takes is not in the plan in so many words.
-            sure = "key" not in what or fields is None or len(fields) == len(row.names)
-            if fields is not None and sure and _tellable(fields):
+        for (path, row), kind in zip(rows, kinds[len(kinds) - len(rows) :], strict=True):
+            fields = self._accumulator(row) if kind == "accumulator" else self._fields(kind)
+            # Which of several keys an operator takes is not in the plan: only the number of fields confirms it.
+            certain = "key" not in kind or fields is None or len(fields) == len(row.names)
+            if fields is not None and certain and _distinct_in_spark(fields):
                 yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
 
-    def _rows(self, state: str, rows: int) -> tuple[str, ...]:
-        """Return what the rows of a state are, in words that :meth:`_fields` knows."""
+    def _row_kinds(self, state: str, rows: int) -> tuple[str, ...]:
+        """Return the kinds of the rows in a state, as :meth:`_fields` knows them."""
         if state.startswith(_MULTI_JOIN):
             number = state.removeprefix(_MULTI_JOIN)
             return (f"unique key {number}", f"input {number}") if rows > 1 else ("record",)
@@ -199,25 +199,25 @@ class _Node:
             return _ROWS_OF_SINKS.get(state, ())
         return _ROWS.get(state, ())
 
-    def _fields(self, what: str) -> list[str] | None:
-        """Return the fields that one of the words in :data:`_ROWS` stands for, ``None`` where the plan does not tell."""
-        word, _, number = what.rpartition(" ")
+    def _fields(self, kind: str) -> list[str] | None:
+        """Return the fields of a kind of rows (:data:`_ROWS`), ``None`` where the plan does not tell."""
+        word, _, number = kind.rpartition(" ")
         match word:
             case "input":
                 return self.inputs[int(number)]
             case "sort":
                 over = self.spec.get("overSpec")
                 order = over["groups"][0]["orderBy"] if over else self.spec.get("orderBy") or self.spec.get("sortSpec")
-                return self._of_input([f["index"] for f in order["fields"]]) if order else None
+                return self._input_fields([f["index"] for f in order["fields"]]) if order else None
             case "unique key":
                 keys = self._unique_keys(int(number))
                 return [self.inputs[int(number)][i] for i in min(keys, key=len)] if keys else None
             case "rank":
-                return self._of_input(self.spec["rankStrategy"]["primaryKeys"])
+                return self._input_fields(self.spec["rankStrategy"]["primaryKeys"])
             case "upsert":
                 upsert_key = self.spec.get("inputUpsertKey")
-                return self._of_input(upsert_key) if upsert_key else self.inputs[0]
-        return ["join_key", "record"] if what == "record" else None
+                return self._input_fields(upsert_key) if upsert_key else self.inputs[0]
+        return ["join_key", "record"] if kind == "record" else None
 
     def _unique_keys(self, number: int) -> list[list[int]]:
         if "inputUniqueKeys" in self.spec:
@@ -226,7 +226,7 @@ class _Node:
         # Flink 1.15 calls them unique keys.
         return list(self.spec.get(f"{side}UpsertKeys") or self.spec.get(f"{side}UniqueKeys") or ())
 
-    def _of_input(self, fields: Iterable[int]) -> list[str]:
+    def _input_fields(self, fields: Iterable[int]) -> list[str]:
         return [self.inputs[0][i] for i in fields]
 
     def _key(self) -> list[str] | None:
@@ -234,25 +234,24 @@ class _Node:
         spec = self.spec
         for name in ("grouping", "partialAggGrouping", "uniqueKeys", "partitionKeys"):
             if name in spec:
-                return self._of_input(spec[name])
+                return self._input_fields(spec[name])
         for name in ("partition", "partitionSpec"):
             if name in spec:
-                return self._of_input(spec[name]["fields"])
-        if "overSpec" in spec:
-            return self._of_input(spec["overSpec"]["partition"]["fields"])
-        if "matchSpec" in spec:
-            return self._of_input(spec["matchSpec"]["partition"]["fields"])
+                return self._input_fields(spec[name]["fields"])
+        for name in ("overSpec", "matchSpec"):
+            if name in spec:
+                return self._input_fields(spec[name]["partition"]["fields"])
         if "intervalJoinSpec" in spec:
-            return self._of_input(spec["intervalJoinSpec"]["joinSpec"]["leftKeys"])
+            return self._input_fields(spec["intervalJoinSpec"]["joinSpec"]["leftKeys"])
         if "joinSpec" in spec:
-            return self._of_input(spec["joinSpec"]["leftKeys"])
+            return self._input_fields(spec["joinSpec"]["leftKeys"])
         if "joinAttributeMap" in spec:
-            return self._of_input(spec["inputProperties"][0]["requiredDistribution"]["keys"])
+            return self._input_fields(spec["inputProperties"][0]["requiredDistribution"]["keys"])
         if "functionCall" in spec:
             tables = [o for o in spec["functionCall"].get("operands", ()) if o.get("kind") == "TABLE_ARG_CALL"]
             return [self.inputs[tables[0]["inputIndex"]][i] for i in tables[0]["partitionKeys"]] if tables else None
         if "temporalTable" in spec:
-            return self._of_input(spec["inputUpsertKey"]) if spec.get("inputUpsertKey") else None
+            return self._input_fields(spec["inputUpsertKey"]) if spec.get("inputUpsertKey") else None
         if _SINK in spec:
             schema = spec[_SINK]["table"]["resolvedTable"]["schema"]
             key = schema.get("primaryKey")
@@ -263,7 +262,7 @@ class _Node:
         spec = self.spec
         if "overSpec" in spec:
             (group,) = spec["overSpec"]["groups"]
-            # Rows leave a window that has a beginning.
+            # Rows are retracted when they leave a window with a lower bound.
             bounded = group["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING"
             return accumulator_names(group["aggCalls"], [bounded] * len(group["aggCalls"]), self.inputs[0], row)
         if "aggCalls" not in spec:
@@ -274,6 +273,6 @@ class _Node:
         return accumulator_names(spec["aggCalls"], retracts, inputs, row)
 
 
-def _tellable(names: Sequence[str]) -> bool:
-    """Tell whether Spark can tell the names apart: SQL allows such that differ in case only."""
+def _distinct_in_spark(names: Sequence[str]) -> bool:
+    """Return whether Spark can distinguish the names: SQL allows names that differ in case only."""
     return len({n.lower() for n in names}) == len(names)

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def row_names(row_type: Any) -> list[str]:
-    """Return the names of the fields of a row type, in either form that plans have: SQL text or an object.
+    """Return the names of the fields of a row type, in either form of plans: SQL text or an object.
 
     Raises
     ------
@@ -18,30 +18,30 @@ def row_names(row_type: Any) -> list[str]:
     if not isinstance(row_type, str) or not row_type.startswith("ROW<"):
         raise TypeError(f"{row_type!r} instead of a row type")
     names, depth, at = [], 0, 4
-    fresh = True
+    expects_name = True
     while at < len(row_type):
         letter = row_type[at]
         if letter == "`":
             name, at = _quoted(row_type, at)
-            if depth == 0 and fresh:
+            if depth == 0 and expects_name:
                 names.append(name)
-            fresh = False
+            expects_name = False
             continue
         if letter == "'":
-            at = _behind_text(row_type, at)
+            at = _end_of_text(row_type, at)
             continue
         if letter in "<(":
             depth += 1
         elif letter in ">)":
             depth -= 1
         elif letter == "," and depth == 0:
-            fresh = True
+            expects_name = True
         at += 1
     return names
 
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the name in backquotes at ``at`` (a backquote in it is doubled), and the place behind it."""
+    """Return the name in backquotes at ``at`` (a backquote in it is doubled), and the position behind it."""
     name = ""
     at += 1
     while at < len(text):
@@ -54,8 +54,8 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
     raise TypeError("a name without its end")
 
 
-def _behind_text(text: str, at: int) -> int:
-    """Return the place behind a quoted comment or class name."""
+def _end_of_text(text: str, at: int) -> int:
+    """Return the position behind a quoted comment or class name."""
     at += 1
     while at < len(text):
         if text[at] == "'":

@@ -1,1 +1,1 @@
-"""What is large, where and since when: sizes, counts, ages and timers, from the positions of entries. Values are not decoded."""
+"""Sizes, counts, ages and timers of state, from the positions of entries. Values are not decoded."""

@@ -1,4 +1,4 @@
-"""The largest of many, kept while they stream by."""
+"""The largest keys and values, kept while entries stream by."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from statetool.kernels.arrays import Positions
 
-#: Bytes of a key that are kept of the largest ones.
+#: Bytes that are kept of the key of an extreme.
 MOST_KEY_BYTES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Extreme:
-    """One of the largest; of two of one size the one whose key group and key come first is the larger. ``key`` is its encoded key."""
+    """One of the largest; of two equal sizes the one whose key group and key come first counts as larger. ``key`` is the encoded key."""
 
     size: int
     minus_group: int
@@ -34,20 +34,20 @@ class Extreme:
 
 
 def extreme(size: int, length: int, state: str | None, group: int, subtask: int, key: bytes) -> Extreme:
-    """Return one of the largest."""
+    """Return an extreme, with its key inverted for the order and cut to :data:`MOST_KEY_BYTES`."""
     inverted = bytes(255 - b for b in key[:64]) + b"\xff"
     return Extreme(size, -group, inverted, length, state, subtask, key[:MOST_KEY_BYTES])
 
 
 def largest(sizes: Positions, most: int) -> Positions:
-    """Return the indexes of the largest sizes, and of all that are as large as the least of them."""
+    """Return the indexes of the largest sizes and of those equal to the least of them, at most four times ``most``."""
     if len(sizes) <= most:
         return np.arange(len(sizes))
     least = np.partition(sizes, len(sizes) - most)[len(sizes) - most]
-    found = np.flatnonzero(sizes >= least)
-    return found if len(found) <= 4 * most else found[np.argsort(-sizes[found], kind="stable")[: 4 * most]]
+    indexes = np.flatnonzero(sizes >= least)
+    return indexes if len(indexes) <= 4 * most else indexes[np.argsort(-sizes[indexes], kind="stable")[: 4 * most]]
 
 
-def top(found: Iterable[Extreme], most: int) -> list[Extreme]:
+def top(extremes: Iterable[Extreme], most: int) -> list[Extreme]:
     """Return the largest, largest first."""
-    return sorted(found, reverse=True)[:most]
+    return sorted(extremes, reverse=True)[:most]

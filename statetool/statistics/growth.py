@@ -1,4 +1,4 @@
-"""How the state of a job grew over the checkpoints that are retained below a directory."""
+"""How the state of a job grew over the checkpoints below a directory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from statetool.statistics.statistics import Each, StatisticsRequest, statistics_
 
 def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> list[GrowthRow]:
     """Return the rows of :func:`statetool.growth`."""
-    found = [row for row in list_snapshots(root, rebase=dict(rebase)) if row.complete]
-    if not found:
+    snapshots = [row for row in list_snapshots(root, rebase=dict(rebase)) if row.complete]
+    if not snapshots:
         raise SnapshotNotFoundError(f"no complete snapshot below {root}", hint="statetool ls says what is there")
     rows: list[GrowthRow] = []
     before: dict[tuple[str, str, str], GrowthRow] = {}
-    for snapshot in found:
+    for snapshot in snapshots:
         for row in _rows(Inventory(snapshot.path, rebase=rebase), each):
-            place = (chain_of(snapshot), row.operator, row.state)
-            rows.append(_since(before.get(place), row))
-            before[place] = row
+            state = (chain_of(snapshot), row.operator, row.state)
+            rows.append(_since(before.get(state), row))
+            before[state] = row
     return rows
 
 
@@ -30,9 +30,7 @@ def _since(last: GrowthRow | None, row: GrowthRow) -> GrowthRow:
     if last is None:
         return row
     return replace(
-        row,
-        entries_added=_added(last.entries, row.entries),
-        bytes_added=_added(last.size_bytes, row.size_bytes),
+        row, entries_added=_added(last.entries, row.entries), bytes_added=_added(last.size_bytes, row.size_bytes)
     )
 
 
@@ -42,9 +40,9 @@ def _added(before: int | None, after: int | None) -> int | None:
 
 def _rows(inventory: Inventory, each: Each) -> list[GrowthRow]:
     request = StatisticsRequest.of(largest=0)
-    found = statistics_of(list(inventory.operators.values()), request, each)
-    # What could not be read was not counted, which is not nothing.
-    unread = {("keyed", r.operator) for r in found.rows("sizes") if r.part == "unread"}
+    statistics = statistics_of(list(inventory.operators.values()), request, each)
+    # State that could not be read was not counted: its size is unknown, not 0.
+    unread = {("keyed", r.operator) for r in statistics.rows("sizes") if r.part == "unread"}
     return [
         GrowthRow(
             checkpoint_id=inventory.metadata.checkpoint_id,
@@ -56,5 +54,5 @@ def _rows(inventory: Inventory, each: Each) -> list[GrowthRow]:
             entries_added=None,
             bytes_added=None,
         )
-        for state in found.rows("states")
+        for state in statistics.rows("states")
     ]

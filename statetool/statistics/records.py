@@ -1,4 +1,4 @@
-"""Rows of the tables that statistics are made of."""
+"""Rows of the tables of statistics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Part = Literal["entries", "header", "framing", "unread", "raw", "in flight", "co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """Bytes of one state in one key group of one subtask, or what lies around entries.
+    """Bytes of one state in one key group of one subtask, or bytes around entries.
 
-    ``size_bytes`` of all rows of an operator are together what its files have. ``part`` is ``entries``: the bytes of keys (with namespace
+    ``size_bytes`` of all rows of an operator add up to the size of its files. ``part`` is ``entries``: the bytes of keys (with namespace
     and map key) and of values; ``header``: what names states and serializers; ``framing``: lengths and marks between entries, less what
-    compression saves and what a database keeps twice (so it can be negative); ``unread``: what could not be read; or other pieces of the
+    compression saves and what a database keeps twice (so it can be negative); ``unread``: what could not be read; or other state of the
     operator: ``raw``, ``in flight``, ``coordinator``.
 
-    ``keys`` are different keys of the job; ``None`` of timers, of operator state, and where keys cannot be told apart. ``key_group`` is
-    ``None`` where a piece is of several: what surrounds entries in databases and logs.
+    ``keys`` counts distinct keys of the job; ``None`` for timers, operator state, and where keys cannot be told apart. ``key_group`` is
+    ``None`` for bytes of several key groups: those around entries in databases and logs.
     """
 
     operator: str
@@ -38,7 +38,7 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSizeRow:
-    """One state over all subtasks. ``share`` is its part of all bytes of the operator's entries; ``largest_value`` in bytes."""
+    """One state over all subtasks. ``share`` is its share of all bytes of the operator's entries; ``largest_value`` is in bytes."""
 
     operator: str
     scope: str
@@ -76,7 +76,7 @@ class LargestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionRow:
-    """How many have a size from ``at_least`` up to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
+    """How many sizes are from ``at_least`` to ``at_most``; ``what`` is ``key_bytes``, ``value_bytes`` or ``length`` (of lists and maps)."""
 
     operator: str
     state: str
@@ -101,9 +101,9 @@ class SkewRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeRow:
-    """How long ago values with a time to live were accessed last, in a span of milliseconds before now; ``None`` is without end.
+    """Values with a time to live by their last access, in a span of milliseconds before now; ``None`` is without end.
 
-    ``expired`` are those of them that are older than the time to live that was given, ``None`` where none was.
+    ``expired`` counts those older than the time to live that was given; ``None`` where none was.
     """
 
     operator: str
@@ -116,10 +116,10 @@ class AgeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerRow:
-    """When timers fire, in a span of milliseconds from now on; below 0 is overdue. ``None`` is without end.
+    """Timers by when they fire, in a span of milliseconds from now on; below 0 is overdue. ``None`` is without end.
 
-    What is overdue of event time depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms`` are epoch
-    milliseconds.
+    Whether timers of event time are overdue depends on the job's watermark, which a snapshot does not have. ``first_ms`` and ``last_ms``
+    are epoch milliseconds.
     """
 
     operator: str
@@ -134,10 +134,10 @@ class TimerRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRow:
-    """What one subtask reads to restore an operator's state, and how long that takes about.
+    """What one subtask reads to restore an operator's state, and about how long that takes.
 
-    ``own_bytes`` are those of its own key groups: of ``read_bytes`` the rest is other subtasks' (files of databases are fetched whole).
-    ``files`` are different ones (state that lies in the metadata has none), ``requests`` streams that are opened, one after another.
+    ``own_bytes`` are those of its own key groups; the rest of ``read_bytes`` is other subtasks' (files of databases are fetched whole).
+    ``files`` counts distinct files (state inside the metadata has none), ``requests`` the streams opened, one after another.
     """
 
     operator: str
@@ -152,7 +152,7 @@ class RestoreRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSizeRow:
-    """One operator. ``size_bytes`` is what its files have; ``snappy_ratio`` is a sample of entries compressed by Snappy over plain."""
+    """One operator. ``size_bytes`` is the size of its files; ``snappy_ratio`` is compressed over plain bytes of a sample of entries."""
 
     operator: str
     parallelism: int

@@ -1,7 +1,7 @@
-"""How long a restore takes, about: what each subtask has to read, at today's parallelism and at another one.
+"""About how long a restore takes: what each subtask has to read, at the present parallelism and at another one.
 
-Streams with an offset for each key group are read where a subtask's own key groups lie. Of a database each subtask fetches all files
-that hold any of its key groups, whole, as Flink does: after a change of parallelism that is mostly other subtasks' keys.
+From streams with an offset for each key group a subtask reads its own key groups. Of a database it fetches all files that hold any of
+its key groups, whole, as Flink does: after a change of parallelism those are mostly other subtasks' keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statetool.statistics.records import RestoreRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """The way to the files: bytes in a second, and the time that a request waits; of one subtask."""
+    """One subtask's connection to the files: bytes per second, and the time that a request waits."""
 
     bytes_per_second: float
     latency_ms: float
@@ -41,7 +41,7 @@ class Link:
         return cls(bytes_per_second=bandwidth_mib * (1 << 20), latency_ms=latency_ms)
 
     def seconds(self, requests: int, size_bytes: float) -> float:
-        """Return how long one request after another takes."""
+        """Return how long requests take, one after another."""
         return requests * self.latency_ms / 1000 + size_bytes / self.bytes_per_second
 
 
@@ -62,57 +62,57 @@ class _Reads:
 
 
 def restore_rows(operator: OperatorInventory, wished: int | None, link: Link) -> Iterator[RestoreRow]:
-    """Yield what each subtask of an operator reads; from the metadata alone."""
+    """Yield what each subtask of an operator reads, as the metadata alone tells."""
     if not operator.keyed.managed and not operator.keyed.raw_timers and not operator.elements.streams:
         return
-    most = operator.state.max_parallelism
-    today = min(operator.state.parallelism, most)
-    for parallelism in dict.fromkeys((today, min(wished or today, most))):
+    max_parallelism = operator.state.max_parallelism
+    today = min(operator.state.parallelism, max_parallelism)
+    for parallelism in dict.fromkeys((today, min(wished or today, max_parallelism))):
         reads = [_Reads() for _ in range(parallelism)]
         for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
-            _keyed(stored, reads, most)
+            _keyed(stored, reads, max_parallelism)
         _elements(operator, reads)
-        for subtask, some in enumerate(reads):
+        for subtask, subtask_reads in enumerate(reads):
             yield RestoreRow(
                 operator=operator.label,
                 parallelism=parallelism,
                 subtask=subtask,
-                files=len(some.files),
-                requests=some.requests,
-                read_bytes=round(some.read_bytes),
-                own_bytes=round(some.own_bytes),
-                seconds=round(link.seconds(some.requests, some.read_bytes), 3),
+                files=len(subtask_reads.files),
+                requests=subtask_reads.requests,
+                read_bytes=round(subtask_reads.read_bytes),
+                own_bytes=round(subtask_reads.own_bytes),
+                seconds=round(link.seconds(subtask_reads.requests, subtask_reads.read_bytes), 3),
             )
 
 
-def _keyed(stored: StoredState, reads: list[_Reads], most: int) -> None:
+def _keyed(stored: StoredState, reads: list[_Reads], max_parallelism: int) -> None:
     groups = list(stored.key_groups())
     streams = list(streams_of(stored.place.handle))
     files = [s.path for s in streams if not isinstance(s, ByteStreamHandle)]
-    owners = {owner_of(g.key_group, len(reads), most) for g in groups}
+    owners = {owner_of(g.key_group, len(reads), max_parallelism) for g in groups}
     if all(g.size_bytes is not None for g in groups):
         header = 0 if stored.place.raw else len((stored.description() or (b"", 0))[0])
         for owner in owners:
-            own = sum(g.size_bytes or 0 for g in groups if owner_of(g.key_group, len(reads), most) == owner)
+            own = sum(g.size_bytes or 0 for g in groups if owner_of(g.key_group, len(reads), max_parallelism) == owner)
             if own:
                 reads[owner].add(1, header + own, header + own, files)
         return
     size = sum(s.size_bytes for s in streams)
     for owner in owners:
-        share = sum(owner_of(g.key_group, len(reads), most) == owner for g in groups) / len(groups)
+        share = sum(owner_of(g.key_group, len(reads), max_parallelism) == owner for g in groups) / len(groups)
         reads[owner].add(len(streams), size, size * share, files)
 
 
 def _elements(operator: OperatorInventory, reads: list[_Reads]) -> None:
-    """Add operator state: lists are dealt out, unions go to all, of broadcast state each subtask reads one copy."""
+    """Add operator state: lists are dealt out, unions go to all subtasks, and of broadcast state each reads one copy."""
     kinds = {name: meta.kind for name, meta in operator.operator_states.items()}
-    for number, part in enumerate(operator.elements.streams):
-        sizes = {n: sum(end - start for start, end in part.ranges(n)) for n in part.offsets}
+    for index, stream in enumerate(operator.elements.streams):
+        sizes = {n: sum(end - start for start, end in stream.ranges(n)) for n in stream.offsets}
         union = sum(size for n, size in sizes.items() if kinds[n] == "union")
         split = sum(size for n, size in sizes.items() if kinds[n] == "list")
         shared = sum(size for n, size in sizes.items() if kinds[n] == "broadcast")
-        files = () if part.stream.inline is not None else (part.stream.file,)
-        for subtask, some in enumerate(reads):
-            own = split / len(reads) + (shared if subtask % len(operator.elements.streams) == number else 0) + union
+        files = () if stream.stream.inline is not None else (stream.stream.file,)
+        for subtask, subtask_reads in enumerate(reads):
+            own = split / len(reads) + (shared if subtask % len(operator.elements.streams) == index else 0) + union
             if own:
-                some.add(1, part.first + own, part.first + own, files)
+                subtask_reads.add(1, stream.first + own, stream.first + own, files)

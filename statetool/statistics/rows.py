@@ -1,4 +1,4 @@
-"""Rows of what sources were measured to hold."""
+"""Rows of statistics from measured sources."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from statetool.statistics.records import (
 from statetool.statistics.source import Measured, Times
 from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, class_bounds, spans
 
-_WHATS: Final = ("key_bytes", "value_bytes", "length")
+_MEASURES: Final = ("key_bytes", "value_bytes", "length")
 _TIMERS: Final = "_timer_state/"
 
 
-def keyed_rows(operator: str, part: Measured) -> Iterator[SizeRow]:
+def keyed_rows(operator: str, source: Measured) -> Iterator[SizeRow]:
     """Yield a row for each state in each key group of a source that has entries."""
-    for i, j in np.argwhere(part.counts[:, :, 0]).tolist():
-        entries, keys, key_bytes, value_bytes = part.counts[i, j].tolist()
+    for i, j in np.argwhere(source.counts[:, :, 0]).tolist():
+        entries, keys, key_bytes, value_bytes = source.counts[i, j].tolist()
         yield SizeRow(
             operator=operator,
             scope="keyed",
-            state=part.states[i],
+            state=source.states[i],
             part="entries",
-            subtask=part.subtask,
-            key_group=part.groups[j],
+            subtask=source.subtask,
+            key_group=source.groups[j],
             entries=entries,
             keys=keys or None,
             key_bytes=key_bytes,
@@ -49,15 +49,15 @@ def keyed_rows(operator: str, part: Measured) -> Iterator[SizeRow]:
 
 
 def operator_size_row(
-    operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]
+    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
 ) -> OperatorSizeRow:
     """Return an operator as a row."""
     by_part: Counter[str] = Counter()
     for row in sizes:
         by_part[row.part] += row.size_bytes
-    plain, packed = (sum(p.snappy[i] for p in parts) for i in range(2))
-    known = bool(parts) and all(p.keys_known for p in parts)
-    named = ("entries", "header", "framing", "unread")
+    plain, packed = (sum(p.snappy[i] for p in sources) for i in range(2))
+    keys_known = bool(sources) and all(p.keys_known for p in sources)
+    own_columns = ("entries", "header", "framing", "unread")
     return OperatorSizeRow(
         operator=operator.label,
         parallelism=operator.state.parallelism,
@@ -67,37 +67,39 @@ def operator_size_row(
         header_bytes=by_part["header"],
         framing_bytes=by_part["framing"],
         unread_bytes=by_part["unread"],
-        other_bytes=sum(size for part, size in by_part.items() if part not in named),
+        other_bytes=sum(size for part, size in by_part.items() if part not in own_columns),
         entries=sum(r.entries for r in sizes),
-        keys=sum(int(p.key_counts.sum()) for p in parts) if known else None,
+        keys=sum(int(p.key_counts.sum()) for p in sources) if keys_known else None,
         snappy_ratio=round(packed / plain, 4) if plain else None,
     )
 
 
-def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Sequence[Measured]) -> list[StateSizeRow]:
+def state_rows(
+    operator: OperatorInventory, sizes: Sequence[SizeRow], sources: Sequence[Measured]
+) -> list[StateSizeRow]:
     """Return the states of an operator, largest first; those without entries too."""
     largest: Counter[str] = Counter()
-    for part in parts:
-        for name, size in zip(part.states, part.largest_value.tolist(), strict=True):
+    for source in sources:
+        for name, size in zip(source.states, source.largest_value.tolist(), strict=True):
             largest[name] = max(largest[name], size)
     for stream in operator.elements.streams:
         for name in stream.offsets:
-            each = [end - start for start, end in stream.ranges(name)]
-            largest[f"operator:{name}"] = max([largest[f"operator:{name}"], *each])
+            lengths = [end - start for start, end in stream.ranges(name)]
+            largest[f"operator:{name}"] = max([largest[f"operator:{name}"], *lengths])
     of_state: dict[tuple[str, str], list[SizeRow]] = defaultdict(list)
     for row in sizes:
         if row.state is not None:
             of_state[row.scope, row.state].append(row)
     total = sum(r.size_bytes for r in sizes if r.state is not None)
-    found = []
+    rows = []
     for info in operator.states:
         if info.kind == "raw":
             continue
-        some = of_state[info.scope, info.name]
-        entries, value = sum(r.entries for r in some), sum(r.value_bytes for r in some)
-        size = sum(r.size_bytes for r in some)
-        counted = [r.keys for r in some if r.keys is not None]
-        found.append(
+        of_this_state = of_state[info.scope, info.name]
+        entries, value = sum(r.entries for r in of_this_state), sum(r.value_bytes for r in of_this_state)
+        size = sum(r.size_bytes for r in of_this_state)
+        counted = [r.keys for r in of_this_state if r.keys is not None]
+        rows.append(
             StateSizeRow(
                 operator=operator.label,
                 scope=info.scope,
@@ -105,7 +107,7 @@ def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Seq
                 kind=info.kind,
                 entries=entries,
                 keys=sum(counted) if counted else None,
-                key_bytes=sum(r.key_bytes for r in some),
+                key_bytes=sum(r.key_bytes for r in of_this_state),
                 value_bytes=value,
                 size_bytes=size,
                 mean_value=round(value / entries, 1) if entries else 0.0,
@@ -113,13 +115,13 @@ def state_rows(operator: OperatorInventory, sizes: Sequence[SizeRow], parts: Seq
                 share=round(size / total, 4) if total else 0.0,
             )
         )
-    return sorted(found, key=lambda r: -r.size_bytes)
+    return sorted(rows, key=lambda r: -r.size_bytes)
 
 
-def largest_rows(operator: str, parts: Sequence[Measured], most: int) -> Iterator[LargestRow]:
-    """Yield the largest over all sources: all entries of a key are in one."""
+def largest_rows(operator: str, sources: Sequence[Measured], most: int) -> Iterator[LargestRow]:
+    """Yield the largest over all sources; a key's entries are all in one source."""
     for what in ("key", "value", "list", "map"):
-        for e in top((e for p in parts for e in p.extremes.get(what, ())), most):
+        for e in top((e for p in sources for e in p.extremes.get(what, ())), most):
             yield LargestRow(
                 operator=operator,
                 what=what,
@@ -133,20 +135,20 @@ def largest_rows(operator: str, parts: Sequence[Measured], most: int) -> Iterato
             )
 
 
-def distribution_rows(operator: str, parts: Iterable[Measured]) -> Iterator[DistributionRow]:
+def distribution_rows(operator: str, sources: Iterable[Measured]) -> Iterator[DistributionRow]:
     """Yield how many keys, values, lists and maps are of which size."""
     total: dict[str, npt.NDArray[np.int64]] = {}
-    for part in parts:
-        for name, sizes in zip(part.states, part.sizes, strict=True):
+    for source in sources:
+        for name, sizes in zip(source.states, source.sizes, strict=True):
             total[name] = total[name] + sizes if name in total else sizes
     for name, sizes in total.items():
-        for i, digits in np.ndindex(len(_WHATS), SIZE_CLASSES):
+        for i, digits in np.ndindex(len(_MEASURES), SIZE_CLASSES):
             if sizes[i, digits]:
                 low, high = class_bounds(digits)
                 yield DistributionRow(
                     operator=operator,
                     state=name,
-                    what=_WHATS[i],
+                    what=_MEASURES[i],
                     at_least=low,
                     at_most=high,
                     count=int(sizes[i, digits]),
@@ -154,16 +156,16 @@ def distribution_rows(operator: str, parts: Iterable[Measured]) -> Iterator[Dist
 
 
 def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int | None) -> Iterator[SkewRow]:
-    """Yield what each subtask holds, as key groups are dealt at today's parallelism and at a wished-for one."""
-    most = operator.state.max_parallelism
+    """Yield what each subtask holds, with key groups dealt at the present parallelism and at a wished-for one."""
+    max_parallelism = operator.state.max_parallelism
     keyed = [r for r in sizes if r.part == "entries" and r.key_group is not None]
     if not keyed:
         return
-    today = min(operator.state.parallelism, most)
-    for parallelism in dict.fromkeys((today, min(wished or today, most))):
+    today = min(operator.state.parallelism, max_parallelism)
+    for parallelism in dict.fromkeys((today, min(wished or today, max_parallelism))):
         entries, size = Counter[int](), Counter[int]()
         for row in keyed:
-            subtask = owner_of(row.key_group or 0, parallelism, most)
+            subtask = owner_of(row.key_group or 0, parallelism, max_parallelism)
             entries[subtask] += row.entries
             size[subtask] += row.size_bytes
         mean = sum(size.values()) / parallelism
@@ -172,26 +174,26 @@ def skew_rows(operator: OperatorInventory, sizes: Iterable[SizeRow], wished: int
                 operator=operator.label,
                 parallelism=parallelism,
                 subtask=subtask,
-                key_groups=len(range_for(subtask, parallelism, most)),
+                key_groups=len(range_for(subtask, parallelism, max_parallelism)),
                 entries=entries[subtask],
                 size_bytes=size[subtask],
                 of_mean=round(size[subtask] / mean, 3) if mean else 0.0,
             )
 
 
-def _joined(found: Iterable[dict[str, Times]]) -> dict[str, Times]:
+def _times_by_state(sources: Iterable[dict[str, Times]]) -> dict[str, Times]:
     total: dict[str, Times] = {}
-    for some in found:
-        for name, times in some.items():
+    for times_by_state in sources:
+        for name, times in times_by_state.items():
             if name not in total:
                 total[name] = Times(np.zeros_like(times.counts))
             total[name].add(times)
     return total
 
 
-def age_rows(operator: str, parts: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
-    """Yield how many values were accessed last how long ago; the first row of each state says how many expired."""
-    for name, times in _joined(p.ages for p in parts).items():
+def age_rows(operator: str, sources: Iterable[Measured], *, counted: bool) -> Iterator[AgeRow]:
+    """Yield values by the age of their last access; the first row of each state has all, and how many expired."""
+    for name, times in _times_by_state(p.ages for p in sources).items():
         yield AgeRow(
             operator=operator,
             state=name,
@@ -207,13 +209,13 @@ def age_rows(operator: str, parts: Iterable[Measured], *, counted: bool) -> Iter
                 )
 
 
-def timer_rows(operator: str, parts: Iterable[Measured]) -> Iterator[TimerRow]:
-    """Yield how many timers fire when; the first row of each timer state is of all."""
-    for name, times in _joined(p.timers for p in parts).items():
+def timer_rows(operator: str, sources: Iterable[Measured]) -> Iterator[TimerRow]:
+    """Yield timers by when they fire; the first row of each timer state has all."""
+    for name, times in _times_by_state(p.timers for p in sources).items():
         domain = name.removeprefix(_TIMERS).partition("_")[0]
-        whole: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
+        total: list[tuple[tuple[int | None, int | None], int]] = [((None, None), int(times.counts.sum()))]
         counted = [(span, n) for span, n in zip(spans(TIMER_EDGES), times.counts.tolist(), strict=True) if n]
-        for (low, high), count in whole + counted:
+        for (low, high), count in total + counted:
             yield TimerRow(
                 operator=operator,
                 state=name,

@@ -1,6 +1,6 @@
 """Measure the entries of one source of keyed state, in a task: positions tell sizes, so values are not decoded.
 
-What is counted adds up over sources. Only the keys of the few largest are decoded, to be shown.
+Counts add up over sources. Only the keys of the few largest are decoded, to be shown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from statetool.columns.values import StateShape, split_list
+from statetool.columns.values import StateShape, big_endian, split_list
 from statetool.entries.form import EntryRequest, EntrySource
 from statetool.entries.keys import SplitKeys, split_keys
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
@@ -24,18 +24,11 @@ from statetool.kernels import program as ir
 from statetool.kernels.arrays import Positions
 from statetool.kernels.sizes import fixed_size
 from statetool.statistics.extremes import Extreme, extreme, largest, top
-from statetool.statistics.spans import (
-    AGE_EDGES,
-    SIZE_CLASSES,
-    TIMER_EDGES,
-    big_endian,
-    count_spans,
-    size_classes,
-)
+from statetool.statistics.spans import AGE_EDGES, SIZE_CLASSES, TIMER_EDGES, count_spans, size_classes
 from statetool.types.shown import shown
 
 _KEY, _VALUE, _LENGTH = range(3)
-#: What is counted for each state and key group.
+#: The counts of each state and key group.
 COUNTS: Final = ("entries", "keys", "key_bytes", "value_bytes")
 _ACCESS_BYTES: Final = 8
 _SIGN: Final = np.int64(-(1 << 63))
@@ -63,7 +56,7 @@ class Times:
     last_ms: int = np.iinfo(np.int64).min
 
     def add(self, other: Times) -> None:
-        """Add those of another source."""
+        """Add the times of another source."""
         self.counts = self.counts + other.counts
         self.expired += other.expired
         self.first_ms = min(self.first_ms, other.first_ms)
@@ -74,7 +67,7 @@ class Times:
 class Measured:
     """What was measured: ``counts`` of :data:`COUNTS` by state and key group, int64[states, groups, 4].
 
-    ``key_counts`` int64[groups] are different keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
+    ``key_counts`` int64[groups] counts distinct keys over all states. ``sizes`` int64[states, 3, 64] counts key bytes, value bytes and
     lengths by their size. ``snappy`` are bytes of a sample, plain and compressed. ``unread`` says why nothing was read.
     """
 
@@ -94,7 +87,7 @@ class Measured:
 
     @classmethod
     def of(cls, source: EntrySource, states: tuple[str, ...], *, keys_known: bool, unread: str = "") -> Measured:
-        """Return that nothing has been counted yet."""
+        """Return counts of 0 for each state and key group."""
         n, groups = len(states), tuple(sorted(source.group_sizes()))
         return cls(
             states=states,
@@ -110,7 +103,7 @@ class Measured:
 
 
 def measure(task: MeasureTask) -> Measured:
-    """Measure a source; where only we cannot read it, ``unread`` of the result says why, and nothing is counted.
+    """Measure a source; of one that statetool cannot read nothing is counted, and ``unread`` of the result says why.
 
     Raises
     ------
@@ -125,7 +118,7 @@ def measure(task: MeasureTask) -> Measured:
 
 def _measured(task: MeasureTask) -> Measured:
     meter = _Meter(task)
-    request = EntryRequest(whole_keys=meter.found.keys_known)
+    request = EntryRequest(whole_keys=meter.measured.keys_known)
     for batch in task.source.batches(request):
         try:
             meter.add(batch)
@@ -143,61 +136,63 @@ class _Meter:
         self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
         self.shapes = {i: StateShape(m) for i, m in enumerate(header.states) if m.kind != "timers"}
         names = tuple(m.name for m in header.states)
-        self.found = Measured.of(task.source, names, keys_known=not header.key.framed_only)
+        self.measured = Measured.of(task.source, names, keys_known=not header.key.framed_only)
 
     def add(self, batch: EntryBatch) -> None:
-        """Add entries; all of a key are in the batch."""
-        place = np.searchsorted(self.groups, batch.group)
+        """Add entries; a key's entries are all in one batch."""
+        group_index = np.searchsorted(self.groups, batch.group)
         start, end = batch.key.copy(), batch.key_end.copy()
         keyed = np.zeros(len(batch), dtype=np.bool_)
         for state, meta in enumerate(self.header.states):
             index = np.flatnonzero(batch.state == state)
             if not len(index):
                 continue
-            whole = len(index) == len(batch)
-            entries = batch if whole else batch.take(index)
-            self.count(state, entries, place if whole else place[index])
+            only_state = len(index) == len(batch)
+            entries = batch if only_state else batch.take(index)
+            self.count(state, entries, group_index if only_state else group_index[index])
             if meta.kind == "timers":
                 self.times_of_timers(meta, entries)
                 continue
-            keys = split_keys(entries, self.header.key, meta) if self.found.keys_known else None
+            keys = split_keys(entries, self.header.key, meta) if self.measured.keys_known else None
             if keys is not None:
                 start[index], end[index] = keys.key, keys.key_end
                 keyed[index] = True
             self.values(state, meta, entries, keys)
-        if self.found.keys_known:
-            self.keys(batch, np.flatnonzero(keyed), place, start, end)
+        if self.measured.keys_known:
+            self.keys(batch, np.flatnonzero(keyed), group_index, start, end)
         self.sample(batch)
 
-    def count(self, state: int, entries: EntryBatch, place: Positions) -> None:
+    def count(self, state: int, entries: EntryBatch, group_index: Positions) -> None:
         key, value = entries.key_end - entries.key, entries.value_end - entries.value
-        k, counts, sizes = len(self.groups), self.found.counts[state], self.found.sizes[state]
-        counts[:, 0] += np.bincount(place, minlength=k)
+        k, counts, sizes = len(self.groups), self.measured.counts[state], self.measured.sizes[state]
+        counts[:, 0] += np.bincount(group_index, minlength=k)
         for column, size in ((2, key), (3, value)):
-            counts[:, column] += np.bincount(place, weights=size, minlength=k).astype(np.int64)
+            counts[:, column] += np.bincount(group_index, weights=size, minlength=k).astype(np.int64)
         sizes[_KEY] += size_classes(key)
         sizes[_VALUE] += size_classes(value)
-        self.found.largest_value[state] = max(self.found.largest_value[state], int(value.max()))
+        self.measured.largest_value[state] = max(self.measured.largest_value[state], int(value.max()))
 
     # ---- keys ---------------------------------------------------------------------------------
 
-    def keys(self, batch: EntryBatch, some: Positions, place: Positions, start: Positions, end: Positions) -> None:
-        """Count different keys, by state and over all, and keep those that have most bytes."""
-        if not len(some):
+    def keys(
+        self, batch: EntryBatch, keyed: Positions, group_index: Positions, start: Positions, end: Positions
+    ) -> None:
+        """Count distinct keys, by state and over all, and keep those with the most bytes."""
+        if not len(keyed):
             return
-        whole = len(some) == len(batch)
-        state = batch.state if whole else batch.state[some]
-        start, end, group = (start, end, batch.group) if whole else (start[some], end[some], batch.group[some])
+        all_keyed = len(keyed) == len(batch)
+        state = batch.state if all_keyed else batch.state[keyed]
+        start, end, group = (start, end, batch.group) if all_keyed else (start[keyed], end[keyed], batch.group[keyed])
         ids, first = distinct(batch.data, start, end, group)
         n, k = len(first), len(self.groups)
-        place_of = place[some][first]
-        self.found.key_counts += np.bincount(place_of, minlength=k)
+        key_group_index = group_index[keyed][first]
+        self.measured.key_counts += np.bincount(key_group_index, minlength=k)
         for number in self.shapes:
-            there = np.zeros(n, dtype=np.bool_)
-            there[ids[state == number]] = True
-            self.found.counts[number, :, 1] += np.bincount(place_of[there], minlength=k)
+            has_state = np.zeros(n, dtype=np.bool_)
+            has_state[ids[state == number]] = True
+            self.measured.counts[number, :, 1] += np.bincount(key_group_index[has_state], minlength=k)
         size = batch.key_end - batch.key + batch.value_end - batch.value
-        total = np.bincount(ids, weights=size if whole else size[some], minlength=n).astype(np.int64)
+        total = np.bincount(ids, weights=size if all_keyed else size[keyed], minlength=n).astype(np.int64)
         length = np.bincount(ids, minlength=n)
         self.keep("key", None, batch, total, length, group[first], start[first], end[first])
 
@@ -215,15 +210,15 @@ class _Meter:
         """Keep the largest; ``start .. end`` is the key of each."""
         if not len(size) or not self.task.most:
             return
-        kept = self.found.extremes.get(what, [])
-        enough = kept[-1].size if len(kept) == self.task.most else -1
+        so_far = self.measured.extremes.get(what, [])
+        least_size = so_far[-1].size if len(so_far) == self.task.most else -1
         index = largest(size, self.task.most)
         new = []
-        for i in index[size[index] >= enough].tolist():
+        for i in index[size[index] >= least_size].tolist():
             key = bytes(batch.data[start[i] : end[i]])
             number = 1 if length is None else int(length[i])
             new.append(extreme(int(size[i]), number, state, int(group[i]), self.task.source.subtask, key))
-        self.found.extremes[what] = top([*kept, *new], self.task.most)
+        self.measured.extremes[what] = top([*so_far, *new], self.task.most)
 
     # ---- values -------------------------------------------------------------------------------
 
@@ -236,25 +231,26 @@ class _Meter:
             ids, first = distinct(entries.data, keys.key, keys.user_key, entries.group)
             length = np.bincount(ids, minlength=len(first))
             total = np.bincount(ids, weights=size + entries.key_end - keys.user_key).astype(np.int64)
-            self.found.sizes[state, _LENGTH] += size_classes(length)
+            self.measured.sizes[state, _LENGTH] += size_classes(length)
             self.keep("map", name, entries, total, length, entries.group[first], start[first], end[first])
         lists = self.lists(shape, entries)
         if lists is not None:
-            self.found.sizes[state, _LENGTH] += size_classes(lists[0])
+            self.measured.sizes[state, _LENGTH] += size_classes(lists[0])
             self.keep("list", name, entries, size, lists[0], entries.group, start, end)
         self.ages(name, shape, entries, lists)
 
     def lists(self, shape: StateShape, entries: EntryBatch) -> tuple[Positions, Positions] | None:
-        """Return how long lists are, and where their elements start; ``None`` where it is no list of elements that have ends."""
+        """Return the lengths of lists and the starts of their elements; ``None`` for other states, and for framed bytes, whose elements
+        have no ends of their own."""
         if shape.kind != "list" or shape.framed_bytes:
             return None
-        each = fixed_size(shape.element.program())
-        if shape.packed is None and each:
+        element_size = fixed_size(shape.element.program())
+        if shape.packed is None and element_size:
             size = entries.value_end - entries.value
-            if not ((size + 1) % (each + 1)).any():
-                counts = (size + 1) // (each + 1)
+            if not ((size + 1) % (element_size + 1)).any():
+                counts = (size + 1) // (element_size + 1)
                 within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-                return counts, np.repeat(entries.value, counts) + within * (each + 1)
+                return counts, np.repeat(entries.value, counts) + within * (element_size + 1)
         counts, starts, _ = split_list(shape, entries.data, entries.value, entries.value_end)
         return counts, starts
 
@@ -263,50 +259,50 @@ class _Meter:
     def ages(
         self, name: str, shape: StateShape, entries: EntryBatch, lists: tuple[Positions, Positions] | None
     ) -> None:
-        """Count the times of last access, which stand first in values with a time to live."""
+        """Count the times of last access, the first bytes of values with a time to live."""
         if not isinstance(shape.element.program(), ir.Ttl):
             return
-        at = entries.value
+        access_at = entries.value
         if lists is not None:
-            at = lists[1]
+            access_at = lists[1]
         elif shape.kind == "map" and shape.user_key is not None:
-            at = entries.value[entries.value_end - entries.value > _ACCESS_BYTES]
-            at = at[entries.data[at] == 0] + 1
-        access = big_endian(entries.data, at)
+            access_at = entries.value[entries.value_end - entries.value > _ACCESS_BYTES]
+            access_at = access_at[entries.data[access_at] == 0] + 1
+        access = big_endian(entries.data, access_at)
         times = self.times(access, self.task.now_ms - access, AGE_EDGES)
         if self.task.ttl_ms is not None:
             times.expired = int((access <= self.task.now_ms - self.task.ttl_ms).sum())
-        self.put(self.found.ages, name, times)
+        self.put(self.measured.ages, name, times)
 
     def times_of_timers(self, meta: StateMeta, entries: EntryBatch) -> None:
         """Count when timers fire: each begins with its time, the sign bit flipped."""
         fires = big_endian(entries.data, entries.key) ^ _SIGN
-        # A difference to the end of time, where windows without end have their timers, would turn around.
+        # The timers of windows without end are at the largest time: a difference to it would overflow.
         ahead = np.where(fires > 0, fires - self.task.now_ms, np.maximum(fires, -(1 << 62)) - self.task.now_ms)
-        self.put(self.found.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))
+        self.put(self.measured.timers, meta.name, self.times(fires, ahead, TIMER_EDGES))
 
     @staticmethod
     def times(times: Positions, relative: Positions, edges: tuple[int, ...]) -> Times:
-        found = Times(count_spans(relative, edges))
+        summary = Times(count_spans(relative, edges))
         if len(times):
-            found.first_ms, found.last_ms = int(times.min()), int(times.max())
-        return found
+            summary.first_ms, summary.last_ms = int(times.min()), int(times.max())
+        return summary
 
     @staticmethod
-    def put(found: dict[str, Times], name: str, times: Times) -> None:
-        if name in found:
-            found[name].add(times)
+    def put(times_by_state: dict[str, Times], name: str, times: Times) -> None:
+        if name in times_by_state:
+            times_by_state[name].add(times)
         else:
-            found[name] = times
+            times_by_state[name] = times
 
     def done(self) -> Measured:
-        """Return what was found, with the keys of the largest as people write them."""
-        for what, kept in self.found.extremes.items():
-            self.found.extremes[what] = [replace(e, shown=self.key_text(e.key)) for e in kept]
-        return self.found
+        """Return what was measured, with the keys of the largest as text."""
+        for what, extremes in self.measured.extremes.items():
+            self.measured.extremes[what] = [replace(e, shown=self.key_text(e.key)) for e in extremes]
+        return self.measured
 
     def key_text(self, raw: bytes) -> str:
-        """Return a key as people write it, its bytes where it cannot be decoded."""
+        """Return a key as text, or its bytes in hex where it cannot be decoded."""
         key = self.header.key
         try:
             return shown(decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw)), key.logical)
@@ -317,8 +313,8 @@ class _Meter:
 
     def sample(self, batch: EntryBatch) -> None:
         """Compress some of the bytes in blocks, as Flink does."""
-        plain, packed = self.found.snappy
-        left = min(self.task.sample_bytes - plain, len(batch.data))
-        if left <= 0:
+        plain, packed = self.measured.snappy
+        taken = min(self.task.sample_bytes - plain, len(batch.data))
+        if taken <= 0:
             return
-        self.found.snappy = plain + left, packed + packed_size(batch.data[:left].data)
+        self.measured.snappy = plain + taken, packed + packed_size(batch.data[:taken].data)

@@ -1,4 +1,4 @@
-"""Counts by size and by time, which add up over sources."""
+"""Counts by size and by time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from statetool.kernels.arrays import Bytes, Positions
+from statetool.kernels.arrays import Positions
 
 #: Sizes 0, 1, 2 to 3, 4 to 7, and so on.
 SIZE_CLASSES: Final = 64
 _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
-#: Edges between spans of time, in milliseconds before or from now on.
+#: Edges between spans of time, in milliseconds: of ages before now, of timers from now on.
 AGE_EDGES: Final = (0, _MINUTE, 60 * _MINUTE, _DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, 365 * _DAY)
 TIMER_EDGES: Final = (-365 * _DAY, -30 * _DAY, -_DAY, -60 * _MINUTE, *AGE_EDGES)
 
@@ -44,9 +43,3 @@ def count_spans(times: Positions, edges: tuple[int, ...]) -> Positions:
 def spans(edges: tuple[int, ...]) -> Iterator[tuple[int | None, int | None]]:
     """Yield the bounds of the spans that :func:`count_spans` counts."""
     yield from zip((None, *edges), (*edges, None), strict=True)
-
-
-def big_endian(data: Bytes, at: Positions) -> npt.NDArray[np.int64]:
-    """Read the eight bytes at each position as a signed number."""
-    raw = data[at[:, None] + np.arange(8)]
-    return np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Put together what sources were measured to hold, with what surrounds it in the files."""
+"""Put the tables of statistics together from measured sources and from what surrounds entries in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.formats.key_groups import check_max_parallelism
 from statetool.io.threads import in_threads
 from statetool.snapshot.metadata_tables import file_rows, operator_row
 from statetool.snapshot.operator import OperatorInventory
-from statetool.statistics import rows as made
+from statetool.statistics import rows as table_rows
 from statetool.statistics.records import TABLES, Part, Scope, SizeRow
 from statetool.statistics.restore import Link, restore_rows
 from statetool.statistics.source import Measured, MeasureTask, measure
@@ -28,27 +28,27 @@ BANDWIDTH_MIB: Final = 100.0
 LATENCY_MS: Final = 20.0
 #: Bytes of each source that are compressed to see what Snappy would give.
 SAMPLE_BYTES: Final = 1 << 20
-#: Differences of times within it fit 64 bits.
+#: Differences of times within this bound fit 64 bits.
 _FARTHEST_MS: Final = 1 << 62
 _MANAGED: Final = ("managed keyed", "managed operator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsRequest:
-    """What is asked.
+    """What is measured and named.
 
     Attributes
     ----------
     largest
         How many of the largest keys, values, lists and maps of each operator are named.
     parallelism
-        Skew is shown for this one too, ``None`` for today's alone.
+        Another parallelism to show skew and restore for; ``None`` for the present one alone.
     ttl_ms
         Time to live by which values are counted as expired.
     now_ms
         Epoch milliseconds that ages count from.
     link
-        What the time of a restore is reckoned with.
+        Bandwidth and latency that the time of a restore is computed with.
     """
 
     largest: int
@@ -96,7 +96,7 @@ class Statistics:
 
     def __init__(self, tables: dict[str, list[Any]], unread: tuple[str, ...]) -> None:
         self._tables = tables
-        #: Why some keyed state could not be read; its bytes are counted as such, nothing else of it is known.
+        #: Why some keyed state could not be read; only its bytes are counted, as unread.
         self.unread = unread
 
     @property
@@ -118,14 +118,9 @@ class Statistics:
 
     def to_arrow(self, table: str) -> pa.Table:
         """Return a table as Arrow; errors as those of :meth:`rows`."""
-        from dataclasses import asdict
+        from statetool.tables.metadata import records_table
 
-        import pyarrow as pa
-
-        from statetool.tables.metadata import record_schema
-
-        rows = self.rows(table)
-        return pa.Table.from_pylist([asdict(r) for r in rows], schema=record_schema(TABLES[table]))
+        return records_table(TABLES[table], self.rows(table))
 
     def __repr__(self) -> str:
         return f"Statistics({', '.join(f'{t}: {len(r)} rows' for t, r in self._tables.items())})"
@@ -143,22 +138,22 @@ def statistics_of(
     """
     tasks = [task for operator in operators for task in _tasks(operator, request)]
     measured: dict[str, list[Measured]] = defaultdict(list)
-    for task, found in zip(tasks, each(measure, tasks), strict=True):
-        measured[task.operator].append(found)
+    for task, source in zip(tasks, each(measure, tasks), strict=True):
+        measured[task.operator].append(source)
     tables: dict[str, list[Any]] = {name: [] for name in TABLES}
     for operator in operators:
-        parts = measured[operator.label]
-        sizes = [*_keyed_sizes(operator, parts), *_element_sizes(operator), *_other_sizes(operator)]
-        tables["operators"].append(made.operator_size_row(operator, sizes, parts))
-        tables["states"] += made.state_rows(operator, sizes, parts)
+        sources = measured[operator.label]
+        sizes = [*_keyed_sizes(operator, sources), *_element_sizes(operator), *_other_sizes(operator)]
+        tables["operators"].append(table_rows.operator_size_row(operator, sizes, sources))
+        tables["states"] += table_rows.state_rows(operator, sizes, sources)
         tables["sizes"] += sizes
-        tables["largest"] += made.largest_rows(operator.label, parts, request.largest)
-        tables["distribution"] += made.distribution_rows(operator.label, parts)
-        tables["skew"] += made.skew_rows(operator, sizes, request.parallelism)
-        tables["ages"] += made.age_rows(operator.label, parts, counted=request.ttl_ms is not None)
+        tables["largest"] += table_rows.largest_rows(operator.label, sources, request.largest)
+        tables["distribution"] += table_rows.distribution_rows(operator.label, sources)
+        tables["skew"] += table_rows.skew_rows(operator, sizes, request.parallelism)
+        tables["ages"] += table_rows.age_rows(operator.label, sources, counted=request.ttl_ms is not None)
         tables["restore"] += restore_rows(operator, request.parallelism, request.link)
-        tables["timers"] += made.timer_rows(operator.label, parts)
-    unread = dict.fromkeys(p.unread for parts in measured.values() for p in parts if p.unread)
+        tables["timers"] += table_rows.timer_rows(operator.label, sources)
+    unread = dict.fromkeys(p.unread for sources in measured.values() for p in sources if p.unread)
     return Statistics(tables, tuple(unread))
 
 
@@ -174,61 +169,61 @@ def _tasks(operator: OperatorInventory, request: StatisticsRequest) -> Iterator[
         )
 
 
-def _keyed_sizes(operator: OperatorInventory, parts: Sequence[Measured]) -> Iterator[SizeRow]:
-    """Yield what keyed state has, and what is left of its files: headers, frames, what databases and logs have besides."""
+def _keyed_sizes(operator: OperatorInventory, sources: Sequence[Measured]) -> Iterator[SizeRow]:
+    """Yield the entries of keyed state, and what else is in its files: headers, framing, overhead of databases and logs."""
     label = operator.label
-    left: Counter[int] = Counter()
+    remaining: Counter[int] = Counter()
     in_group: Counter[tuple[int, int]] = Counter()
     for file in file_rows(operator):
         if file.slot == "managed keyed":
-            left[file.subtask] += file.size_bytes
+            remaining[file.subtask] += file.size_bytes
     for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
         subtask = stored.place.subtask
         if stored.place.raw:
-            left[subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
+            remaining[subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
         description = None if stored.place.raw else stored.description()
         if description is not None:
-            left[subtask] -= len(description[0])
-            yield around(label, "keyed", "header", subtask, len(description[0]))
-        for place in stored.key_groups():
-            if place.size_bytes is not None:
-                in_group[subtask, place.key_group] += place.size_bytes
-                left[subtask] -= place.size_bytes
-    for part in parts:
-        for row in made.keyed_rows(label, part):
+            remaining[subtask] -= len(description[0])
+            yield surrounding_row(label, "keyed", "header", subtask, len(description[0]))
+        for group in stored.key_groups():
+            if group.size_bytes is not None:
+                in_group[subtask, group.key_group] += group.size_bytes
+                remaining[subtask] -= group.size_bytes
+    for source in sources:
+        for row in table_rows.keyed_rows(label, source):
             yield row
-            owner = (part.subtask, row.key_group or 0)
+            owner = (source.subtask, row.key_group or 0)
             if owner in in_group:
                 in_group[owner] -= row.size_bytes
             else:
-                left[part.subtask] -= row.size_bytes
-    unread = {(p.subtask, g) for p in parts if p.unread for g in p.groups}
+                remaining[source.subtask] -= row.size_bytes
+    unread = {(p.subtask, g) for p in sources if p.unread for g in p.groups}
     for (subtask, key_group), size in sorted(in_group.items()):
         if size:
-            yield around(
+            yield surrounding_row(
                 label, "keyed", "unread" if (subtask, key_group) in unread else "framing", subtask, size, key_group
             )
-    for subtask, size in sorted(left.items()):
+    for subtask, size in sorted(remaining.items()):
         if size:
             mixed = any(s == subtask and (s, g) not in in_group for s, g in unread)
-            yield around(label, "keyed", "unread" if mixed else "framing", subtask, size)
+            yield surrounding_row(label, "keyed", "unread" if mixed else "framing", subtask, size)
 
 
 def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
-    """Yield what operator state has: offsets tell where elements lie."""
-    for part in operator.elements.streams:
-        left = part.stream.size_bytes - part.first
-        yield around(operator.label, "operator", "header", part.subtask, part.first)
-        for name in part.offsets:
-            ranges = part.ranges(name)
+    """Yield the elements of operator state, by the offsets in its metadata, and what else is in its streams."""
+    for stream in operator.elements.streams:
+        remaining = stream.stream.size_bytes - stream.first
+        yield surrounding_row(operator.label, "operator", "header", stream.subtask, stream.first)
+        for name in stream.offsets:
+            ranges = stream.ranges(name)
             size = sum(end - start for start, end in ranges)
-            left -= size
+            remaining -= size
             yield SizeRow(
                 operator=operator.label,
                 scope="operator",
                 state=name,
                 part="entries",
-                subtask=part.subtask,
+                subtask=stream.subtask,
                 key_group=None,
                 entries=len(ranges),
                 keys=None,
@@ -236,8 +231,8 @@ def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
                 value_bytes=size,
                 size_bytes=size,
             )
-        if left:
-            yield around(operator.label, "operator", "framing", part.subtask, left)
+        if remaining:
+            yield surrounding_row(operator.label, "operator", "framing", stream.subtask, remaining)
 
 
 def _other_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
@@ -251,16 +246,16 @@ def _other_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
     for (part, subtask), stored_bytes in sorted(others.items()):
         size = stored_bytes - (timers[subtask] if part == "raw" else 0)
         if size:
-            yield around(operator.label, "", part, subtask, size)
+            yield surrounding_row(operator.label, "", part, subtask, size)
     coordinator = operator_row(operator).coordinator_bytes
     if coordinator:
-        yield around(operator.label, "", "coordinator", None, coordinator)
+        yield surrounding_row(operator.label, "", "coordinator", None, coordinator)
 
 
-def around(
+def surrounding_row(
     operator: str, scope: Scope, part: Part, subtask: int | None, size_bytes: int, key_group: int | None = None
 ) -> SizeRow:
-    """Return the row of bytes that are no entries."""
+    """Return the row of bytes that are not entries."""
     return SizeRow(
         operator=operator,
         scope=scope,

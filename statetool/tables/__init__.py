@@ -1,1 +1,1 @@
-"""Tables: what is asked of a snapshot, planned into splits, and the rows of each split."""
+"""Tables: requests, planned into splits, and the rows of each split."""

@@ -1,4 +1,4 @@
-"""What errors of decoding a batch say: where, and what may be wrong."""
+"""Errors in decoding a batch, with their place and what may be wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statetool.serializers.pyflink import PYTHON_STATE
 
 
 class decoding:
-    """Add state name and place to errors that come from the decoding of a batch, and the declarations that may be wrong."""
+    """Add to errors in decoding a batch the state's name, the place, and declarations that may be wrong."""
 
     def __init__(self, name: str, batch: EntryBatch, key: Serializer, shape: StateShape | None = None) -> None:
         self.name = name

@@ -15,7 +15,7 @@ from statetool.tables.splits import ElementSplit, InFlightSplit, TableSpec
 
 
 class _Element(NamedTuple):
-    """Where an element lies in the stream."""
+    """The bounds of an element in its stream."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class _Element(NamedTuple):
 def plan_elements(
     operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
 ) -> list[ElementSplit]:
-    """Plan the splits of an operator state, cut at elements; of the first subtask alone where all hold the same.
+    """Plan the splits of an operator state, cut at elements; with ``one_copy`` those of the first subtask alone.
 
     Raises
     ------
@@ -39,23 +39,23 @@ def plan_elements(
     elements = operator.elements
     descriptions = elements.descriptions if may_differ([elements.states[name]]) else ()
     splits = []
-    for part in elements.streams:
-        offsets = part.offsets.get(name)
+    for subtask_stream in elements.streams:
+        offsets = subtask_stream.offsets.get(name)
         if not offsets:
             continue
         try:
-            end_of = part.ends()
+            end_of = subtask_stream.ends()
         except FormatError as error:
             raise error.at(operator=operator.label, state=name) from None
         for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
             splits.append(
                 ElementSplit(
                     spec=spec,
-                    stream=part.stream,
+                    stream=subtask_stream.stream,
                     header_bytes=min(end_of),
                     starts=tuple(e.start for e in run),
                     ends=tuple(e.end for e in run),
-                    subtask=part.subtask,
+                    subtask=subtask_stream.subtask,
                     types=operator.types,
                     descriptions=descriptions,
                 )
@@ -67,13 +67,13 @@ def plan_elements(
 
 def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
     """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
-    found: dict[tuple[int, Stream], list[Channel]] = {}
+    channels_by_stream: dict[tuple[int, Stream], list[Channel]] = {}
     for channel in operator.channels:
         if channel.side == side:
-            found.setdefault((channel.subtask, channel.stream), []).append(channel)
+            channels_by_stream.setdefault((channel.subtask, channel.stream), []).append(channel)
     return [
         InFlightSplit(
             spec=spec, stream=stream, channels=tuple(channels), record=record, subtask=subtask, types=operator.types
         )
-        for (subtask, stream), channels in found.items()
+        for (subtask, stream), channels in channels_by_stream.items()
     ]

@@ -38,7 +38,7 @@ _WINDOW_BYTES: Final = 8 << 20
 
 
 def element_serializer(meta: StateMeta) -> Serializer:
-    """Return the serializer of a list element (of a broadcast value), bytes where its end cannot be found."""
+    """Return the serializer of a list element or broadcast value; bytes where its end cannot be found."""
     if unreadable(meta.value, tail=meta.kind != "broadcast"):
         return OpaqueSerializer(b"", meta.value.type_name)
     return meta.value
@@ -73,12 +73,12 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
 
 
 def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
-    """Cut elements into runs that lie one after another and have about ``_WINDOW_BYTES``; a larger one stands alone."""
+    """Cut elements into runs without gaps of about ``_WINDOW_BYTES``; a larger element is a run of its own."""
     starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
     edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
     for first, last in pairwise(edges):
-        for some in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
-            yield starts[first:last][some], ends[first:last][some]
+        for run in row_runs(ends[first:last] - starts[first:last], max_bytes=_WINDOW_BYTES):
+            yield starts[first:last][run], ends[first:last][run]
 
 
 def _decode_window(
@@ -104,13 +104,13 @@ def _decode_window(
 
 
 def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
-    """Return the bytes of chunks, and where each of them starts in those."""
-    start_of, parts, size = {}, [], 0
+    """Return the bytes of all chunks, and where in these each begins, by its offset in the region."""
+    start_of, chunks, size = {}, [], 0
     for chunk in read_chunks(region, base=base):
         start_of[chunk.start] = size
-        parts.append(chunk.data)
+        chunks.append(chunk.data)
         size += len(chunk.data)
-    return b"".join(parts), start_of
+    return b"".join(chunks), start_of
 
 
 def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions) -> tuple[int, Columns]:
@@ -118,18 +118,15 @@ def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, option
         return _decode_broadcast(meta, data, pos, end, options)
     element = element_serializer(meta)
 
-    def decode(some: slice) -> pa.Array:
-        return decode_framed(element, data, pos[some], end[some], options)
+    def decode(run: slice) -> pa.Array:
+        return decode_framed(element, data, pos[run], end[run], options)
 
     if options.on_error != "keep_raw":
         columns: Columns = [("value", element.logical, decode(slice(0, len(pos))))]
     else:
         values, bad = salvage(decode, len(pos), arrow_type(element.logical, options))
         undecoded: Undecoded = {i: {meta.name: bytes(data[pos[i] : end[i]])} for i in bad}
-        columns = [
-            ("value", element.logical, values),
-            (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos))),
-        ]
+        columns = [("value", element.logical, values), (UNDECODED, UNDECODED_TYPE, raw_column(undecoded, len(pos)))]
     kept = kept_elements(element, data, pos, end, options)
     if kept is not None:
         columns = [(name, logical, array.filter(as_arrow(kept))) for name, logical, array in columns]
@@ -139,7 +136,7 @@ def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, option
 def _decode_broadcast(
     meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> tuple[int, Columns]:
-    """Decode i4 n, n times key and value; what cannot be decoded is one row that keeps the bytes of all entries."""
+    """Decode i4 n, n times key and value; if that fails, ``keep_raw`` makes one row with the bytes of all entries."""
     if len(pos) != 1:
         raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
     key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)

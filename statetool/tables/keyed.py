@@ -1,9 +1,9 @@
-"""Entries of one batch as rows: one row a key (``keyed_state``), or the long form of one state.
+"""Entries of one batch as rows: one row for each key (``keyed_state``), or the long form of one state.
 
-Runs in a task. All entries of a key must be in the batch for :func:`keyed_rows`; the long form takes any entries.
+Runs in a task. All entries of a key must be in the batch for :meth:`KeyedTable.keyed_rows`; the long form takes any entries.
 
-With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes; where that
-is a value of a map, ``name[user key in hex]``; a user key in the long form, ``name.map_key``.
+With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes; for a value
+of a map the name is ``name[user key in hex]``, for a user key in the long form ``name.map_key``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.batches import row_runs
 from statetool.columns.decode import decode_column
-from statetool.columns.leaves import offsets_of, spread
+from statetool.columns.leaves import bitmap, offsets_of, spread
 from statetool.columns.types import arrow_type, column_arrays, column_fields, struct_columns
 from statetool.columns.values import (
     StateShape,
@@ -48,7 +48,7 @@ from statetool.types.options import ReadOptions
 Column = tuple[str, LogicalType, pa.Array]
 Columns = list[Column]
 #: The entries of states by name, with the parts of their keys.
-Found = dict[str, tuple[EntryBatch, SplitKeys]]
+StateEntries = dict[str, tuple[EntryBatch, SplitKeys]]
 Undecoded = dict[int, dict[str, bytes]]
 UNDECODED = "_undecoded"
 UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
@@ -56,7 +56,7 @@ UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """Rows of the long form: the entry of each, where its value is; of lists, its index and whether it is one element."""
+    """Rows of the long form: the entry of each, the bounds of its value; of lists, its index and whether it is one element."""
 
     source: Positions
     pos: Positions
@@ -64,17 +64,17 @@ class _Items:
     index: Positions | None
     told_apart: npt.NDArray[np.bool_] | None
 
-    def of(self, some: slice) -> _Items:
-        index = None if self.index is None else self.index[some]
-        told_apart = None if self.told_apart is None else self.told_apart[some]
-        return _Items(self.source[some], self.pos[some], self.end[some], index, told_apart)
+    def of(self, run: slice) -> _Items:
+        index = None if self.index is None else self.index[run]
+        told_apart = None if self.told_apart is None else self.told_apart[run]
+        return _Items(self.source[run], self.pos[run], self.end[run], index, told_apart)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows of ``keyed_state``: the entries of each state, the row of each of them one state after another; where the key of each row is."""
+    """Rows of ``keyed_state``: entries by state, the row of each entry, state after state; bounds and key group of each row's key."""
 
-    states: Found
+    states: StateEntries
     row: Positions
     start: Positions
     end: Positions
@@ -114,52 +114,53 @@ class KeyedTable:
         matches = np.zeros(len(entries), dtype=np.uint8)
         for wanted in self.keys:
             match_range(entries.data, keys.key, keys.key_end, np.frombuffer(wanted, dtype=np.uint8), matches)
-        some = np.flatnonzero(matches)
-        parts = {name: getattr(keys, name)[some] for name in SplitKeys.__slots__}
-        return entries.take(some), SplitKeys(**parts)
+        matching = np.flatnonzero(matches)
+        ranges = {name: getattr(keys, name)[matching] for name in SplitKeys.__slots__}
+        return entries.take(matching), SplitKeys(**ranges)
 
     # ---- one row a key ------------------------------------------------------------------------
 
     def keyed_rows(self, batch: EntryBatch, names: Sequence[str]) -> tuple[int, npt.NDArray[np.int64], Columns]:
-        """Return the number of rows, their key groups, and columns ``key`` and one a state of ``names``."""
+        """Return the number of rows, their key groups, and the columns ``key`` and one for each state of ``names``."""
         keys = self.keys_of(batch, names)
         return len(keys.start), keys.group, self.keyed_columns(batch, keys)
 
     def keys_of(self, batch: EntryBatch, names: Sequence[str]) -> KeyRows:
-        """Tell the keys of entries apart, those of all states of ``names`` together."""
-        found = self.found(batch, names)
-        starts, ends, groups = key_ranges(found)
+        """Return the distinct keys of the entries of all states of ``names`` together."""
+        states = self.entries_of(batch, names)
+        starts, ends, groups = key_ranges(states)
         ids, first = distinct(batch.data, starts, ends, groups)
-        return KeyRows(found, ids, starts[first], ends[first], groups[first])
+        return KeyRows(states, ids, starts[first], ends[first], groups[first])
 
     def keyed_columns(self, batch: EntryBatch, keys: KeyRows) -> Columns:
-        """Return columns ``key`` and one a state."""
+        """Return the columns ``key`` and one for each state."""
         key = self.key_column(batch, keys.start, keys.end)
         return [key, *self.state_columns(batch, keys.states, keys.row, len(keys.start))]
 
-    def found(self, batch: EntryBatch, names: Sequence[str]) -> Found:
-        """Return the entries of each of some states, as far as this stream has it, with the parts of their keys."""
-        found: Found = {}
+    def entries_of(self, batch: EntryBatch, names: Sequence[str]) -> StateEntries:
+        """Return the entries of those of the named states that this stream has, with the parts of their keys."""
+        states: StateEntries = {}
         for name in names:
             if name in self.metas:
                 with decoding(name, batch, self.header.key):
-                    found[name] = self.split(batch, self.metas[name])
-        return found
+                    states[name] = self.split(batch, self.metas[name])
+        return states
 
     def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
         """Return the column of the keys at these places."""
         with decoding("key", batch, self.header.key):
             return "key", self.header.key.logical, decode_framed(self.header.key, batch.data, pos, end, self.options)
 
-    def state_columns(self, batch: EntryBatch, found: Found, ids: Positions, n: int) -> Columns:
-        """Return a column a state over ``n`` rows, and what could not be decoded; ``ids`` is the row of each entry found."""
+    def state_columns(self, batch: EntryBatch, states: StateEntries, ids: Positions, n: int) -> Columns:
+        """Return a column for each state over ``n`` rows, and what could not be decoded; ``ids`` is the row of each entry, state after
+        state."""
         columns: Columns = []
         undecoded: Undecoded = {}
-        at = 0
-        for name, (entries, keys) in found.items():
+        start = 0
+        for name, (entries, keys) in states.items():
             shape = self.shapes[name]
-            rows = ids[at : at + len(entries)]
-            at += len(entries)
+            rows = ids[start : start + len(entries)]
+            start += len(entries)
             with decoding(name, batch, self.header.key, shape):
                 column = self.column(shape, entries, keys, rows, n, undecoded)
             columns.append((name, shape.logical, column))
@@ -168,29 +169,21 @@ class KeyedTable:
         return columns
 
     def column(
-        self,
-        shape: StateShape,
-        entries: EntryBatch,
-        keys: SplitKeys,
-        rows: Positions,
-        n: int,
-        undecoded: Undecoded,
+        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Return a state's column over ``n`` rows; ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
             return self.map_column(shape, entries, keys, rows, n, undecoded)
         order, valid = _order_of(rows, n, entries)
         pos, end = entries.value[order], entries.value_end[order]
-        values, bad = self.guarded(
-            lambda some: self.values(shape, entries, pos[some], end[some]), len(pos), shape.logical
-        )
+        values, bad = self.guarded(lambda run: self.values(shape, entries, pos[run], end[run]), len(pos), shape.logical)
         row_of = np.flatnonzero(valid)
         for i in bad:
             undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
         return spread(values, valid)
 
     def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:
-        """Decode ``n`` values; with ``keep_raw``, also return the indexes of those that cannot be."""
+        """Decode ``n`` values; with ``keep_raw``, also return the indexes of those that cannot be decoded."""
         if self.options.on_error != "keep_raw":
             return decode(slice(0, n)), []
         return salvage(decode, n, arrow_type(logical, self.options))
@@ -210,17 +203,11 @@ class KeyedTable:
         return pa.ListArray.from_arrays(as_arrow(offsets), elements, type=kind)
 
     def map_column(
-        self,
-        shape: StateShape,
-        entries: EntryBatch,
-        keys: SplitKeys,
-        rows: Positions,
-        n: int,
-        undecoded: Undecoded,
+        self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
         """Put the entries of each key's map together."""
         assert shape.user_key is not None
-        # Sorted states have their entries in the order of the rows already.
+        # Entries of sorted states are in the order of the rows already.
         order = slice(None) if (rows[:-1] <= rows[1:]).all() else np.argsort(rows, kind="stable")
         rows = rows[order]
         counts = np.bincount(rows, minlength=n)
@@ -248,17 +235,16 @@ class KeyedTable:
         kind = arrow_type(MapType(shape.user_key.logical, shape.element.logical), self.options)
         pairs = pa.StructArray.from_arrays([user_keys, values], fields=[kind.key_field, kind.item_field])
         offsets = offsets_of(counts, pos)
-        bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
-        return pa.Array.from_buffers(kind, n, [bitmap, pa.py_buffer(offsets)], children=[pairs])
+        return pa.Array.from_buffers(kind, n, [bitmap(valid), pa.py_buffer(offsets)], children=[pairs])
 
     def user_keys(
         self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
     ) -> tuple[pa.Array, list[int]]:
-        """Decode user keys of map entries; the indexes are those that cannot be."""
+        """Decode user keys of map entries; also return the indexes of those that cannot be decoded."""
         serializer = shape.user_key
         assert serializer is not None
         return self.guarded(
-            lambda some: decode_framed(serializer, entries.data, start[some], stop[some], self.options),
+            lambda run: decode_framed(serializer, entries.data, start[run], stop[run], self.options),
             len(start),
             serializer.logical,
         )
@@ -266,9 +252,9 @@ class KeyedTable:
     def map_values(
         self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions
     ) -> tuple[pa.Array, list[int]]:
-        """Decode values of map entries; the indexes are those that cannot be."""
+        """Decode values of map entries; also return the indexes of those that cannot be decoded."""
         return self.guarded(
-            lambda some: map_values(shape.element, entries.data, pos[some], end[some], self.options),
+            lambda run: map_values(shape.element, entries.data, pos[run], end[run], self.options),
             len(pos),
             shape.element.logical,
         )
@@ -278,35 +264,33 @@ class KeyedTable:
     def long_rows(self, batch: EntryBatch, name: str) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
         """Yield rows of one state: key, namespace, then ``value``, ``list_index`` or ``map_key`` and ``value``.
 
-        What is repeated for each element of a list is decoded for a bounded number of rows at a time.
+        Keys are repeated for each element of a list, so a bounded number of rows is decoded at a time.
         """
         meta, shape = self.metas[name], self.shapes[name]
         with decoding(name, batch, self.header.key, shape):
             entries, keys = self.split(batch, meta)
             items = self.items(shape, entries)
             sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
-            for some in row_runs(sizes):
-                yield self.long_run(shape, meta, entries, keys, items.of(some))
+            for run in row_runs(sizes):
+                yield self.long_run(shape, meta, entries, keys, items.of(run))
 
     def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
-        """Find the rows of the long form: elements of lists, entries of maps, whole values."""
+        """Return the rows of the long form: elements of lists, entries of maps, whole values."""
         pos, end = entries.value, entries.value_end
-        whole = np.arange(len(entries), dtype=np.int64)
+        entry_of = np.arange(len(entries), dtype=np.int64)
         if shape.kind != "list" or shape.framed_bytes:
-            return _Items(whole, pos, end, None, None)
+            return _Items(entry_of, pos, end, None, None)
         bad: list[int] = []
         if self.options.on_error == "keep_raw":
             _, bad = salvage(
-                lambda some: pa.nulls(len(split_list(shape, entries.data, pos[some], end[some])[0])),
-                len(pos),
-                pa.null(),
+                lambda run: pa.nulls(len(split_list(shape, entries.data, pos[run], end[run])[0])), len(pos), pa.null()
             )
         # A list whose elements cannot be told apart is one row that keeps its bytes.
         good = np.ones(len(pos), dtype=np.bool_)
         good[bad] = False
         counts = np.ones(len(pos), dtype=np.int64)
         counts[good], starts, ends = split_list(shape, entries.data, pos[good], end[good])
-        source = np.repeat(whole, counts)
+        source = np.repeat(entry_of, counts)
         index = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         first, last = pos[source], end[source]
         first[good[source]], last[good[source]] = starts, ends
@@ -315,7 +299,7 @@ class KeyedTable:
     def long_run(
         self, shape: StateShape, meta: StateMeta, entries: EntryBatch, keys: SplitKeys, items: _Items
     ) -> tuple[int, npt.NDArray[np.int64], Columns]:
-        """Decode some rows of the long form."""
+        """Decode a run of rows of the long form."""
         data, name, pos, end = entries.data, shape.name, items.pos, items.end
         undecoded: Undecoded = {}
         columns = self.key_columns(entries, keys, meta, items.source)
@@ -331,7 +315,7 @@ class KeyedTable:
             if items.index is not None and items.told_apart is not None:
                 columns.append(("list_index", Scalar("int64"), as_arrow(items.index, mask=~items.told_apart)))
             values, bad = self.guarded(
-                lambda some: decode_framed(shape.item, data, pos[some], end[some], self.options),
+                lambda run: decode_framed(shape.item, data, pos[run], end[run], self.options),
                 len(pos),
                 shape.item.logical,
             )
@@ -344,22 +328,22 @@ class KeyedTable:
         return _filtered(len(pos), entries.group[items.source], columns, kept)
 
     def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMeta, source: Positions) -> Columns:
-        """Return ``key`` and, where the namespace says something, ``namespace`` for entries ``source`` (ascending)."""
-        some = slice(int(source[0]), int(source[-1]) + 1)
+        """Return ``key`` and, unless it is void, ``namespace`` for the entries ``source`` (ascending)."""
+        span = slice(int(source[0]), int(source[-1]) + 1)
         place = as_arrow(source - source[0])
-        key = decode_framed(self.header.key, entries.data, keys.key[some], keys.key_end[some], self.options)
+        key = decode_framed(self.header.key, entries.data, keys.key[span], keys.key_end[span], self.options)
         columns: Columns = [("key", self.header.key.logical, key.take(place))]
         namespace = meta.namespace
         assert namespace is not None
         if namespace.logical != Scalar("null"):
             column = decode_framed(
-                namespace, entries.data, keys.namespace[some], keys.namespace_end[some], self.options
+                namespace, entries.data, keys.namespace[span], keys.namespace_end[span], self.options
             )
             columns.append(("namespace", namespace.logical, column.take(place)))
         return columns
 
     def timer_rows(self, batch: EntryBatch, name: str) -> tuple[int, npt.NDArray[np.int64], Columns]:
-        """Return the timers of one timer state: key, namespace, timestamp, and time, which is the same for people."""
+        """Return the timers of one timer state: key, namespace, timestamp, and ``time``, the same as a SQL timestamp."""
         meta = self.metas[name]
         timer = meta.value
         with decoding(name, batch, self.header.key):
@@ -376,29 +360,29 @@ class KeyedTable:
         if self.keys is not None:
             keep = self.timers_of_keys(entries)
         by_name = {name: (name, kind, a) for name, kind, a in struct_columns(column, timer.logical, self.options)}
-        columns = [by_name[part] for part in ("key", "namespace", "timestamp")]
-        columns = [part for part in columns if part[0] != "namespace" or part[1] != Scalar("null")]
+        columns = [by_name[field] for field in ("key", "namespace", "timestamp")]
+        columns = [field for field in columns if field[0] != "namespace" or field[1] != Scalar("null")]
         columns.append(("time", TIMER_TIME, times_of(columns[-1][2])))
         return _filtered(len(entries), entries.group, columns, keep if self.keys is not None else None)
 
     def timers_of_keys(self, entries: EntryBatch) -> npt.NDArray[np.bool_]:
-        """Tell which timers are of the keys that are wanted."""
+        """Return which timers are of the keys to keep."""
         assert self.keys is not None
         matches = np.zeros(len(entries), dtype=np.uint8)
         for wanted in self.keys:
             start = entries.key + 8
             raw = np.frombuffer(wanted, dtype=np.uint8)
             match_range(entries.data, start, np.minimum(start + len(raw), entries.key_end), raw, matches)
-        found: npt.NDArray[np.bool_] = matches == 1
-        return found
+        wanted_timers: npt.NDArray[np.bool_] = matches == 1
+        return wanted_timers
 
 
-def key_ranges(found: Found) -> tuple[Positions, Positions, Positions]:
-    """Return where the key of each entry begins and ends, and its key group."""
+def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
+    """Return where the key of each entry begins and ends, and its key group, state after state."""
     nothing = [np.empty(0, dtype=np.int64)]
-    starts = np.concatenate([k.key for _, k in found.values()] or nothing)
-    ends = np.concatenate([k.key_end for _, k in found.values()] or nothing)
-    return starts, ends, np.concatenate([e.group for e, _ in found.values()] or nothing)
+    starts = np.concatenate([k.key for _, k in states.values()] or nothing)
+    ends = np.concatenate([k.key_end for _, k in states.values()] or nothing)
+    return starts, ends, np.concatenate([e.group for e, _ in states.values()] or nothing)
 
 
 def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions | slice, npt.NDArray[np.bool_]]:
@@ -407,12 +391,12 @@ def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions |
     valid[rows] = True
     if (rows[:-1] < rows[1:]).all():
         return slice(None), valid
-    place = np.full(n, -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    order = place[valid]
+    entry_of_row = np.full(n, -1, dtype=np.int64)
+    entry_of_row[rows] = np.arange(len(rows))
+    order = entry_of_row[valid]
     if len(order) < len(rows):
-        again = int(np.flatnonzero(place[rows] != np.arange(len(rows)))[0])
-        raise DecodeError("one key has two entries of a state that holds one").at(offset=int(entries.key[again]))
+        duplicate = int(np.flatnonzero(entry_of_row[rows] != np.arange(len(rows)))[0])
+        raise DecodeError("one key has two entries of a state that holds one").at(offset=int(entries.key[duplicate]))
     return order, valid
 
 

@@ -38,7 +38,7 @@ _HINT: Final = "the tables of its states show what is there, bytes of the shared
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """Matches by key: the row of each one's key, whether it is completed, the node of its last event, its version; ``fields`` as stored."""
+    """Matches by key: the row of its key, whether it is completed, its fields as stored, the node of its last event, its version."""
 
     row: Positions
     completed: pa.Array
@@ -50,7 +50,7 @@ class _Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Nodes of the shared buffer: the row of each one's key, its event and page, its edges with target and version."""
+    """Nodes of the shared buffer: the row of its key, its event and page, its edges with target and version."""
 
     row: Positions
     id: dict[str, pa.Array]
@@ -62,7 +62,7 @@ class _Nodes:
 
 
 def match_columns(key: LogicalType, event: LogicalType) -> list[tuple[str, LogicalType]]:
-    """Return the columns of the table: ``events`` are those of each pattern by its name, in the order in which they were matched."""
+    """Return the columns of the table; ``events`` maps each pattern to its events, in the order in which they were matched."""
     events = MapType(_TEXT, ListType(event))
     numbers = [("start_ms", _NUMBER), ("previous_ms", _NUMBER)]
     return [("key", key), ("status", _TEXT), ("waiting_for", _TEXT), ("state", _TEXT), *numbers, ("events", events)]
@@ -93,18 +93,18 @@ def match_rows(
     target = _places([nodes.row, node_page, *_event_id(nodes.id)], [source, target_page, *_event_id(nodes.target)])
     target = np.where(as_numpy(nodes.begins), BEGIN, np.where(target < 0, MISSING, target))
     path, lengths = _paths(matches, last, nodes, target, lenient=bool(undecoded))
-    row, at, values = _events(events)
-    place = _places([row, *at], [nodes.row[path], *(c[path] for c in _event_id(nodes.id))])
+    row, event_id, values = _events(events)
+    place = _places([row, *event_id], [nodes.row[path], *(c[path] for c in _event_id(nodes.id))])
     if (place < 0).any() and not undecoded:
         raise DecodeError("a match with an event that is not in the shared buffer", hint=_HINT)
-    found = _by_pattern(lengths, nodes.id["page"].take(pa.array(path)), node_page[path], values, place, event, options)
+    maps = _by_pattern(lengths, nodes.id["page"].take(pa.array(path)), node_page[path], values, place, event, options)
     name = pc.list_element(pc.split_pattern(matches.fields["state"], ":"), 0)
     by_name = {
         "key": key.take(pa.array(matches.row)),
         "status": pa.array(_STATUSES).take(matches.completed.cast(pa.int8())),
-        # A completed match waits for no pattern, only for its turn.
+        # A completed match waits for no pattern, only to be emitted.
         "waiting_for": pc.if_else(matches.completed, pa.scalar(None, pa.string()), name),
-        "events": found,
+        "events": maps,
         **{n: matches.fields[n] for n in ("state", "start_ms", "previous_ms")},
     }
     shown = [(n, kind, by_name[n]) for n, kind in match_columns(key_type, event)]
@@ -114,16 +114,16 @@ def match_rows(
 def _with_undecoded(
     rows: Positions, groups: Positions, columns: Columns, key: pa.Array, undecoded: Columns
 ) -> tuple[int, Positions, Columns]:
-    """Add a row for each key of whose states bytes were kept."""
+    """Add a row for each key with states that could not be decoded, with their bytes."""
     if not undecoded:
         return len(rows), groups[rows], columns
-    ((name, kind, kept),) = undecoded
-    more = np.flatnonzero(is_valid(kept))
-    place = as_arrow(more)
-    added = [key.take(place), *(pa.nulls(len(more), array.type) for _, _, array in columns[1:])]
+    ((name, kind, raw),) = undecoded
+    incomplete = np.flatnonzero(is_valid(raw))
+    place = as_arrow(incomplete)
+    added = [key.take(place), *(pa.nulls(len(incomplete), array.type) for _, _, array in columns[1:])]
     columns = [(n, t, pa.concat_arrays([a, b])) for (n, t, a), b in zip(columns, added, strict=True)]
-    columns.append((name, kind, pa.concat_arrays([pa.nulls(len(rows), kept.type), kept.take(place)])))
-    rows = np.append(rows, more)
+    columns.append((name, kind, pa.concat_arrays([pa.nulls(len(rows), raw.type), raw.take(place)])))
+    rows = np.append(rows, incomplete)
     return len(rows), groups[rows], columns
 
 
@@ -136,7 +136,7 @@ def _ints(array: pa.Array) -> Positions:
 
 
 def _items(array: pa.ListArray | pa.MapArray) -> tuple[Positions, slice]:
-    """Return where the items of each list or map begin, from 0 on, and which part of all values they are."""
+    """Return where the items of each list or map begin, from 0 on, and the slice of all values that they are."""
     offsets = as_numpy(array.offsets).astype(np.int64)
     return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
 
@@ -151,36 +151,36 @@ def _event_id(node: dict[str, pa.Array]) -> list[Positions]:
 
 
 def _read_matches(nfa: pa.StructArray) -> _Matches:
-    """Return the matches that have an event; each key has a state for those to come, which none has."""
-    rows, parts = [], []
+    """Return the matches that have an event; each key also has a state without one, for matches to come."""
+    rows, lists = [], []
     for array in nfa.flatten():
-        offsets, some = _items(array)
+        offsets, span = _items(array)
         rows.append(_owners(offsets))
-        parts.append(array.values[some])
+        lists.append(array.values[span])
     row = np.concatenate(rows)
     completed = np.arange(len(row)) >= len(rows[0])
-    values = pa.concat_arrays(parts)
-    begun = np.flatnonzero(is_valid(values.field("previous")) | completed)
-    order = begun[np.argsort(row[begun], kind="stable")]
+    values = pa.concat_arrays(lists)
+    with_event = np.flatnonzero(is_valid(values.field("previous")) | completed)
+    order = with_event[np.argsort(row[with_event], kind="stable")]
     fields = _fields(values.take(pa.array(order)))
-    version_at, some = _items(fields["version"])
-    versions = _ints(fields["version"].values[some])
+    version_at, span = _items(fields["version"])
+    versions = _ints(fields["version"].values[span])
     last = _fields(fields["previous"])
     return _Matches(row[order], pa.array(completed[order]), fields, last, version_at, versions)
 
 
 def _read_nodes(entries: pa.MapArray) -> _Nodes:
-    offsets, some = _items(entries)
-    (edges,) = _fields(entries.items[some])["element"].flatten()
+    offsets, span = _items(entries)
+    (edges,) = _fields(entries.items[span])["element"].flatten()
     edge_at, of_edges = _items(edges)
     edge = _fields(edges.values[of_edges])
-    # Up to Flink 1.12 nobody counted who holds an edge.
+    # Up to Flink 1.12 an edge is stored without the count of its references.
     edge = _fields(edge["element"]) if "element" in edge else edge
     version_at, of_versions = _items(edge["version"])
     versions = _ints(edge["version"].values[of_versions])
     return _Nodes(
         row=_owners(offsets),
-        id=_fields(entries.keys[some]),
+        id=_fields(entries.keys[span]),
         edge_at=edge_at,
         target=_fields(edge["target"]),
         begins=edge["target"].is_null(),
@@ -190,27 +190,27 @@ def _read_nodes(entries: pa.MapArray) -> _Nodes:
 
 
 def _events(events: pa.MapArray) -> tuple[Positions, list[Positions], list[pa.Array]]:
-    """Return the row of each event's key, its id, and the events, with what stands beside them."""
-    offsets, some = _items(events)
-    _, *values = events.items[some].flatten()
-    return _owners(offsets), _event_id({"event_id": events.keys[some]}), values
+    """Return the row of each event's key, its id, and the events, with the fields stored beside them."""
+    offsets, span = _items(events)
+    _, *values = events.items[span].flatten()
+    return _owners(offsets), _event_id({"event_id": events.keys[span]}), values
 
 
 def _numbered(texts: list[pa.StringArray]) -> list[Positions]:
-    """Return a number for each text, the same for the same text in all of the arrays."""
+    """Return a number for each text; equal texts have one number in all of the arrays."""
     numbers = as_numpy(pa.concat_arrays(texts).dictionary_encode().indices, null=-1).astype(np.int64)
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
 
 
 def _places(known: list[Positions], wanted: list[Positions]) -> Positions:
-    """Return where each wanted row of numbers is among the known ones, -1 where it is not."""
+    """Return the index of each wanted row of numbers among the known ones, -1 where it is missing."""
     both = [np.concatenate(pair) for pair in zip(known, wanted, strict=True)]
     order = np.lexsort(both)
-    other = np.zeros(len(order), dtype=np.bool_)
+    differs = np.zeros(len(order), dtype=np.bool_)
     for column in both:
-        other[1:] |= np.diff(column[order]) != 0
+        differs[1:] |= np.diff(column[order]) != 0
     ids = np.empty(len(order), dtype=np.int64)
-    ids[order] = np.cumsum(other)
+    ids[order] = np.cumsum(differs)
     places = np.full(len(order), -1, dtype=np.int64)
     places[ids[: len(known[0])]] = np.arange(len(known[0]))
     return places[ids[len(known[0]) :]]
@@ -221,9 +221,9 @@ def _paths(
 ) -> tuple[Positions, Positions]:
     """Return the nodes of all matches one after another, and how many each has."""
     graph = (nodes.edge_at, target, nodes.version_at, nodes.versions)
-    room = np.empty_like(nodes.row), np.empty_like(nodes.row)
+    scratch = np.empty_like(nodes.row), np.empty_like(nodes.row)
     lengths, path = np.empty_like(last), np.empty(0, dtype=np.int64)
-    follow = partial(match_paths, last, matches.version_at, matches.versions, *graph, *room)
+    follow = partial(match_paths, last, matches.version_at, matches.versions, *graph, *scratch)
     while (wrong := follow(np.zeros_like(last), lengths, path))[0] != OK:
         code, i = map(int, wrong)
         if not lenient:
@@ -244,10 +244,10 @@ def _by_pattern(
     event: LogicalType,
     options: ReadOptions,
 ) -> pa.MapArray:
-    """Return a map of patterns and their events for each match; null where the shared buffer has no way back."""
+    """Return for each match a map of patterns to their events; null where the shared buffer does not lead back to them."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     step = np.arange(len(owner))
-    # A pattern comes where its first event came; groups may have matched it again after others.
+    # A pattern stands at its first event; groups may have matched it again after others.
     first = step.copy()
     if len(step):
         order = np.lexsort((step, pages, owner))
@@ -259,9 +259,13 @@ def _by_pattern(
     sizes = np.diff(np.append(begins, len(step)))
     kind = arrow_type(MapType(_TEXT, ListType(event)), options)
     taken = pa.array(place[order], mask=place[order] < 0)
-    shown = [v.take(taken) for v in values]
-    whole = shown[0] if len(shown) == 1 else pa.StructArray.from_arrays(shown, fields=list(arrow_type(event, options)))
-    lists = pa.ListArray.from_arrays(pa.array(offsets_of(sizes, begins)), whole, type=kind.item_type)
+    columns = [v.take(taken) for v in values]
+    events = (
+        columns[0]
+        if len(columns) == 1
+        else pa.StructArray.from_arrays(columns, fields=list(arrow_type(event, options)))
+    )
+    lists = pa.ListArray.from_arrays(pa.array(offsets_of(sizes, begins)), events, type=kind.item_type)
     pairs = pa.StructArray.from_arrays(
         [names.take(pa.array(order[begins])), lists], fields=[kind.key_field, kind.item_field]
     )

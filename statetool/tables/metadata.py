@@ -30,7 +30,7 @@ def record_schema(record: type[Any]) -> pa.Schema:
 
 
 def metadata_table(table: str, rows: Sequence[Any]) -> pa.Table:
-    """Return records of the inventory as a table."""
+    """Return the rows of one of :data:`~statetool.snapshot.metadata_tables.METADATA_TABLES` as a table."""
     return records_table(METADATA_TABLES[table].record, rows)
 
 

@@ -1,4 +1,4 @@
-"""Options as text and back: Spark's data sources, command lines and other processes know nothing else.
+"""Options as text and back, for Spark's data sources, command lines and other processes.
 
 ==========  ========================================================================================
 kind        text
@@ -11,8 +11,8 @@ names       JSON list; also names with commas between them
 columns     JSON object of paths and lists of names, or ``ROW<...>``
 keys        JSON list of plain keys; what JSON does not have is an object of one member:
             ``{"tuple": [...]}``, ``{"bytes": "hex"}``, ``{"decimal": "1.50"}``, ``{"int": "0x..."}``
-            beyond 64 bits, ``{"float": "hex of its 8 bytes"}`` where it is no number,
-            ``{"str": "hex of UTF-8"}`` with surrogates that stand alone
+            beyond 64 bits, ``{"float": "hex of its 8 bytes"}`` of NaN and infinities,
+            ``{"str": "hex of UTF-8"}`` with lone surrogates
 ==========  ========================================================================================
 """
 
@@ -35,13 +35,7 @@ Key: TypeAlias = "bool | int | float | str | bytes | Decimal | tuple[Key, ...] |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option that has a text.
-
-    Attributes
-    ----------
-    words
-        The values of one of the kind ``word``.
-    """
+    """An option with a text form; ``words`` are the values of one of the kind ``word``."""
 
     name: str
     kind: TextKind
@@ -64,12 +58,12 @@ class Option:
                 return str(value)
 
     def parse(self, text: str) -> Any:
-        """Return the value that a text stands for; whether the option has such a value is checked later.
+        """Return the value of a text; whether the option accepts it is checked later.
 
         Raises
         ------
         OptionError
-            Not a text of this kind.
+            The text is not of this kind.
         """
         match self.kind:
             case "flag":
@@ -90,7 +84,7 @@ class Option:
 
 
 def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-    """Return options by the names that they are known by; Spark hands them over in any case, people leave out underscores.
+    """Return options by their proper names; Spark passes names in any case, and users leave out underscores.
 
     Raises
     ------
@@ -98,15 +92,15 @@ def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str
         An option that does not exist (names the near ones), or one that is given twice.
     """
     names = {_folded(name): name for name in known}
-    found: dict[str, str] = {}
-    for given, text in options.items():
-        name = names.get(_folded(given))
+    texts: dict[str, str] = {}
+    for written, text in options.items():
+        name = names.get(_folded(written))
         if name is None:
-            raise OptionError(f"no option {given!r}", hint=suggest(given, known))
-        if name in found:
+            raise OptionError(f"no option {written!r}", hint=suggest(written, known))
+        if name in texts:
             raise OptionError(f"the option {name} is given twice")
-        found[name] = text
-    return found
+        texts[name] = text
+    return texts
 
 
 def _folded(name: str) -> str:
@@ -114,7 +108,7 @@ def _folded(name: str) -> str:
 
 
 def parse_flag(name: str, text: str) -> bool:
-    """Return what ``true`` or ``false`` says."""
+    """Return the boolean of ``true`` or ``false``."""
     if text.lower() not in ("true", "false"):
         raise OptionError(f"{name}={text!r} is neither true nor false")
     return text.lower() == "true"
@@ -139,7 +133,7 @@ def parse_object(name: str, text: str) -> dict[str, Any]:
 
 
 def parse_json(name: str, text: str) -> Any:
-    """Return what a JSON text says."""
+    """Return the value of a JSON text; refuse objects with a member twice."""
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _members(name, pairs))
     except (ValueError, RecursionError) as e:
@@ -163,7 +157,7 @@ def _parse_list(name: str, text: str) -> list[Any]:
 
 
 def plain_key(value: Any) -> Key:
-    """Return a key as a value of exactly one of the plain types: numpy's numbers, and subclasses as Spark's rows, become these.
+    """Return a key as a value of exactly a plain type, which numpy's numbers, and subclasses such as Spark's rows, become.
 
     Raises
     ------

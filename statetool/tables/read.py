@@ -1,4 +1,4 @@
-"""Read the splits of tables, in tasks or wherever: bytes in, record batches out."""
+"""Read the splits of tables, in tasks or in this process: bytes in, record batches out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from statetool.tables.windows import window_rows
 from statetool.types import Scalar
 
 TIMERS_PREFIX: Final = "_timer_state/"
-#: Bytes of a batch of entries that all columns are made of while it is in the processor's cache.
+#: Bytes of a batch of entries: all of its columns are made while it is in the processor's cache.
 _BATCH_BYTES: Final = 4 << 20
 
 
@@ -81,16 +81,16 @@ def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
 def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     match spec.table:
         case "keyed_state":
-            yield from _finish(*table.keyed_rows(batch, spec.states), spec)
+            yield from _batches(*table.keyed_rows(batch, spec.states), spec)
             return
         case "windows":
-            n, groups, head, found = window_rows(table, batch, spec.states)
-            yield from _finish(n, groups, [*head, *_in_order(found, spec, n)], spec)
+            n, groups, head, states = window_rows(table, batch, spec.states)
+            yield from _batches(n, groups, [*head, *_in_order(states, spec, n)], spec)
             return
         case "matches":
             event = event_type(table.shapes[EVENTS])
             _, groups, columns = table.keyed_rows(batch, spec.states)
-            yield from _finish(*match_rows(groups, columns, event, spec.options), spec)
+            yield from _batches(*match_rows(groups, columns, event, spec.options), spec)
             return
     for name in spec.states:
         if name not in table.metas:
@@ -99,10 +99,10 @@ def _rows(batch: EntryBatch, table: KeyedTable, spec: TableSpec) -> Iterator[pa.
             for n, groups, columns in table.long_rows(batch, name):
                 if spec.table == "waiting":
                     n, groups, columns = event_rows(groups, columns)
-                yield from _finish(n, groups, columns, spec)
+                yield from _batches(n, groups, columns, spec)
         else:
             n, groups, columns = table.timer_rows(batch, name)
-            yield from _finish(n, groups, [*columns, *timer_names(name, n)], spec)
+            yield from _batches(n, groups, [*columns, *timer_names(name, n)], spec)
 
 
 def timer_names(state: str, n: int) -> Columns:
@@ -114,7 +114,7 @@ def timer_names(state: str, n: int) -> Columns:
     ]
 
 
-def _finish(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
+def _batches(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> Iterator[pa.RecordBatch]:
     if n:
         yield from bounded(whole_batch(n, groups, columns, spec))
 
@@ -123,8 +123,8 @@ def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: T
     """Return rows of a keyed table in its schema, all in one batch."""
     extra = [("key_group", groups)] if spec.key_group_column else []
     if spec.table == "keyed_state":
-        key, *found = columns
-        columns = [key, *_in_order(found, spec, n)]
+        key, *states = columns
+        columns = [key, *_in_order(states, spec, n)]
     return _record_batch(columns, spec, extra)
 
 
@@ -150,10 +150,10 @@ def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.
     for name, values in extra:
         arrays.append(as_arrow(values.astype(np.int32)))
         fields.append(pa.field(name, pa.int32()))
-    return _agreeing(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), spec)
+    return _in_schema(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)), spec)
 
 
-def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
+def _in_schema(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
     """Return the batch in the table's schema; a state that this subtask does not have is null.
 
     Raises
@@ -164,10 +164,10 @@ def _agreeing(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
     schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
     if batch.schema.equals(schema):
         return batch
-    found = dict(zip(batch.schema.names, batch.columns, strict=True))
+    by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = []
     for field in schema:
-        array = found.get(field.name)
+        array = by_name.get(field.name)
         if array is None or (pa.types.is_null(array.type) and not pa.types.is_null(field.type)):
             array = pa.nulls(batch.num_rows, field.type)
         if not array.type.equals(field.type):

@@ -1,4 +1,4 @@
-"""What a read asks for: one frozen object, checked before any file is opened, that goes to other processes as text."""
+"""The request of a read: a frozen object, checked before any file is opened, that goes to other processes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse
 
 
 class KeyedOptions(ReadingOptions, total=False):
-    """What reads of keyed tables take as keyword arguments (:class:`ScanRequest` says what each means)."""
+    """Keyword arguments of reads of keyed tables (:class:`ScanRequest` says what each means)."""
 
     key_group: bool
     split_bytes: int
@@ -24,13 +24,13 @@ class KeyedOptions(ReadingOptions, total=False):
 
 
 class StateOptions(KeyedOptions, total=False):
-    """What reads of one state take as keyword arguments."""
+    """Keyword arguments of reads of one state."""
 
     subtask: bool
 
 
 class ScanOptions(StateOptions, total=False):
-    """What reads of any table take as keyword arguments."""
+    """Keyword arguments of reads of any table."""
 
     states: Sequence[str] | None
     keys: Sequence[Key] | None
@@ -38,9 +38,9 @@ class ScanOptions(StateOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScanRequest:
-    """What is asked for of one operator.
+    """A request for a table of one operator.
 
-    Two requests are equal if their texts are: ``nan`` is ``nan``, and the keys ``1``, ``1.0`` and ``True`` are three.
+    Two requests are equal if their texts are: ``nan`` equals ``nan``, and the keys ``1``, ``1.0`` and ``True`` differ.
 
     Attributes
     ----------
@@ -113,22 +113,22 @@ class ScanRequest:
             )
 
     @classmethod
-    def of(cls, table: str = KEYED_STATE, **given: Unpack[ScanOptions]) -> ScanRequest:
-        """Make a request of keyword arguments.
+    def of(cls, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> ScanRequest:
+        """Return the request of keyword arguments.
 
         Raises
         ------
         OptionError
             An option that does not exist (names the near ones), or what the class itself refuses.
         """
-        refuse_unknown(given, [name for name in OPTIONS if name != "table"])
-        return cls._of_values({"table": table, **given})
+        refuse_unknown(options, [name for name in OPTIONS if name != "table"])
+        return cls._of_values({"table": table, **options})
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ScanRequest:
-        """Make a request of options as text, in any case, with or without underscores.
+        """Return the request of options as text, in any case, with or without underscores.
 
-        ``stateVarName`` and ``readRegisteredTimers`` are what Spark's own state source calls ``table``.
+        ``stateVarName`` and ``readRegisteredTimers``, options of Spark's own state source, say the table too.
 
         Raises
         ------
@@ -156,9 +156,9 @@ class ScanRequest:
 
     @classmethod
     def _of_values(cls, values: Mapping[str, Any]) -> ScanRequest:
-        reads = {name: value for name, value in values.items() if name in _READ}
-        others = {name: value for name, value in values.items() if name not in _READ}
-        return cls(**others, options=ReadOptions(**reads))
+        read_options = {name: value for name, value in values.items() if name in _READ}
+        request_options = {name: value for name, value in values.items() if name not in _READ}
+        return cls(**request_options, options=ReadOptions(**read_options))
 
     def __eq__(self, other: object) -> bool:
         return self.to_options() == other.to_options() if isinstance(other, ScanRequest) else NotImplemented
@@ -190,5 +190,5 @@ def _options(*records: Any) -> dict[str, Option]:
 _READ: Final = tuple(f.name for f in fields(ReadOptions))
 #: All options of a read, by name.
 OPTIONS: Final = _options(ScanRequest, ReadOptions)
-#: What :meth:`ScanRequest.from_options` knows.
+#: The options of :meth:`ScanRequest.from_options`.
 REQUEST_OPTIONS: Final = (*OPTIONS, "stateVarName", "readRegisteredTimers")

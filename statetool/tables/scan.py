@@ -11,14 +11,7 @@ import pyarrow as pa
 from statetool.columns.types import column_fields
 from statetool.columns.values import StateShape
 from statetool.entries.form import MEMORY_BYTES
-from statetool.errors import (
-    EncodeError,
-    OptionError,
-    StatetoolError,
-    UnknownNameError,
-    UnsupportedError,
-    suggest,
-)
+from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.channel_state import Side
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.naming import check_columns, named_header, named_state
@@ -72,7 +65,7 @@ class TableScan:
 
 @dataclass(frozen=True, slots=True)
 class TableStates:
-    """The states of an operator, with the names that the user gives to the fields of their rows."""
+    """The states of an operator, with the user's names for fields of rows."""
 
     key: Serializer | None
     keyed: Mapping[str, StateMeta]
@@ -84,12 +77,12 @@ class TableStates:
 
 
 def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
-    """Return the states of an operator with names for the fields of rows.
+    """Return the states of an operator with the user's names for fields of rows.
 
     Raises
     ------
     OptionError
-        A path that leads to no row, or other than one name a field.
+        A path that leads to no row, or a number of names that is not that of the fields.
     """
     check_columns(columns, [*operator.listed_keyed, *operator.listed_elements])
     headers = {id(h): named_header(h, columns) for h, _ in operator.listed_keyed.values()}
@@ -175,7 +168,7 @@ def _scan_keyed(
     column_of: Mapping[str, str | None],
     columns: NamedColumns,
 ) -> TableScan:
-    """Plan a keyed table: ``column_of`` are the states that it is made of, with the column of each in ``keyed_state``."""
+    """Plan a keyed table; ``column_of`` maps its states to their columns, ``None`` for those without one."""
     options = request.options
     if options.on_error == "keep_raw" and table != "timers":
         columns = [*columns, (UNDECODED, UNDECODED_TYPE)]
@@ -218,7 +211,7 @@ def _scan_elements(
         subtask_column=request.subtask,
         memory_bytes=request.memory_bytes,
     )
-    # Of union state each subtask holds its own part; what is dealt out to all is their union.
+    # Each subtask holds its own part of union state; on restore all get the union of these. Broadcast state is one copy many times.
     one_copy = meta.kind == "broadcast" and not request.subtask
     splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.split_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
@@ -250,7 +243,7 @@ def scan_in_flight(
 
 
 def _registered(operator: OperatorInventory, name: str) -> str:
-    """Return the name under which a state is registered; a Python job gave its states shorter ones."""
+    """Return the name under which a state is registered: for states of a Python job, ``python-state-`` and the name in its code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)
     return full if name not in known and full in known else name
@@ -259,7 +252,7 @@ def _registered(operator: OperatorInventory, name: str) -> str:
 def _schema(
     operator: OperatorInventory, columns: NamedColumns, options: ReadOptions, added: Mapping[str, bool]
 ) -> pa.Schema:
-    """Return the schema of a table; ``added`` are int columns behind the others, and whether they are wanted."""
+    """Return the schema of a table; ``added`` says which int columns follow the others."""
     fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
     fields += [pa.field(name, pa.int32()) for name, wanted in added.items() if wanted]
     names = [f.name.lower() for f in fields]
@@ -295,7 +288,7 @@ def _timer_columns(
 def _void_states(
     operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
 ) -> list[str]:
-    """Return the states that ``keyed_state`` has columns of: those without a namespace."""
+    """Return the states without a namespace, which are columns of ``keyed_state``."""
     void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
     for name in states or ():
         if name not in metas:
@@ -310,7 +303,7 @@ def _void_states(
 
 
 def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
-    """Return the column of the namespaces; timers of services without one have null there (process table functions have both)."""
+    """Return the column of namespaces, if any; it is null for services without one (process table functions have both kinds)."""
     kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
     if len(kinds) > 1:
         raise UnsupportedError(
@@ -335,7 +328,7 @@ def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of keys, and the key groups that they lie in."""
+    """Return the bytes of keys, and the key groups that hold them."""
     if serializer is None:
         return (), frozenset()
     encoded: list[bytes] = []
@@ -352,7 +345,7 @@ def encode_keys(
             ).at(operator=operator.label) from e
         for raw, hash_code in forms:
             encoded.append(raw)
-            # A hash that lies in user code may mean any key group.
+            # With a hash code in user code the key may be in any key group.
             groups |= (
                 set(range(operator.state.max_parallelism))
                 if hash_code is None

@@ -1,4 +1,4 @@
-"""Splits of a table: what each task reads, whatever the job's parallelism was. Frozen, picklable and self-contained."""
+"""Splits of a table: what each task reads, independent of the job's parallelism. Frozen, picklable and self-contained."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TableKind = Literal["keyed_state", "state", "timers", "elements", "in_flight", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """What the rows of a table are made of; the same for all of its splits.
+    """The specification of a table, the same for all of its splits.
 
     Attributes
     ----------
     states
-        Names of the states involved; of timers those of their queues.
+        Names of the states; of timers those of their queues.
     columns
-        Of ``keyed_state`` and ``windows``, the column of each state, ``None`` where it has none.
+        For ``keyed_state`` and ``windows``, the column of each state, ``None`` where it has none.
     keys
         Encoded keys to keep, ``None`` for all.
     schema
-        The table's Arrow schema (IPC bytes), which what is read from every stream must agree with.
+        The table's Arrow schema (IPC bytes), to which the rows of every stream are brought.
     key_group_column, subtask_column
         Whether the table has the column.
     memory_bytes
@@ -64,10 +64,10 @@ class KeyedSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementSplit:
-    """Some elements of one operator state of one subtask; ``starts`` and ``ends`` are where each is in the stream.
+    """Some elements of one operator state of one subtask; ``starts`` and ``ends`` are their bounds in the stream.
 
-    The first ``header_bytes`` of the stream hold its header. ``descriptions`` are headers (bytes and offset) that describe the subclasses that not
-    all subtasks know.
+    The first ``header_bytes`` of the stream hold its header. ``descriptions`` are headers (bytes and offset) that describe subclasses
+    which not all subtasks know.
     """
 
     spec: TableSpec
@@ -90,7 +90,7 @@ class ElementSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightSplit:
-    """Channels of one subtask whose buffers lie in one stream; ``record`` is the snapshot of the records' serializer."""
+    """Channels of one subtask with buffers in one stream; ``record`` is the snapshot of the records' serializer."""
 
     spec: TableSpec
     stream: Stream

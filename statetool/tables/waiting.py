@@ -52,7 +52,7 @@ def event_columns(key: LogicalType, queue: StateShape) -> list[tuple[str, Logica
 
 
 def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Columns]:
-    """Return a row an event of the long form of a queue: its times as ``map_key``, and lists of events; a list that is null is a row too.
+    """Return a row for each event of a queue in long form (times as ``map_key``, lists of events); a null list is a row too.
 
     Raises
     ------
@@ -66,30 +66,30 @@ def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Col
     none = ~is_valid(lists)
     rows = np.repeat(np.arange(len(lists)), np.where(none, 1, np.diff(offsets)))
     values = spread(lists.values[int(offsets[0]) : int(offsets[-1])], ~none[rows])
-    some = pa.array(rows)
+    taken = pa.array(rows)
     name, number = _TIME
-    parts: Columns = [
-        ("key", key_type, key.take(some)),
-        (name, number, time.take(some)),
+    shown: Columns = [
+        ("key", key_type, key.take(taken)),
+        (name, number, time.take(taken)),
         ("value", kind.element, values),
     ]
-    return len(rows), groups[rows], [*parts, *((n, t, a.take(some)) for n, t, a in undecoded)]
+    return len(rows), groups[rows], [*shown, *((n, t, a.take(taken)) for n, t, a in undecoded)]
 
 
 def call_columns(element: Serializer) -> list[tuple[str, LogicalType]]:
-    """Return the columns of calls that had not come back; what waits among them may be a watermark (``element``)."""
+    """Return the columns of calls that had not come back; an element among them may be a watermark (``element``)."""
     logical = element.logical
     assert isinstance(logical, StructType)
     return [(f.name, f.type) for f in logical.fields]
 
 
 def call_rows(columns: Columns, options: ReadOptions) -> Columns:
-    """Return the parts of stream elements as columns.
+    """Return the fields of stream elements as columns.
 
     Raises
     ------
     FormatError
-        What this subtask has are no stream elements.
+        This subtask has no stream elements.
     """
     (_, logical, elements), *undecoded = columns
     if not isinstance(logical, StructType):

@@ -1,7 +1,7 @@
-"""All that is kept of a window in one row: contents, states of triggers, states of the user's. Runs in a task.
+"""All state of a window in one row: contents, states of triggers, the user's own states. Runs in a task.
 
-Windows that merge (sessions) keep their contents under one of those that they were made of, and a list (DataStream) or a map (SQL) of
-which that is; they are shown as the windows that they are now. Follows ``WindowOperator`` and ``MergingWindowSet`` of both runtimes.
+Windows that merge (sessions) keep their contents under one of the windows that they were merged of, and a list (DataStream) or a map
+(SQL) says which one; they are shown as the merged windows. Follows ``WindowOperator`` and ``MergingWindowSet`` of both runtimes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.ends import find_ends
 from statetool.snapshot.views import CONTENTS, MERGED, is_window
 from statetool.tables.decoding import decoding
-from statetool.tables.keyed import Columns, Found, KeyedTable, key_ranges
+from statetool.tables.keyed import Columns, KeyedTable, StateEntries, key_ranges
 from statetool.types import LogicalType, Scalar
 
 _WINDOW: Final = "window"
@@ -32,32 +32,32 @@ Ranges = tuple[Positions, Positions]
 
 
 def window_columns(key: LogicalType, namespace: Serializer) -> list[tuple[str, LogicalType]]:
-    """Return ``key`` and, where one window differs from another (global ones do not), ``window``."""
+    """Return ``key`` and, except for global windows, ``window``."""
     window = [(_WINDOW, namespace.logical)] if namespace.logical != Scalar("null") else []
     return [("key", key), *window]
 
 
 def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> tuple[int, Positions, Columns, Columns]:
-    """Return the windows of a batch that has all entries of its keys: how many, their key groups, key and window, and their states.
+    """Return the windows of a batch that has all entries of its keys: their number, key groups, key and window, and their states.
 
     Parameters
     ----------
     names
-        The states that are kept by window, and those that say which windows merged.
+        The states kept by window, and those that say which windows merged.
     """
-    found = table.found(batch, names)
-    merged: Found = {name: found.pop(name) for name in MERGED if name in found}
-    entries = sum(len(e) for e, _ in found.values())
-    starts, ends, groups = key_ranges({**found, **merged})
-    holder, now, under = _merged(table, batch, merged)
+    by_state = table.entries_of(batch, names)
+    merged: StateEntries = {name: by_state.pop(name) for name in MERGED if name in by_state}
+    entries = sum(len(e) for e, _ in by_state.values())
+    starts, ends, groups = key_ranges({**by_state, **merged})
+    holder, now, under = _merged_windows(table, batch, merged)
     # Windows that merged are rows too: their contents may have been purged.
     source = np.append(np.arange(entries), entries + holder)
-    namespaces = _joined([*((k.namespace, k.namespace_end) for _, k in found.values()), now, under])
+    namespaces = _concatenated([*((k.namespace, k.namespace_end) for _, k in by_state.values()), now, under])
     windows, first_window = distinct(batch.data, *namespaces, np.zeros(len(namespaces[0]), dtype=np.int64))
     keys, _ = distinct(batch.data, starts, ends, groups)
     ids = keys[source] * len(first_window) + windows[: len(source)]
     stored = keys[source[entries:]] * len(first_window) + windows[len(source) :]
-    _rename_contents(ids, found, stored, ids[entries:].copy())
+    _rename_contents(ids, by_state, stored, ids[entries:].copy())
     rows, first = _as_first_seen(ids)
     columns: Columns = [table.key_column(batch, starts[source[first]], ends[source[first]])]
     namespace = next(m.namespace for m in table.metas.values() if m.namespace is not None and is_window(m.namespace))
@@ -67,12 +67,12 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
         with decoding(_WINDOW, batch, table.header.key):
             window = decode_framed(namespace, batch.data, pos, end, table.options)
         columns.append((_WINDOW, namespace.logical, window))
-    states = table.state_columns(batch, found, rows[:entries], len(first))
+    states = table.state_columns(batch, by_state, rows[:entries], len(first))
     return len(first), groups[source[first]], columns, states
 
 
-def _merged(table: KeyedTable, batch: EntryBatch, merged: Found) -> tuple[Positions, Ranges, Ranges]:
-    """Return for each window that merged its entry, where it is now, and where the window is under which its contents are."""
+def _merged_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Positions, Ranges, Ranges]:
+    """Return for each merged window its entry, its own bounds in the bytes, and those of the window that its contents are kept under."""
     for name, (entries, keys) in merged.items():
         shape = table.shapes[name]
         with decoding(name, batch, table.header.key, shape):
@@ -87,27 +87,27 @@ def _merged(table: KeyedTable, batch: EntryBatch, merged: Found) -> tuple[Positi
     return nothing, (nothing, nothing), (nothing, nothing)
 
 
-def _joined(ranges: Sequence[Ranges]) -> Ranges:
+def _concatenated(ranges: Sequence[Ranges]) -> Ranges:
     return np.concatenate([start for start, _ in ranges]), np.concatenate([end for _, end in ranges])
 
 
-def _rename_contents(ids: Positions, found: Found, stored: Positions, now: Positions) -> None:
-    """Give the contents of windows that merged, which are ``stored`` under other ones, the ids of what they are ``now``."""
+def _rename_contents(ids: Positions, by_state: StateEntries, stored: Positions, now: Positions) -> None:
+    """Give the contents of merged windows, which are ``stored`` under other ids, the ids that these windows have ``now``."""
     order = np.argsort(stored)
     stored, now = stored[order], now[order]
     if (np.diff(stored) == 0).any():
         raise DecodeError("two windows of one key whose contents are one", hint="read the states with op.state(name)")
     at = 0
-    for name, (entries, _) in found.items():
-        own = ids[at : at + len(entries)]
+    for name, (entries, _) in by_state.items():
+        state_ids = ids[at : at + len(entries)]
         at += len(entries)
         if name in CONTENTS and len(stored):
-            place = np.minimum(np.searchsorted(stored, own), len(stored) - 1)
-            own[:] = np.where(stored[place] == own, now[place], own)
+            place = np.minimum(np.searchsorted(stored, state_ids), len(stored) - 1)
+            state_ids[:] = np.where(stored[place] == state_ids, now[place], state_ids)
 
 
 def _as_first_seen(ids: Positions) -> tuple[Positions, Positions]:
-    """Number ids from 0 on as they are first seen; also return where each is first."""
+    """Number ids from 0 on in the order of their first occurrence; also return where that is."""
     _, first, number = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)

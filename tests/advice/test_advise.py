@@ -55,24 +55,24 @@ def answer(folder: Path, *, durations: list[int], p99: float | str) -> str:
     return str(file)
 
 
-def by_topic(found: list[Advice]) -> dict[str, Advice]:
-    return {a.topic: a for a in found}
+def by_topic(advice: list[Advice]) -> dict[str, Advice]:
+    return {a.topic: a for a in advice}
 
 
 def test_the_interval_lies_between_overhead_and_recovery(root: Path, tmp_path: Path) -> None:
     rest = answer(tmp_path, durations=[5000] * 6, p99=5000.0)
-    found = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.05, max_recovery="10 min", catch_up=1.5))
+    advice = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.05, max_recovery="10 min", catch_up=1.5))
     # d / x = 5 / 0.05; (600 - r) * 0.5 - 5 - r with r = 10 s and what loading takes
     r = 10 + found_bytes(root) / (3 * (100 << 20))
     most = int((600 - r) * 0.5 - 5 - r)
-    assert "= 100 s; at most" in found["interval"].arithmetic
-    assert found["interval"].arithmetic.endswith(f"= {most} s")
-    assert (found["interval"].now, found["interval"].advised) == ("60 s", "100 s")
-    assert found["min-pause"].advised == "95 s"
-    assert found["timeout"].advised is None
-    assert found["transactions"].advised == "660000"
-    assert found["backlog"].advised == "1000 s"
-    assert found["restore"].now == f"{r:.4g} s"
+    assert "= 100 s; at most" in advice["interval"].arithmetic
+    assert advice["interval"].arithmetic.endswith(f"= {most} s")
+    assert (advice["interval"].now, advice["interval"].advised) == ("60 s", "100 s")
+    assert advice["min-pause"].advised == "95 s"
+    assert advice["timeout"].advised is None
+    assert advice["transactions"].advised == "660000"
+    assert advice["backlog"].advised == "1000 s"
+    assert advice["restore"].now == f"{r:.4g} s"
 
 
 def found_bytes(root: Path) -> int:
@@ -86,34 +86,34 @@ def test_what_is_configured_counts(root: Path, tmp_path: Path) -> None:
         "execution.checkpointing.timeout: 10 s\nexecution.checkpointing.interval-during-backlog: 0\n"
     )
     rest = answer(tmp_path, durations=[4000, 5000, 5000, 6000], p99="NaN")
-    found = by_topic(statetool.advise(str(root), rest=[rest], config=str(config)))
-    assert (found["interval"].now, found["interval"].advised) == ("120 s", None)
-    assert found["min-pause"].advised is None
-    assert (found["timeout"].now, found["timeout"].advised) == ("10 s", "18 s")
-    assert found["backlog"].advised is None
-    assert found["transactions"].advised == "138000"
-    assert found["duration"].arithmetic == "average of the newer 2: 5.5 s; of the older 2: 4.5 s"
+    advice = by_topic(statetool.advise(str(root), rest=[rest], config=str(config)))
+    assert (advice["interval"].now, advice["interval"].advised) == ("120 s", None)
+    assert advice["min-pause"].advised is None
+    assert (advice["timeout"].now, advice["timeout"].advised) == ("10 s", "18 s")
+    assert advice["backlog"].advised is None
+    assert advice["transactions"].advised == "138000"
+    assert advice["duration"].arithmetic == "average of the newer 2: 5.5 s; of the older 2: 4.5 s"
 
 
 def test_aims_that_cannot_be_met_say_so(root: Path, tmp_path: Path) -> None:
     rest = answer(tmp_path, durations=[50_000] * 4, p99=50_000.0)
-    found = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.1, max_recovery="2 min"))
-    assert found["interval"].advised is None
-    assert "no interval keeps overhead below 10% and recovery below 120 s" in found["interval"].message
+    advice = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.1, max_recovery="2 min"))
+    assert advice["interval"].advised is None
+    assert "no interval keeps overhead below 10% and recovery below 120 s" in advice["interval"].message
 
 
 def test_what_the_files_alone_say(root: Path) -> None:
-    found = by_topic(statetool.advise(str(root)))
+    advice = by_topic(statetool.advise(str(root)))
     chain = statetool.chain(str(root)).checkpoints
-    assert "is not known" in found["interval"].message
-    assert found["interval"].now == "60 s"
+    assert "is not known" in advice["interval"].message
+    assert advice["interval"].now == "60 s"
     saved = 1 - chain[1].new_bytes / chain[1].total_bytes
-    assert f"= {saved:.3g}, over 1" in found["incremental"].arithmetic
+    assert f"= {saved:.3g}, over 1" in advice["incremental"].arithmetic
     kept = (sum(c.new_bytes for c in chain) - chain[1].total_bytes) / (1 << 20)
-    assert found["retention"].message == f"keeping more than the newest costs {kept:.4g} MiB"
-    assert "timeout" not in found
-    assert found["compression"].advised is None
-    assert "compress their files themselves" in found["compression"].message
+    assert advice["retention"].message == f"keeping more than the newest costs {kept:.4g} MiB"
+    assert "timeout" not in advice
+    assert advice["compression"].advised is None
+    assert "compress their files themselves" in advice["compression"].message
 
 
 def test_full_checkpoints_are_told(corpus: Path, tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_full_checkpoints_are_told(corpus: Path, tmp_path: Path) -> None:
         folder.mkdir()
         for file in (corpus / "v2_3_0-hashmap-canonical" / "snapshot").iterdir():
             (folder / file.name).write_bytes(file.read_bytes())
-    found = by_topic(statetool.advise(str(tmp_path)))
-    assert (found["incremental"].now, found["incremental"].advised) == ("writes everything each time", "true")
-    compression = found["compression"]
+    advice = by_topic(statetool.advise(str(tmp_path)))
+    assert (advice["incremental"].now, advice["incremental"].advised) == ("writes everything each time", "true")
+    compression = advice["compression"]
     assert compression.now == "false"
     assert "of keyed state that is written as a stream" in compression.message
     measured = float(compression.arithmetic.partition("= 1 - ")[2].partition(" = ")[2].partition(",")[0])
@@ -149,9 +149,9 @@ def test_barriers(root: Path, tmp_path: Path) -> None:
     file = tmp_path / "subtasks.json"
     pending = {"index": 2, "status": "pending_or_failed"}
     file.write_text(json.dumps({"id": 4, "subtasks": [subtask(0, 900, 50, 400), subtask(1, 9000, 100, 900), pending]}))
-    found = by_topic(statetool.advise(str(root), rest=str(file)))
-    assert (found["barriers"].now, found["barriers"].advised) == ("8 s", "true")
-    assert found["barriers"].arithmetic == (
+    advice = by_topic(statetool.advise(str(root), rest=str(file)))
+    assert (advice["barriers"].now, advice["barriers"].advised) == ("8 s", "true")
+    assert advice["barriers"].arithmetic == (
         "end to end - sync - async = 9 s - 0.1 s - 0.9 s = 8 s (subtask 1, the slowest)"
     )
 

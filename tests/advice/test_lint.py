@@ -198,11 +198,11 @@ def test_each_fault_is_found_alone(
     known = dict(beside)
     if "rest" in known:
         known["rest"] = statistics(tmp_path, known["rest"])
-    (found,) = statetool.lint(written(tmp_path, values, nested=nested), **known)
-    assert (found.rule, found.level, found.key) == (rule, level, key)
-    assert found.value == values.get(key)
-    assert found.message
-    assert found.page.startswith("https://nightlies.apache.org/flink/flink-docs-stable/docs/")
+    (finding,) = statetool.lint(written(tmp_path, values, nested=nested), **known)
+    assert (finding.rule, finding.level, finding.key) == (rule, level, key)
+    assert finding.value == values.get(key)
+    assert finding.message
+    assert finding.page.startswith("https://nightlies.apache.org/flink/flink-docs-stable/docs/")
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["flink-conf", "config"])

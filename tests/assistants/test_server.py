@@ -51,9 +51,9 @@ def test_a_client_asks_everything_and_gets_nothing_from_outside() -> None:
         tools = (await client.list_tools()).tools
         assert {t.name for t in tools} == {"list_snapshots", "describe", "read_rows", "stats", "check"}
         assert all(t.annotations is not None and t.annotations.read_only_hint for t in tools)
-        found = (await call(client, "list_snapshots"))["snapshots"]
-        assert [s["path"] for s in found] == ["kafka-sink", "kafka-source", "savepoint"]
-        assert found[2]["state_bytes"] == 103705
+        snapshots = (await call(client, "list_snapshots"))["snapshots"]
+        assert [s["path"] for s in snapshots] == ["kafka-sink", "kafka-source", "savepoint"]
+        assert snapshots[2]["state_bytes"] == 103705
         described = await call(client, "describe", path="savepoint")
         timers = next(o for o in described["operators"] if o["operator"] == "timers")
         assert "keyed_state" in timers["tables"]
@@ -84,8 +84,8 @@ def test_links_that_lead_outside_are_refused(tmp_path: Path) -> None:
         with pytest.raises(OutsideError):
             Root(str(root)).open(name)
     assert Root(str(root)).open("inside").checkpoint_id == 2
-    found = Tools(str(root)).list_snapshots()["snapshots"]
-    assert [(s["path"], "problem" in s) for s in found] == [("linked", True), ("own", False)]
+    snapshots = Tools(str(root)).list_snapshots()["snapshots"]
+    assert [(s["path"], "problem" in s) for s in snapshots] == [("linked", True), ("own", False)]
 
 
 def test_files_outside_that_metadata_names_are_refused(corpus: Path, tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ def test_info_in_text_and_json() -> None:
     text = run("info", SAVEPOINT)
     assert text.exit_code == 0
     assert "metadata_version  6" in text.stdout
-    found = json.loads(run("info", SAVEPOINT, "--output", "json").stdout)
-    assert found["checkpoint_id"] == 2
-    assert {"timers", "with-ttl"} <= {o["operator"] for o in found["operators"]}
+    info = json.loads(run("info", SAVEPOINT, "--output", "json").stdout)
+    assert info["checkpoint_id"] == 2
+    assert {"timers", "with-ttl"} <= {o["operator"] for o in info["operators"]}
 
 
 @pytest.mark.parametrize("command", ["ls", "states", "files"])
@@ -42,9 +42,9 @@ def test_lists(command: str) -> None:
 
 
 def test_ls_of_a_directory_lists_snapshots(corpus: Path) -> None:
-    found = run("ls", str(corpus / "v2_3_0-hashmap-canonical"))
-    assert found.exit_code == 0
-    assert "snapshot" in found.stdout
+    result = run("ls", str(corpus / "v2_3_0-hashmap-canonical"))
+    assert result.exit_code == 0
+    assert "snapshot" in result.stdout
 
 
 def test_schema_as_ddl_and_avro() -> None:
@@ -132,10 +132,10 @@ def test_exit_codes_and_near_names(tmp_path: Path) -> None:
 
 
 def test_doctor_of_a_snapshot() -> None:
-    found = run("doctor", SAVEPOINT, "--output", "json")
-    rows = {r["what"]: r for r in json.loads(found.stdout)}
+    result = run("doctor", SAVEPOINT, "--output", "json")
+    rows = {r["what"]: r for r in json.loads(result.stdout)}
     assert rows["snapshot"]["fine"]
-    assert found.exit_code == (0 if all(r["fine"] for r in rows.values()) else 1)
+    assert result.exit_code == (0 if all(r["fine"] for r in rows.values()) else 1)
 
 
 def without_java(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,8 +21,8 @@ def run(*args: str | Path, code: int = 0) -> Result:
 
 
 def rows(*args: str | Path, code: int = 0) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(run(*args, "--output", "json", code=code).stdout)
-    return found
+    records: list[dict[str, Any]] = json.loads(run(*args, "--output", "json", code=code).stdout)
+    return records
 
 
 def kafka(cases: Path, name: str = "v2_3_0-kafka-source") -> Path:
@@ -43,8 +43,8 @@ def test_positions_come_from_a_file(connector_cases: Path, tmp_path: Path) -> No
         tmp_path / "by-partition.csv",
     )
     run("sources", "set", tmp_path / "a", tmp_path / "b", "--uid", "orders", "--offsets", tmp_path / "by-split.csv")
-    found = {r["split_id"]: r["position"] for r in rows("sources", "show", tmp_path / "b")}
-    assert (found["orders-0"], found["payments.eu-1-2"], found["orders-1"]) == ("7", "8", "9")
+    positions = {r["split_id"]: r["position"] for r in rows("sources", "show", tmp_path / "b")}
+    assert (positions["orders-0"], positions["payments.eu-1-2"], positions["orders-1"]) == ("7", "8", "9")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     call = (
         "sources",
@@ -71,8 +71,8 @@ def test_splits_are_added_and_removed(connector_cases: Path, tmp_path: Path) -> 
 
 
 def test_a_source_in_disorder_is_told_by_the_exit_code(connector_cases: Path) -> None:
-    found = rows("sources", "check", kafka(connector_cases, "v2_3_0-kafka-source-inconsistent"), code=1)
-    assert {(c["check"], c["split_id"]) for c in found if c["is_problem"]} == {
+    checks = rows("sources", "check", kafka(connector_cases, "v2_3_0-kafka-source-inconsistent"), code=1)
+    assert {(c["check"], c["split_id"]) for c in checks if c["is_problem"]} == {
         ("assigned_held_by_none", "orders-2"),
         ("held_twice", "orders-1"),
         ("unknown_to_enumerator", "orders-9"),
@@ -85,8 +85,8 @@ def test_a_source_in_disorder_is_told_by_the_exit_code(connector_cases: Path) ->
 
 
 def test_the_enumerator_is_shown_for_one_operator(connector_cases: Path) -> None:
-    found = rows("sources", "show", kafka(connector_cases), "--enumerator", "--uid", "orders")
-    assert [r["split_id"] for r in found if r["status"] == "unassigned"] == ["orders-4", "payments.eu-1-4"]
+    splits = rows("sources", "show", kafka(connector_cases), "--enumerator", "--uid", "orders")
+    assert [r["split_id"] for r in splits if r["status"] == "unassigned"] == ["orders-4", "payments.eu-1-4"]
     assert "no operator 'order'" in run("sources", "show", kafka(connector_cases), "--uid", "order", code=2).stderr
 
 
@@ -130,8 +130,8 @@ def test_commands_are_those_that_the_tool_of_kafka_has(connector_cases: Path) ->
         words = [shlex.split(line) for line in printed if line.startswith("kafka-transactions.sh ")]
         # Options of the tool itself stand before its command.
         assert {tuple(w[:3]) for w in words} == {("kafka-transactions.sh", "--bootstrap-server", "BROKERS")}
-        found = {w[3]: {option for option in w[4:] if option.startswith("--")} for w in words}
-        assert found == KAFKA_TRANSACTIONS
+        options = {w[3]: {option for option in w[4:] if option.startswith("--")} for w in words}
+        assert options == KAFKA_TRANSACTIONS
 
 
 def test_what_is_lost_is_named(connector_cases: Path, tmp_path: Path) -> None:
@@ -147,17 +147,17 @@ def test_what_is_lost_is_named(connector_cases: Path, tmp_path: Path) -> None:
 def test_lag_is_what_is_not_read_yet(connector_cases: Path, tmp_path: Path) -> None:
     ends = tmp_path / "ends.csv"
     ends.write_text("topic,partition,offset\norders,0,2000\norders,1,20\norders,2,300\norders,3,9\n")
-    found = {r["split_id"]: r for r in rows("sources", "lag", kafka(connector_cases), "--ends", ends)}
-    assert {n: r["lag"] for n, r in found.items() if r["end"] is not None} == {
+    lags = {r["split_id"]: r for r in rows("sources", "lag", kafka(connector_cases), "--ends", ends)}
+    assert {n: r["lag"] for n, r in lags.items() if r["end"] is not None} == {
         "orders-0": 958,
         "orders-1": 3,
         "orders-2": -77,
         "orders-3": None,
     }
-    assert found["orders-0"]["spread"] == 958 + 77
-    assert "the log was shortened" in found["orders-2"]["note"]
-    assert found["orders-3"]["note"] == "earliest"
-    assert found["payments.eu-1-0"]["note"] == "no end was given"
+    assert lags["orders-0"]["spread"] == 958 + 77
+    assert "the log was shortened" in lags["orders-2"]["note"]
+    assert lags["orders-3"]["note"] == "earliest"
+    assert lags["payments.eu-1-0"]["note"] == "no end was given"
     words = run("sources", "lag", kafka(connector_cases), "--ends", ends)
     assert "884 behind in all, -77 to 958 of 3 splits" in words.stderr
     op = statetool.load(str(kafka(connector_cases)))["orders"]

@@ -16,14 +16,14 @@ from statetool.columns.arrays import as_arrow, as_binary, as_numpy
 def test_numbers_with_and_without_nulls(kind: str, n: int) -> None:
     values: Any = (np.arange(2 * n) * 37 % 3).astype(kind)
     mask = np.arange(n) % 3 == 1
-    for some in (values[:n], values[::2]):
+    for numbers in (values[:n], values[::2]):
         for null in (None, mask, np.zeros(n, dtype=np.bool_)):
-            expected = pa.array(some, mask=null)
-            found = as_arrow(some, mask=null)
-            found.validate(full=True)
-            assert found.equals(expected)
-            assert found.type == expected.type
-            assert found.null_count == expected.null_count
+            expected = pa.array(numbers, mask=null)
+            array = as_arrow(numbers, mask=null)
+            array.validate(full=True)
+            assert array.equals(expected)
+            assert array.type == expected.type
+            assert array.null_count == expected.null_count
 
 
 def test_not_a_number_is_a_value() -> None:
@@ -36,12 +36,12 @@ def test_back_as_numbers(kind: pa.DataType, n: int) -> None:
     numbers = [i * 37 % 5 for i in range(n)]
     whole = pa.array(numbers, type=pa.int64()).cast(kind)
     for array in (whole, whole[n // 3 :], whole[n // 3 : n // 2], pa.chunked_array([whole[: n // 3], whole[n // 3 :]])):
-        found = as_numpy(array)
-        assert found.dtype == np.dtype(kind.to_pandas_dtype())
-        assert found.tolist() == array.to_pylist()
-        assert not found.flags.writeable
-    some = pa.array([v if v % 2 else None for v in numbers], type=pa.int64()).cast(kind)[n // 3 :]
-    assert as_numpy(some, null=0).tolist() == some.fill_null(False if kind == pa.bool_() else 0).to_pylist()
+        values = as_numpy(array)
+        assert values.dtype == np.dtype(kind.to_pandas_dtype())
+        assert values.tolist() == array.to_pylist()
+        assert not values.flags.writeable
+    with_nulls = pa.array([v if v % 2 else None for v in numbers], type=pa.int64()).cast(kind)[n // 3 :]
+    assert as_numpy(with_nulls, null=0).tolist() == with_nulls.fill_null(False if kind == pa.bool_() else 0).to_pylist()
 
 
 @pytest.mark.parametrize("array", [pa.array([1, None]), pa.array(["1"]), pa.array([0], type=pa.timestamp("us"))])
@@ -52,9 +52,9 @@ def test_what_has_no_number_is_refused(array: pa.Array) -> None:
 
 @pytest.mark.parametrize("values", [[], [b""], [b"a", b"", b"bc"], [b"a", np.arange(2, dtype="<i8").data]])
 def test_bytes(values: list[Any]) -> None:
-    found = as_binary(values)
-    found.validate(full=True)
-    assert found.equals(pa.array(list(map(bytes, values)), type=pa.binary()))
+    array = as_binary(values)
+    array.validate(full=True)
+    assert array.equals(pa.array(list(map(bytes, values)), type=pa.binary()))
 
 
 def test_bytes_beyond_an_array_are_refused() -> None:

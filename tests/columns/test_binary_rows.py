@@ -128,8 +128,8 @@ def test_nulls_and_rows_inside(tmp_path: Path) -> None:
     elements = [encoded(s, v) for v in values]
     assert [s.decode(Cursor(raw)) for raw in elements] == values
     op = savepoint(tmp_path, operator_states={"rows": ListState(value=of_fields(5), elements=[elements])})
-    found = op.to_arrow("rows", columns={"rows": text}).to_pylist()
-    assert found == [
+    rows = op.to_arrow("rows", columns={"rows": text}).to_pylist()
+    assert rows == [
         {"value": {"a": None, "b": None, "e": None, "f": None, "g": None, "g_nanos": None, "_kind": "-D"}},
         {
             "value": {

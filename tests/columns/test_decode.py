@@ -395,9 +395,9 @@ def test_lists_and_maps_of_what_kernels_cannot_skip(snapshot: bytes) -> None:
         s.encode(frames, value)
     ends = [*starts[1:], len(frames)]
     values, after = one_by_one(s, bytes(frames), starts, ends)
-    column, found = by_kernels(s, bytes(frames), starts, ends, _DEFAULT)
+    column, behind = by_kernels(s, bytes(frames), starts, ends, _DEFAULT)
     assert rows_of(column) == rows_of(plain_to_arrow(values, s.logical, _DEFAULT))
-    assert found == after == ends
+    assert behind == after == ends
 
 
 def _shaped(s: Serializer, pojos: list[Any]) -> Any:

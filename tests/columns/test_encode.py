@@ -41,7 +41,7 @@ def cases() -> tuple[list[Case], int]:
 
     Those others have no bytes, or are values of classes that nobody declared, of which only a frame tells where they end.
     """
-    golden = [case for found in generated().values() for case in found if case.data and case.snapshot]
+    golden = [case for family in generated().values() for case in family if case.data and case.snapshot]
     told = [case for case in golden if not (s := serializer_of(case)).framed_only and s.length != 0]
     return told, len(golden) - len(told)
 
@@ -86,8 +86,8 @@ def test_golden_bytes_come_back(case: Case) -> None:
     plain = pack(_Plain(serializer, arrow_to_plain(array, serializer.logical)))
     assert [plain.value(i) for i in range(len(plain))] == frames
     # A slice is not taken for the whole.
-    some = encode_column(serializer, array.slice(1))
-    assert [some.value(i) for i in range(len(some))] == frames[1:]
+    sliced = encode_column(serializer, array.slice(1))
+    assert [sliced.value(i) for i in range(len(sliced))] == frames[1:]
 
 
 def test_a_null_key_of_a_map_is_refused() -> None:

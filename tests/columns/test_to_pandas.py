@@ -25,15 +25,15 @@ def test_types_are_those_that_a_person_expects() -> None:
         "struct": [{"m": [(1, "x")]}, None], "time": [dt.datetime(1066, 10, 14, tzinfo=dt.timezone.utc), None],
         "decimal": [Decimal("1.50"), None], "bytes": [b"\x00", None], "nested": [[([1], 2)], []],
     }  # fmt: skip
-    found = pandas_frame(pa.table({n: pa.array(rows[n], type=t) for n, t in kinds.items()}))
-    assert found["int"].tolist() == [2**62 + 1, pd.NA]
-    assert (str(found["int"].dtype), str(found["bool"].dtype)) == ("Int64", "boolean")
-    assert found["map"].tolist() == [{"a": [1, None]}, None]
-    assert found["struct"].tolist() == [{"m": {1: "x"}}, None]
-    assert found["time"][0] == pd.Timestamp("1066-10-14", tz="UTC")
-    assert found["decimal"][0] == Decimal("1.50")
-    assert found["bytes"][0] == b"\x00"
-    assert found["nested"].tolist() == [[([1], 2)], {}]
+    frame = pandas_frame(pa.table({n: pa.array(rows[n], type=t) for n, t in kinds.items()}))
+    assert frame["int"].tolist() == [2**62 + 1, pd.NA]
+    assert (str(frame["int"].dtype), str(frame["bool"].dtype)) == ("Int64", "boolean")
+    assert frame["map"].tolist() == [{"a": [1, None]}, None]
+    assert frame["struct"].tolist() == [{"m": {1: "x"}}, None]
+    assert frame["time"][0] == pd.Timestamp("1066-10-14", tz="UTC")
+    assert frame["decimal"][0] == Decimal("1.50")
+    assert frame["bytes"][0] == b"\x00"
+    assert frame["nested"].tolist() == [[([1], 2)], {}]
 
 
 def test_a_key_that_a_map_has_twice_is_not_lost() -> None:
@@ -42,8 +42,8 @@ def test_a_key_that_a_map_has_twice_is_not_lost() -> None:
 
 
 def test_tables_of_a_snapshot() -> None:
-    found = statetool.load(SAVEPOINT)["with-ttl"].to_pandas(states=["plain", "ttl-map"])
-    row = found[found["key"] == 0].iloc[0]
+    frame = statetool.load(SAVEPOINT)["with-ttl"].to_pandas(states=["plain", "ttl-map"])
+    row = frame[frame["key"] == 0].iloc[0]
     assert (row["plain"], row["ttl-map"]) == (1700000078000, {"k0": 52, "k1": 65, "k2": 78, "k3": 39})
 
 

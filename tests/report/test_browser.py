@@ -58,9 +58,9 @@ def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> An
         check=True,
         timeout=120,
     )
-    found = re.search('<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
-    assert found, done.stderr
-    return json.loads(unescape(found.group(1)))
+    match = re.search('<pre id="seen">(.*?)</pre>', done.stdout, re.DOTALL)
+    assert match, done.stderr
+    return json.loads(unescape(match.group(1)))
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -68,16 +68,16 @@ def seen(browser: str, folder: Path, page: str, width: int, *, dark: bool) -> An
 def test_numbers_fit_and_can_be_read(browser: str, tmp_path: Path, width: int, dark: bool) -> None:
     sp = st.load(SAVEPOINT)
     sp.report(str(tmp_path / "report.html"), sp, now_ms=NOW)
-    found = seen(browser, tmp_path, (tmp_path / "report.html").read_text(), width, dark=dark)
+    measures = seen(browser, tmp_path, (tmp_path / "report.html").read_text(), width, dark=dark)
     measured = sp.stats(now_ms=NOW).rows("operators")
     rows = sp.metadata_rows("operators")
     numbers = [r.state_bytes + r.coordinator_bytes for r in rows] + [m.entries for m in measured]
-    assert sorted(found["operators"]) == sorted(numbers + [m.keys for m in measured if m.keys is not None])
-    assert found["cards"]["operators"] == str(len(rows))
-    assert found["cards"]["entries"] == f"{sum(m.entries for m in measured):,}"
-    assert found["cards"]["restores"] == "unknown, 1 warning"
-    assert (found["over"], found["wide"]) == (0, [])
-    assert found["size"] >= 12
-    assert found["heat"] > 0
-    back, text = (sum(map(int, re.findall(r"\d+", found[name]))) for name in ("back", "text"))
+    assert sorted(measures["operators"]) == sorted(numbers + [m.keys for m in measured if m.keys is not None])
+    assert measures["cards"]["operators"] == str(len(rows))
+    assert measures["cards"]["entries"] == f"{sum(m.entries for m in measured):,}"
+    assert measures["cards"]["restores"] == "unknown, 1 warning"
+    assert (measures["over"], measures["wide"]) == (0, [])
+    assert measures["size"] >= 12
+    assert measures["heat"] > 0
+    back, text = (sum(map(int, re.findall(r"\d+", measures[name]))) for name in ("back", "text"))
     assert (back < 150 and text > 600) if dark else (back > 700 and text < 200)

@@ -83,40 +83,40 @@ def exact(*values: object) -> list[str]:
 def test_numbers_are_those_of_the_statistics(corpus: Path, tmp_path: Path, case: str) -> None:
     sp = st.load(str(corpus / case / "snapshot"))
     _, page = report(tmp_path, sp, ttl_ms=1000, parallelism=5)
-    found = sp.stats(now_ms=NOW, ttl_ms=1000, parallelism=5)
+    statistics = sp.stats(now_ms=NOW, ttl_ms=1000, parallelism=5)
 
     operators = {row[0]: row for row in page.rows["operators"][1:]}
     bytes_of = {o.operator: o.state_bytes + o.coordinator_bytes for o in sp.metadata_rows("operators")}
-    for o in found.rows("operators"):
+    for o in statistics.rows("operators"):
         row = operators[o.operator]
         assert [row[3], *row[5:7]] == exact(bytes_of[o.operator], o.entries, o.keys)
     states = {(row[0], row[1], row[2].split(", ")[1]): row for row in page.rows["states"][1:]}
     assert len(states) == len(sp.metadata_rows("states"))
-    for s in found.rows("states"):
+    for s in statistics.rows("states"):
         row = states[s.operator, s.state, s.scope]
         assert [row[4], *row[7:10]] == exact(s.size_bytes, s.entries, s.keys, s.largest_value)
 
     largest = [row for row in page.rows["largest"] if row[0] != "largest"]
     assert [row[3:] for row in largest] == [
-        exact(r.key_group, r.subtask, r.length, r.size_bytes) for r in found.rows("largest")
+        exact(r.key_group, r.subtask, r.length, r.size_bytes) for r in statistics.rows("largest")
     ]
     timers = [row[1] for row in page.rows["timers"] if row[0] != "fires"]
     assert timers == exact(
-        *(r.count for r in found.rows("timers") if (r.in_at_least_ms, r.in_below_ms) != (None, None))
+        *(r.count for r in statistics.rows("timers") if (r.in_at_least_ms, r.in_below_ms) != (None, None))
     )
     ages = [row[1] for row in page.rows["ages"] if row[0] != "accessed last"]
-    assert ages == exact(*(r.count for r in found.rows("ages") if r.expired is None))
+    assert ages == exact(*(r.count for r in statistics.rows("ages") if r.expired is None))
     counted = Counter[tuple[str, str, str]]()
-    for d in found.rows("distribution"):
+    for d in statistics.rows("distribution"):
         counted[d.operator, d.state, d.what] += d.count
     sizes = [row[2] for row in page.rows["distribution"] if row[0] != "state"]
     assert sizes == exact(*counted.values())
     reads = Counter[tuple[str, int]]()
-    for r in found.rows("restore"):
+    for r in statistics.rows("restore"):
         reads[r.operator, r.parallelism] += r.read_bytes
     assert {(row[0], int(row[1])): int(row[4]) for row in page.rows["subtasks"][1:]} == dict(reads)
 
-    held = sum(r.size_bytes for r in found.rows("sizes") if r.part == "entries" and r.key_group is not None)
+    held = sum(r.size_bytes for r in statistics.rows("sizes") if r.part == "entries" and r.key_group is not None)
     assert sum(int(t.split(": ")[1].split()[0].replace(",", "")) for t in page.titles["key-groups"]) == held
 
 
@@ -203,9 +203,11 @@ def test_sources_and_sinks(connector_cases: Path, tmp_path: Path, case: str, who
         ("source_checks", ("operator", "split_id", "subtasks")),
         ("sinks", ("operator", "connector", "role", "pending")),
     ):
-        if found := sp.connector_rows(table):
+        if records := sp.connector_rows(table):
             next(rows)  # the names
-            assert [next(rows)[: len(names)] for _ in found] == [exact(*(getattr(r, n) for n in names)) for r in found]
+            assert [next(rows)[: len(names)] for _ in records] == [
+                exact(*(getattr(r, n) for n in names)) for r in records
+            ]
     assert not list(rows)
 
 

@@ -53,20 +53,20 @@ def brute(operator: statetool.Operator) -> tuple[Counter[str], Counter[bytes], C
                 key = bytes(batch.data[batch.key[i] : c.pos])
                 sizes[key] += int(batch.key_end[i] - batch.key[i] + batch.value_end[i] - batch.value[i])
                 keys[meta.name].add(key)
-    return entries, sizes, Counter({name: len(some) for name, some in keys.items()})
+    return entries, sizes, Counter({name: len(distinct) for name, distinct in keys.items()})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_sizes_are_together_those_of_the_files(corpus: Path, case: str) -> None:
     sp = statetool.load(snapshot(corpus, case))
-    found = sp.stats()
-    assert found.unread == ()
+    statistics = sp.stats()
+    assert statistics.unread == ()
     by_operator = Counter[str]()
-    for row in found.rows("sizes"):
+    for row in statistics.rows("sizes"):
         by_operator[row.operator] += row.size_bytes
     for row in sp.metadata_rows("operators"):
         assert by_operator[row.operator] == row.state_bytes + row.coordinator_bytes
-    assert [r.size_bytes for r in found.rows("operators")] == [by_operator[o] for o in sp]
+    assert [r.size_bytes for r in statistics.rows("operators")] == [by_operator[o] for o in sp]
 
 
 def test_frames_of_a_canonical_savepoint_are_what_its_layout_says(corpus: Path) -> None:
@@ -90,20 +90,20 @@ def test_counts_and_largest_keys_equal_those_of_a_loop_over_all_entries(corpus: 
     sp = statetool.load(snapshot(corpus, case))
     for operator in sp.operators.values():
         entries, sizes, keys = brute(operator)
-        found = operator.stats(largest=5)
-        rows = [r for r in found.rows("states") if r.scope == "keyed"]
+        statistics = operator.stats(largest=5)
+        rows = [r for r in statistics.rows("states") if r.scope == "keyed"]
         assert {r.state: r.entries for r in rows if r.entries} == entries
         assert {r.state: r.keys for r in rows if r.keys} == keys
-        largest = [r for r in found.rows("largest") if r.what == "key"]
+        largest = [r for r in statistics.rows("largest") if r.what == "key"]
         assert [r.size_bytes for r in largest] == sorted(sizes.values(), reverse=True)[:5]
         assert all(sizes[bytes.fromhex(r.key_bytes)] == r.size_bytes for r in largest)
-        (row,) = found.rows("operators")
+        (row,) = statistics.rows("operators")
         assert (row.keys or 0) == len(sizes)
 
 
 def test_largest_lists_and_maps_equal_those_of_the_tables(corpus: Path) -> None:
     operator = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-native"))["collections-by-string"]
-    found = operator.stats(largest=100)
+    statistics = operator.stats(largest=100)
     rows = operator.to_arrow(states=["prices", "names", "history"]).to_pylist()
     lengths: dict[str, list[int]] = {
         "prices": sorted((len(r["prices"]) for r in rows if r["prices"] is not None), reverse=True)
@@ -111,20 +111,20 @@ def test_largest_lists_and_maps_equal_those_of_the_tables(corpus: Path) -> None:
     for name in ("names", "history"):
         lengths[name] = sorted((len(r[name]) for r in rows if r[name] is not None), reverse=True)
     for name, expected in lengths.items():
-        some = [r.length for r in found.rows("largest") if r.state == name and r.what in ("list", "map")]
-        assert sorted(some, reverse=True) == expected
-        counted = sum(r.count for r in found.rows("distribution") if r.state == name and r.what == "length")
+        actual = [r.length for r in statistics.rows("largest") if r.state == name and r.what in ("list", "map")]
+        assert sorted(actual, reverse=True) == expected
+        counted = sum(r.count for r in statistics.rows("distribution") if r.state == name and r.what == "length")
         assert counted == len(expected)
-    shown = {r.key for r in found.rows("largest") if r.what == "key"}
+    shown = {r.key for r in statistics.rows("largest") if r.what == "key"}
     assert shown == {text if len(text := repr(r["key"])) <= 100 else f"{text[:100]}..." for r in rows}
 
 
 def test_distribution_counts_every_entry_once() -> None:
-    found = statetool.load(SAVEPOINT).stats()
-    entries = {(r.operator, r.state): r.entries for r in found.rows("states") if r.scope == "keyed" and r.entries}
+    statistics = statetool.load(SAVEPOINT).stats()
+    entries = {(r.operator, r.state): r.entries for r in statistics.rows("states") if r.scope == "keyed" and r.entries}
     for what in ("key_bytes", "value_bytes"):
         counts = Counter[tuple[str, str]]()
-        for row in found.rows("distribution"):
+        for row in statistics.rows("distribution"):
             if row.what == what:
                 assert row.at_least <= row.at_most
                 counts[row.operator, row.state] += row.count
@@ -135,26 +135,26 @@ def test_skew_at_another_parallelism_adds_up_to_the_same() -> None:
     operator = statetool.load(SAVEPOINT)["collections-by-string"]
     rows = operator.stats(parallelism=7).rows("skew")
     for parallelism in (operator.parallelism, 7):
-        some = [r for r in rows if r.parallelism == parallelism]
-        assert [r.subtask for r in some] == list(range(parallelism))
-        assert sum(r.key_groups for r in some) == operator.max_parallelism
-        assert sum(r.size_bytes for r in some) == operator.stats().rows("operators")[0].entries_bytes
-        assert sum(r.of_mean for r in some) == pytest.approx(parallelism, abs=0.01)
+        subtasks = [r for r in rows if r.parallelism == parallelism]
+        assert [r.subtask for r in subtasks] == list(range(parallelism))
+        assert sum(r.key_groups for r in subtasks) == operator.max_parallelism
+        assert sum(r.size_bytes for r in subtasks) == operator.stats().rows("operators")[0].entries_bytes
+        assert sum(r.of_mean for r in subtasks) == pytest.approx(parallelism, abs=0.01)
 
 
 def test_expired_values_are_those_that_a_read_hides() -> None:
     operator = statetool.load(SAVEPOINT)["with-ttl"]
     times = [v["last_access"] for v in operator.to_arrow("ttl-sum", ttl="raw")["value"].to_pylist()]
     middle = int(sorted(times)[len(times) // 2].timestamp() * 1000)
-    found = operator.stats(ttl_ms=1000, now_ms=middle + 1000)
-    (row,) = [r for r in found.rows("ages") if r.state == "ttl-sum" and r.expired is not None]
+    statistics = operator.stats(ttl_ms=1000, now_ms=middle + 1000)
+    (row,) = [r for r in statistics.rows("ages") if r.state == "ttl-sum" and r.expired is not None]
     hidden = operator.to_arrow("ttl-sum", ttl="hide_expired", ttl_ms=1000, now_ms=middle + 1000)
     assert row.expired == len(times) - hidden.num_rows > 0
     assert row.count == len(times)
     for state in ("ttl-value", "ttl-list", "ttl-map"):
-        (row,) = [r for r in found.rows("ages") if r.state == state and r.expired is not None]
+        (row,) = [r for r in statistics.rows("ages") if r.state == state and r.expired is not None]
         assert row.count == operator.to_arrow(state, ttl="raw").num_rows
-        spans = [r.count for r in found.rows("ages") if r.state == state and r.expired is None]
+        spans = [r.count for r in statistics.rows("ages") if r.state == state and r.expired is None]
         assert sum(spans) == row.count
 
 
@@ -191,9 +191,9 @@ def test_the_same_job_has_the_same_counts_in_every_form(corpus: Path) -> None:
 
 def test_what_cannot_be_read_is_counted_as_such(corpus: Path) -> None:
     sp = statetool.load(snapshot(corpus, "v2_3_0-hashmap-native"))
-    found = sp.stats()
-    assert any("cannot be found in the layout of the heap backend" in reason for reason in found.unread)
-    rows = {r.operator: r for r in found.rows("operators")}
+    statistics = sp.stats()
+    assert any("cannot be found in the layout of the heap backend" in reason for reason in statistics.unread)
+    rows = {r.operator: r for r in statistics.rows("operators")}
     assert rows["orders"].unread_bytes > 0
     assert rows["orders"].keys is None
     assert rows["by-tuple"].unread_bytes == 0
@@ -230,10 +230,10 @@ def test_options_are_checked() -> None:
 
 
 def test_tables_are_arrow_too() -> None:
-    found = statetool.load(SAVEPOINT)["with-ttl"].stats(now_ms=NOW)
-    assert found.tables == tuple(TABLES)
-    for table in found.tables:
-        assert found.to_arrow(table).num_rows == len(found.rows(table)), table
+    statistics = statetool.load(SAVEPOINT)["with-ttl"].stats(now_ms=NOW)
+    assert statistics.tables == tuple(TABLES)
+    for table in statistics.tables:
+        assert statistics.to_arrow(table).num_rows == len(statistics.rows(table)), table
 
 
 def test_growth_is_what_each_checkpoint_added(corpus: Path) -> None:
@@ -276,10 +276,10 @@ def run(*arguments: str, code: int = 0) -> Any:
 
 
 def test_the_command_prints_what_the_api_gives() -> None:
-    found = statetool.load(SAVEPOINT).stats(now_ms=NOW, largest=2)
+    statistics = statetool.load(SAVEPOINT).stats(now_ms=NOW, largest=2)
     shown = json.loads(run(SAVEPOINT, "--output", "json", "--now-ms", str(NOW), "--largest", "2").stdout)
     assert shown.pop("unread") == []
-    assert {name: len(rows) for name, rows in shown.items()} == {t: len(found.rows(t)) for t in found.tables}
+    assert {name: len(rows) for name, rows in shown.items()} == {t: len(statistics.rows(t)) for t in statistics.tables}
     text = run(SAVEPOINT, "--operator", "timers").stdout
     assert "_timer_state/event_user-timers" in text
     assert "by-short" not in text

@@ -139,9 +139,9 @@ def test_state_that_is_bootstrapped(savepoints: Path, tmp_path: Path) -> None:
     writer = statetool.SavepointWriter.new(max_parallelism=64)
     written = writer.with_operator("by-number", values).with_operator("by-record", records)
     written.write(str(tmp_path / "new"), flink_version="2.3")
-    found = statetool.load(str(tmp_path / "new"))
-    assert _by_key(found["by-number"].to_arrow()) == _by_key(orders)
-    assert _by_key(found["by-record"].to_arrow(key_group=True)) == _by_key(keys)
+    reopened = statetool.load(str(tmp_path / "new"))
+    assert _by_key(reopened["by-number"].to_arrow()) == _by_key(orders)
+    assert _by_key(reopened["by-record"].to_arrow(key_group=True)) == _by_key(keys)
 
 
 def _by_key(table: pa.Table) -> list[str]:

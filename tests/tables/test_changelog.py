@@ -68,13 +68,13 @@ def count(n: int) -> bytes:
 
 keys = st.sampled_from(KEYS)
 small = st.integers(0, 3)
-some = st.lists(small, max_size=3)
+numbers = st.lists(small, max_size=3)
 operations = st.one_of(
     st.tuples(st.just("set"), keys, st.integers(-5, 5)),
     st.tuples(st.just("unset"), keys),
     st.tuples(st.just("append"), keys, small, small),
-    st.tuples(st.just("extend"), keys, small, some),
-    st.tuples(st.just("replace"), keys, small, some),
+    st.tuples(st.just("extend"), keys, small, numbers),
+    st.tuples(st.just("replace"), keys, small, numbers),
     st.tuples(st.just("empty"), keys, small),
     st.tuples(st.just("merge"), keys, small, st.lists(small, unique=True, min_size=1, max_size=2)),
     st.tuples(st.just("put"), keys, keys, small),
@@ -138,10 +138,10 @@ def apply(model: Model, operation: Operation) -> Change:
 def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list[int]]:
     """Return a canonical stream with what the model holds now; its states in another order than the log's."""
     order = [m.name for m in states]
-    found: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
+    by_group: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
 
     def add(name: str, key: str, entry: tuple[bytes, bytes]) -> None:
-        found.setdefault(group(key), {}).setdefault(order.index(name), []).append(entry)
+        by_group.setdefault(group(key), {}).setdefault(order.index(name), []).append(entry)
 
     for key, value in model.values.items():
         add("values", key, (composite_key(text(key)), long(value)))
@@ -156,32 +156,32 @@ def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list
     header = KeyedHeader(version=6, compressed=False, key=STRINGS, states=tuple(states), size_bytes=0)
     raw, offsets = bytearray(write_keyed_header(header)), []
     for key_group in range(GROUPS):
-        offsets.append(len(raw) if key_group in found else 0)
-        raw += key_group_bytes(key_group, 1, found.get(key_group, {}).items())
+        offsets.append(len(raw) if key_group in by_group else 0)
+        raw += key_group_bytes(key_group, 1, by_group.get(key_group, {}).items())
     return bytes(raw), offsets
 
 
 def rows(op: statetool.Operator, **options: Any) -> dict[str, Any]:
     """Return what the tables show, in the form of the model."""
-    found: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "values": {r["key"]: r["value"] for r in op.to_arrow("values", **options).to_pylist()},
         "lists": {},
         "maps": {},
     }
     for r in op.to_arrow("lists", **options).to_pylist():
-        items = found["lists"].setdefault((r["key"], r["namespace"]), [])
+        items = shown["lists"].setdefault((r["key"], r["namespace"]), [])
         assert r["list_index"] == len(items)
         items.append(r["value"])
     for r in op.to_arrow("maps", **options).to_pylist():
-        found["maps"].setdefault(r["key"], {})[r["map_key"]] = r["value"]
+        shown["maps"].setdefault(r["key"], {})[r["map_key"]] = r["value"]
     timer_rows = op.to_arrow("timers", **options).to_pylist()
-    found["timers"] = {(r["timestamp"], r["key"]) for r in timer_rows}
-    assert len(timer_rows) == len(found["timers"])
+    shown["timers"] = {(r["timestamp"], r["key"]) for r in timer_rows}
+    assert len(timer_rows) == len(shown["timers"])
     by_key = op.to_arrow("keyed_state", **options).to_pylist()
-    assert {r["key"]: r["values"] for r in by_key if r["values"] is not None} == found["values"]
-    assert {r["key"]: dict(r["maps"]) for r in by_key if r["maps"] is not None} == found["maps"]
+    assert {r["key"]: r["values"] for r in by_key if r["values"] is not None} == shown["values"]
+    assert {r["key"]: dict(r["maps"]) for r in by_key if r["maps"] is not None} == shown["maps"]
     assert len(by_key) == len({r["key"] for r in by_key})
-    return found
+    return shown
 
 
 @settings(max_examples=60, deadline=None)
@@ -198,7 +198,7 @@ def test_replay_agrees_with_a_plain_model(
     for operation in before:
         apply(model, operation)
     below = materialized(model, STATES[::-1])
-    sets = [[apply(model, operation) for operation in some] for some in after]
+    sets = [[apply(model, operation) for operation in changes] for changes in after]
     sets[0] = [description(i, m) for i, m in zip(IDS, STATES, strict=True)] + sets[0]
     with tempfile.TemporaryDirectory() as folder:
         log = Log(sets, compressed=form == "compressed", in_metadata=form == "in_metadata", old=form == "old")

@@ -40,8 +40,8 @@ def without_classes(value: Any) -> Any:
 class JobChecker(Checker):
     may_be_undeclared = True
 
-    def compare(self, what: str, found: list[Any], expected: list[Any]) -> None:
-        super().compare(what, *([without_classes(v) for v in rows] for rows in (found, expected)))
+    def compare(self, what: str, actual: list[Any], expected: list[Any]) -> None:
+        super().compare(what, *([without_classes(v) for v in rows] for rows in (actual, expected)))
 
 
 def load(folder: Path, **arguments: Any) -> statetool.Savepoint:
@@ -86,8 +86,8 @@ def test_keys_of_a_change_log_are_found_or_asked_for(jobs: Path) -> None:
     expected = json.loads((jobs / "v2_3_0-logged-changelog" / "expected.json").read_text())["operators"]
     for uid, described in expected.items():
         rows = {r["key"]: r["value"] for r in described["keyed_state"]["states"]["v"]["rows"]}
-        found = {r["key"]: r["value"] for r in told[uid].to_arrow("v").to_pylist()}
-        assert found == rows
+        values = {r["key"]: r["value"] for r in told[uid].to_arrow("v").to_pylist()}
+        assert values == rows
         if uid in types:
             with pytest.raises(UnknownSerializerError, match=r"they may be .*, which have the same bytes.*key_types"):
                 bare[uid].to_arrow("v")
@@ -147,9 +147,9 @@ def test_windows_hold_what_was_sent(jobs: Path, name: str) -> None:
 def test_subclasses_of_operator_state_are_joined_where_snapshots_describe_them(jobs: Path) -> None:
     """Subtasks of the second checkpoint list the classes that they had met by the first, in their own order."""
     op = load(jobs / "v1_20_5-all-merged").with_uids(["op-states"])["op-states"]
-    found = [r["value"]["_class"].rpartition("$")[2] for r in op.to_arrow("beasts/of all").to_pylist()]
+    classes = [r["value"]["_class"].rpartition("$")[2] for r in op.to_arrow("beasts/of all").to_pylist()]
     kinds = ["Beast", "Bird", "Parrot", "Fish", "Parrot"]
-    assert sorted(found) == sorted(kinds[n % 5] for n in range(ELEMENTS))
+    assert sorted(classes) == sorted(kinds[n % 5] for n in range(ELEMENTS))
     first = load(jobs / "v2_3_0-all-rocks")["op-states"]
     with pytest.raises(
         UndescribedClassError, match=r"a subclass of zoo\.Zoo\$Beast that the snapshot does not describe"

@@ -33,19 +33,19 @@ def entries_of(number: int, group: int) -> list[Entry]:
     key = encoded(KEY, f"key {number}" * (1 + number % 40))
     number_bytes = encoded(serializer(INT), number)
     void = composite_key(key)
-    found = [("value", group, void, number_bytes)]
+    entries = [("value", group, void, number_bytes)]
     if number % 2:
-        found.append(("list", group, void, b",".join([number_bytes] * (number % 5 + 1))))
+        entries.append(("list", group, void, b",".join([number_bytes] * (number % 5 + 1))))
     for i in range(number % 4):
         user_key = encoded(KEY, f"m{i}")
-        found.append(("map", group, composite_key(key, user_key=user_key), b"\0" + bytes(8) if i else b"\1"))
+        entries.append(("map", group, composite_key(key, user_key=user_key), b"\0" + bytes(8) if i else b"\1"))
     for i in range(number % 3):
         namespace = encoded(KEY, f"namespace {i}" * 20 * i)
-        found.append(("spaces", group, composite_key(key, namespace, ambiguous=True), number_bytes))
+        entries.append(("spaces", group, composite_key(key, namespace, ambiguous=True), number_bytes))
     if number % 7 == 0:
         timestamp = (number ^ -(1 << 63)).to_bytes(8, "big", signed=True)
-        found.append((TIMERS, group, timestamp + key + b"\0", b""))
-    return found
+        entries.append((TIMERS, group, timestamp + key + b"\0", b""))
+    return entries
 
 
 @pytest.fixture(params=[7, 128, 300])
@@ -58,15 +58,15 @@ def both(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[statetool.Oper
         keyed("spaces", "value", INT, namespace=STRING),
         timers(TIMERS, STRING, VOID),
     ]
-    found: list[list[Entry]] = [[], []]
+    by_subtask: list[list[Entry]] = [[], []]
     for number in range(150):
         group = group_of(KEY, f"key {number}" * (1 + number % 40), max_parallelism)
-        found[group > (max_parallelism - 1) // 2].extend(entries_of(number, group))
-    subtasks = [Subtask(key=STRING, states=states, entries=e) for e in found]
+        by_subtask[group > (max_parallelism - 1) // 2].extend(entries_of(number, group))
+    subtasks = [Subtask(key=STRING, states=states, entries=e) for e in by_subtask]
     (tmp_path / "canonical").mkdir()
     (tmp_path / "native").mkdir()
     # What was left from before the job was rescaled: older values of keys that belong to the other subtask.
-    outside = [e for some in found for e in some if e[0] != "map"]
+    outside = [e for entries in by_subtask for e in entries if e[0] != "map"]
     outside = [(s, g, k, encoded(serializer(INT), -1) if v else b"") for s, g, k, v in outside]
     canonical = savepoint(tmp_path / "canonical", subtasks, max_parallelism=max_parallelism)
     return canonical, native_savepoint(tmp_path / "native", subtasks, max_parallelism=max_parallelism, outside=outside)

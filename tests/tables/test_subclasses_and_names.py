@@ -72,12 +72,12 @@ def test_subclasses_inside_of_other_types_are_joined_too(tmp_path: Path) -> None
         composite("org.apache.flink.api.java.typeutils.runtime.TupleSerializerSnapshot", 2, _tuple2(), s, INT)
         for s in KNOWN
     ]
-    elements = [[e + b"\0\0\0\7" for e in some] for some in ELEMENTS]
+    elements = [[e + b"\0\0\0\7" for e in subtask] for subtask in ELEMENTS]
     operator = savepoint(
         tmp_path, operator_states={"fleet": ListState(value=pairs[0], elements=elements, mode=1, values=pairs)}
     )
-    found = [r["value"]["f0"]["_class"] for r in operator.to_arrow("fleet").to_pylist()]
-    assert found == ["Vehicle", "Boat", "Car", "Car", "Bike", "Boat", "Bike"]
+    classes = [r["value"]["f0"]["_class"] for r in operator.to_arrow("fleet").to_pylist()]
+    assert classes == ["Vehicle", "Boat", "Car", "Car", "Bike", "Boat", "Bike"]
 
 
 def _tuple2() -> bytes:

@@ -96,9 +96,9 @@ def test_sorted_key_groups_are_merged_others_spilled(
         action = getattr(stream_reader, name)
 
         def run(*arguments: Any, **options: Any) -> Any:
-            found = action(*arguments, **options)
-            ways.extend([name] if found is not None else [])
-            return found
+            result = action(*arguments, **options)
+            ways.extend([name] if result is not None else [])
+            return result
 
         return run
 

@@ -49,25 +49,25 @@ def joined(op: statetool.Operator) -> dict[Window, dict[str, Any]]:
         for row in op.to_arrow(name).to_pylist() if name in metas else ():
             now, under = (row["map_key"], row["value"]) if "map_key" in row else row["value"].values()
             merged[str(row["key"]), same(under)] = same(now)
-    found: dict[Window, dict[str, Any]] = {(key, now): {} for (key, _), now in merged.items()}
+    windows: dict[Window, dict[str, Any]] = {(key, now): {} for (key, _), now in merged.items()}
     for name in window_states(metas):
         for row in op.to_arrow(name).to_pylist():
             key, window = str(row["key"]), same(row.get("namespace"))
             if name in ("window-contents", "window-aggs"):
                 window = merged.get((key, window), window)
-            kept = found.setdefault((key, window), {})
+            states = windows.setdefault((key, window), {})
             if metas[name].kind == "list":
-                kept.setdefault(name, []).append(row["value"])
+                states.setdefault(name, []).append(row["value"])
             else:
-                kept[name] = row["value"]
-    return found
+                states[name] = row["value"]
+    return windows
 
 
 def shown(op: statetool.Operator, **options: Any) -> dict[Window, dict[str, Any]]:
     rows = op.to_arrow("windows", **options).to_pylist()
-    found = {(str(r.pop("key")), same(r.pop("window", None))): r for r in rows}
-    assert len(found) == len(rows)
-    return {w: {name: v for name, v in r.items() if v is not None} for w, r in found.items()}
+    by_window = {(str(r.pop("key")), same(r.pop("window", None))): r for r in rows}
+    assert len(by_window) == len(rows)
+    return {w: {name: v for name, v in r.items() if v is not None} for w, r in by_window.items()}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -204,11 +204,11 @@ def test_matches_that_branch_in_all_releases(connector_migration: Path) -> None:
     assert len(cases) == 16
     for case in cases:
         (op,) = statetool.load(str(case / "snapshot"), declarations=declared).operators.values()
-        found = [
+        matches = [
             (r["waiting_for"], {name: [e["name"] for e in events] for name, events in r["events"]})
             for r in op.to_arrow("matches").to_pylist()
         ]
-        assert found == wanted[case.name.partition("-")[2]], case.name
+        assert matches == wanted[case.name.partition("-")[2]], case.name
 
 
 def test_a_match_without_its_event_is_damage(connector_cases: Path) -> None:
@@ -228,16 +228,16 @@ def test_a_match_without_its_event_is_damage(connector_cases: Path) -> None:
         UNDECODED_TYPE,
         pa.array([[("sharedBuffer-events[00]", b"x")]], pa.map_(pa.string(), pa.binary())),
     )
-    n, _, found = match_rows(groups, [*columns, kept], event, options)
+    n, _, match_columns = match_rows(groups, [*columns, kept], event, options)
     assert n == 2
-    assert [array.to_pylist() for _, _, array in found[-2:]] == [
+    assert [array.to_pylist() for _, _, array in match_columns[-2:]] == [
         [[("login", [None])], None],
         [None, [("sharedBuffer-events[00]", b"x")]],
     ]
     # Without a way back Flink finds no events, and says nothing.
     columns[3] = (*columns[3][:2], pa.array([[]], columns[3][2].type))
-    _, _, found = match_rows(groups, columns, event, options)
-    assert found[-1][2].to_pylist() == [None]
+    _, _, match_columns = match_rows(groups, columns, event, options)
+    assert match_columns[-1][2].to_pylist() == [None]
 
 
 # ---- the kernel, and the rule in plain words ------------------------------------------------
@@ -252,11 +252,11 @@ def compatible(version: list[int], other: list[int]) -> bool:
 
 
 def ways(graph: Graph, node: int, version: list[int]) -> list[list[int]]:
-    found = []
+    paths = []
     for target, edge in graph[node]:
         if compatible(version, edge):
-            found += [[node]] if target == BEGIN else [[*way, node] for way in ways(graph, target, edge)]
-    return found
+            paths += [[node]] if target == BEGIN else [[*way, node] for way in ways(graph, target, edge)]
+    return paths
 
 
 versions = st.lists(st.integers(1, 2), min_size=1, max_size=3)
