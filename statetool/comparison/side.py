@@ -11,7 +11,7 @@ import numpy as np
 from statetool.comparison.meaning import Seeds
 from statetool.entries.form import EntryRequest, EntrySource, size_of
 from statetool.entries.keys import split_keys
-from statetool.entries.selection import StateSelection
+from statetool.entries.selection import TIMESTAMP_BYTES, StateSelection
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.distinct import Hashes, mixed
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
@@ -122,7 +122,7 @@ class Side:
                 continue
             entries = batch.take(index)
             if meta.kind == "timers":
-                start, stop = entries.key + 8, entries.key_end
+                start, stop = entries.key + TIMESTAMP_BYTES, entries.key_end
             else:
                 try:
                     keys = split_keys(entries, header.key, meta)

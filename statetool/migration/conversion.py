@@ -17,9 +17,8 @@ from statetool.errors import StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
-from statetool.formats.state_meta import StateMeta, read_m6, write_m6
+from statetool.formats.state_meta import StateMeta, read_m6
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.kernels.program import Pairs
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
@@ -31,16 +30,9 @@ from statetool.types import MapType
 from statetool.types.declared import TypeContext
 
 
-def meta_bytes(meta: StateMeta) -> bytes:
-    """Return the description of a state, as headers have it."""
-    out = Output()
-    write_m6(out, meta)
-    return bytes(out)
-
-
 @lru_cache(maxsize=256)
 def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
-    """Parse what :func:`meta_bytes` returned; equal bytes give the same serializers."""
+    """Parse what :func:`~statetool.entries.joined_headers.meta_bytes` returned; equal bytes give the same serializers."""
     reader = snapshot_reader(types)
     c = Cursor(raw)
     meta = read_m6(c, types, lambda c, *_: reader.proxied(c))
@@ -92,7 +84,7 @@ class TypeConversion:
     Attributes
     ----------
     before, after
-        The old and the new description of the state (:func:`meta_bytes`).
+        The old and the new description of the state (:func:`~statetool.entries.joined_headers.meta_bytes`).
     """
 
     before: bytes

@@ -14,11 +14,12 @@ from statetool.comparison.meaning import all_parts, snapshot_bytes
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
+from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.state_meta import StateMeta
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
-from statetool.migration.conversion import TypeConversion, compile_state, meta_bytes
+from statetool.migration.conversion import TypeConversion, compile_state
 from statetool.migration.text import parsed_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.kryo.serializer import KryoSerializer

@@ -14,6 +14,7 @@ import numpy as np
 from statetool.columns.values import StateShape
 from statetool.entries.form import EntrySource
 from statetool.entries.keys import split_keys
+from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.errors import DecodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
@@ -31,7 +32,6 @@ from statetool.types.options import ReadOptions
 from statetool.types.shown import shown
 from statetool.verification.problems import UNREAD, Problem, Severity, problem_of, reading_failed, severity_of
 
-_TIMESTAMP_BYTES: Final = 8
 #: Where a part of each entry, its key or its namespace, starts and ends.
 _Spans: TypeAlias = tuple[Int64s, Int64s]
 #: Values exactly: nothing is rounded, and what a table would refuse is still checked.
@@ -127,7 +127,7 @@ class EntryCheck:
         def split(batch: EntryBatch) -> None:
             if meta.kind == "timers":
                 self.table.timer_rows(batch, meta.name)
-                start, key = batch.key + _TIMESTAMP_BYTES, self.header.key
+                start, key = batch.key + TIMESTAMP_BYTES, self.header.key
                 end = find_ends(key.program(), key.skip, batch.data, start, batch.key_end)
                 self.nulls(batch, meta, (start, end), (end, batch.key_end))
                 readable.append((batch, start, end))
