@@ -22,8 +22,8 @@ def written(composition: Composition, target: Path) -> st.Savepoint:
     assert composition.base is not None
     release = parse_release(None, default=composition.base.metadata.version)
     write_composition(composition, str(target), release, LocalRunner())
-    found = st.verify(str(target), deep=True)
-    assert [p for p in found.problems if p.severity == "error"] == []
+    verification = st.verify(str(target), deep=True)
+    assert [p for p in verification.problems if p.severity == "error"] == []
     return st.load(str(target))
 
 

@@ -14,7 +14,7 @@ from statetool.saving.streams.runs import entry_batch
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEntries:
-    """Entries of one state, measured: the key group of each, its key and its value."""
+    """Measured entries of one state: the key groups, keys and values of each."""
 
     state: int
     groups: Int64s
