@@ -56,8 +56,8 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     SnapshotNotFoundError
         The directory is not there or cannot be listed.
     """
-    found = survey([root], rebase=tuple((rebase or {}).items()))
-    rows = [_row(s) for s in found.snapshots]
+    tree = survey([root], rebase=tuple((rebase or {}).items()))
+    rows = [_row(s) for s in tree.snapshots]
     return sorted(_marked(rows), key=_place)
 
 
