@@ -68,13 +68,13 @@ def count_differences(task: CountTask) -> UnitCounts:
 def _counts(task: CountTask) -> UnitCounts:
     counts: Counter[tuple[str, str]] = Counter()
     first: list[pa.RecordBatch] = []
-    left = task.most
+    remaining = task.most
     for batch in differences(task.unit, counts):
         for state, change, n in _changes_by_state(batch):
             counts[state, change] += n
-        if left > 0:
-            first.append(batch.slice(0, left))
-            left -= first[-1].num_rows
+        if remaining > 0:
+            first.append(batch.slice(0, remaining))
+            remaining -= first[-1].num_rows
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, DIFFERENCES) as writer:
         for batch in first:

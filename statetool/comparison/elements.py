@@ -49,11 +49,11 @@ def element_units(
     options: ReadOptions,
 ) -> Iterator[ElementUnit]:
     """Yield the units of an operator's operator state."""
-    both = [o for o in (old, new) if o is not None]
-    for name in dict.fromkeys(n for o in both for n in o.operator_states):
+    operators = [o for o in (old, new) if o is not None]
+    for name in dict.fromkeys(n for o in operators for n in o.operator_states):
         if states is None or name in states:
             yield ElementUnit(
-                operator=both[0].label,
+                operator=operators[0].label,
                 state=name,
                 before=_splits(old, name, options),
                 after=_splits(new, name, options),
@@ -82,8 +82,8 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     counts[unit.state, "before"] += len(key_a)
     counts[unit.state, "after"] += len(key_b)
     pairs, alone_after = paired(key_a, key_b)
-    both = np.flatnonzero(pairs >= 0)
-    changed = both[value_a[both] != value_b[pairs[both]]]
+    matched = np.flatnonzero(pairs >= 0)
+    changed = matched[value_a[matched] != value_b[pairs[matched]]]
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
     for batch, index in _chosen(unit.after, np.sort(pairs[changed])):

@@ -68,8 +68,8 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
         for state, n in side.counts.items():
             counts[state, name] += n
     pairs, alone_b = paired(key_a, key_b)
-    both = np.flatnonzero(pairs >= 0)
-    differing = both[value_a[both] != value_b[pairs[both]]]
+    matched = np.flatnonzero(pairs >= 0)
+    differing = matched[value_a[matched] != value_b[pairs[matched]]]
     # The place of an entry before is its number; the places of entries that only the side after has follow.
     index_a = np.union1d(differing, np.flatnonzero(pairs < 0))
     partner = pairs[differing]
@@ -205,10 +205,10 @@ def _codes(rows: pa.Table, longest: int) -> Positions:
 
 
 def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-    both, n = pa.concat_tables([before, after]), before.num_rows
-    places = np.zeros(len(both), dtype=np.int64)
+    rows, n = pa.concat_tables([before, after]), before.num_rows
+    places = np.zeros(len(rows), dtype=np.int64)
     for name in _PLACE:
-        numbers = both[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        numbers = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
         numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
         _, places = np.unique(places * (1 + len(numbers.dictionary)) + as_numpy(numbers.indices), return_inverse=True)
     i = before.schema.get_field_index("place")

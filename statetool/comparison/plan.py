@@ -116,12 +116,12 @@ def keyed_units(
     old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest
 ) -> Iterator[KeyedUnit]:
     """Yield the units of an operator's keyed state."""
-    both = [o for o in (old, new) if o is not None]
-    names = dict.fromkeys(n for o in both for n in o.keyed_states)
+    operators = [o for o in (old, new) if o is not None]
+    names = dict.fromkeys(n for o in operators for n in o.keyed_states)
     states = tuple(n for n in names if request.states is None or n in request.states)
     if not states:
         return
-    common = gcd(*(o.state.max_parallelism for o in both))
+    common = gcd(*(o.state.max_parallelism for o in operators))
     sides = [_Groups(o, request.keys, common) if o is not None else None for o in (old, new)]
     classes: dict[int, int] = {}
     for side in sides:
@@ -134,7 +134,7 @@ def keyed_units(
             else SideRequest(sources=(), states=states, keys=None)
             for side in sides
         ]
-        yield KeyedUnit(operator=both[0].label, before=requests[0], after=requests[1], options=request.options)
+        yield KeyedUnit(operator=operators[0].label, before=requests[0], after=requests[1], options=request.options)
 
 
 class _Groups:

@@ -94,15 +94,15 @@ def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
     if old.pojo_class != new.pojo_class:
         return Resolution(Level.INCOMPATIBLE, f"the class {old.pojo_class} became {new.pojo_class}", _EMPTY)
     before, after = dict(old.fields), dict(new.fields)
-    parts = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
+    resolutions = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
     removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
     if removed:
         loss = CheckWarning(kind="loses", text=f"the values of {', '.join(removed)} are dropped")
         remedy = "a renamed field is a dropped and a new one: keep the name" if added else ""
-        parts.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
+        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
     if added:
-        parts.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
-    return combined([*parts, *_subclasses(old, new)])
+        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
+    return combined([*resolutions, *_subclasses(old, new)])
 
 
 def _subclasses(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
@@ -172,8 +172,8 @@ def _generic_records(before: object, after: object) -> Resolution:
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
     """Yield a warning where the new schema lacks fields of the outermost record."""
     if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
-        kept = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
-        if gone := [f["name"] for f in before["fields"] if f["name"] not in kept]:
+        names = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
+        if gone := [f["name"] for f in before["fields"] if f["name"] not in names]:
             yield CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped")
 
 

@@ -93,7 +93,7 @@ def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration
     return _declared
 
 
-def python_types(given: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
+def python_types(types: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
     """Return the declared states of Python operators by name; a pair of types is a map state.
 
     Raises
@@ -101,7 +101,7 @@ def python_types(given: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
     OptionError
         A type is none of PyFlink.
     """
-    return tuple((name, _python_state(name, state)) for name, state in given.items())
+    return tuple((name, _python_state(name, state)) for name, state in types.items())
 
 
 def _python_state(name: str, given: PythonState | PythonType | str | Sequence[PythonType | str]) -> PythonState:
@@ -163,7 +163,7 @@ def declared_classes() -> tuple[ClassDeclaration, ...]:
     return tuple(_declared.values())
 
 
-def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
+def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...]:
     """Return the classes of declarations, Avro schemas, Avro schema files (``.avsc``), and folders of such files.
 
     Raises
@@ -171,10 +171,10 @@ def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
     OptionError
         A schema is not that of a class; names the file.
     """
-    if isinstance(given, ClassDeclaration | str | os.PathLike | Mapping):
-        given = (given,)
+    if isinstance(declarations, ClassDeclaration | str | os.PathLike | Mapping):
+        declarations = (declarations,)
     classes: list[ClassDeclaration] = []
-    for declaration in given:
+    for declaration in declarations:
         if isinstance(declaration, ClassDeclaration):
             classes.append(declaration)
             continue

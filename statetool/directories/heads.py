@@ -69,13 +69,13 @@ def name_in_sql(name: str) -> str:
 def unique_names(wanted: list[str]) -> list[str]:
     """Return the names, each made unique: ``_2``, ``_3`` follow a name that is taken."""
     taken, names = set(wanted), list[str]()
-    given: set[str] = set()
+    used: set[str] = set()
     for plain in wanted:
         name, n = plain, 1
-        while name in given or (name != plain and name in taken):
+        while name in used or (name != plain and name in taken):
             n += 1
             name = f"{plain}_{n}"
-        given.add(name)
+        used.add(name)
         names.append(name)
     return names
 

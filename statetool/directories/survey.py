@@ -132,10 +132,10 @@ def _directories(tree: Survey) -> set[str]:
     snapshots = {files.parent(uri) for uri in tree.files if uri.rpartition("/")[2] == METADATA_NAME}
     for uri in tree.files:
         root = next(r for r in tree.roots if uri.startswith(f"{r.rstrip('/')}/"))
-        parts = uri[len(root) :].strip("/").split("/")
-        for i, name in enumerate(parts[:-1]):
+        names = uri[len(root) :].strip("/").split("/")
+        for i, name in enumerate(names[:-1]):
             if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
-                snapshots.add(files.join(root, "/".join(parts[: i + 1])))
+                snapshots.add(files.join(root, "/".join(names[: i + 1])))
     return snapshots
 
 

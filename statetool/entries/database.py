@@ -100,15 +100,15 @@ class StoredDatabase(StoredState):
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[EntrySource]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
-        each = self.files.size_bytes / max(1, len(self.own_groups))
-        for run in cut_evenly(wanted, each * len(wanted), target_bytes):
+        group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
+        for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
             yield DatabaseSource(
                 context=context,
                 subtask=self.place.subtask,
                 meta=self.meta,
                 files=self.files,
                 key_groups=run,
-                group_bytes=int(each),
+                group_bytes=int(group_bytes),
             )
 
 

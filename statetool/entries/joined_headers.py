@@ -63,13 +63,13 @@ def _written(header: KeyedHeader, types: TypeContext) -> bytes:
     """Return the bytes of a header, once they have been read back."""
     raw = write_keyed_header(header)
     try:
-        again = read_keyed_header(Cursor(raw), types, end=len(raw))
+        reread = read_keyed_header(Cursor(raw), types, end=len(raw))
     except StatetoolError as error:
         raise UnsupportedError(
             f"a serializer snapshot of Flink 1.6 or older that cannot be written into a new header: {error}",
             hint="restore the job with Flink 1.7 to 1.16 and take a savepoint there",
         ) from error
-    if [m.name for m in again.states] != [m.name for m in header.states]:
+    if [m.name for m in reread.states] != [m.name for m in header.states]:
         raise UnsupportedError("the new header does not read as it was written", hint=_HINT)
     return raw
 

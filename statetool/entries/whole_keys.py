@@ -66,11 +66,11 @@ class _Run:
     def _split(self) -> None:
         entries, keys = self._selection.split(self.batch, self._state)
         self._key, self._key_end = keys.key, keys.key_end
-        bad = descent(entries.data, self._key, self._key_end)
-        if bad:
+        descending = descent(entries.data, self._key, self._key_end)
+        if descending:
             raise entries.locate(
                 FormatError("the keys of a state are not in order").at(
-                    offset=int(self._key[bad]), state=self._selection.metas[self._state].name
+                    offset=int(self._key[descending]), state=self._selection.metas[self._state].name
                 )
             )
 

@@ -241,12 +241,12 @@ class _Search:
     def combinations(self) -> Iterator[dict[str, Convention]]:
         """Yield conventions for the classes inside the key; none for a class whose field the key's own class may leave out."""
         lists = [list(few_conventions(s)) for s in self.inner.values()]
-        each = max(2, int(_MOST_COMBINATIONS ** (1 / max(1, len(lists)))))
+        most = max(2, int(_MOST_COMBINATIONS ** (1 / max(1, len(lists)))))
         if self.root is not None:
             # Each combination is a search of its own.
-            each = min(each, max(2, int(400 ** (1 / max(1, len(lists))))))
+            most = min(most, max(2, int(400 ** (1 / max(1, len(lists))))))
         options: list[list[Convention | None]] = [
-            [*([None] if self.root is not None else []), *islice(conventions, each)] for conventions in lists
+            [*([None] if self.root is not None else []), *islice(conventions, most)] for conventions in lists
         ]
         for chosen in product(*options):
             yield {n: c for n, c in zip(self.inner, chosen, strict=True) if c is not None}
@@ -267,11 +267,11 @@ class _Search:
         """Yield the formulas of the key's own class that fit, where ``base`` has the conventions of the classes inside."""
         assert self.root is not None
         fields = class_fields(self.key)
-        parts = {name: hashed(part, base) for name, part in fields.items()}
+        hashed_fields = {name: hashed(field, base) for name, field in fields.items()}
         tested_columns: set[bytes] = set()
         usable: list[str] = []
         for style in STYLES:
-            columns = {n: c for n in fields if (c := self.column(list(fields).index(n), parts[n], style)) is not None}
+            columns = {n: c for i, n in enumerate(fields) if (c := self.column(i, hashed_fields[n], style)) is not None}
             usable = list(columns)
             if not usable:
                 continue

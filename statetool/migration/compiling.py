@@ -207,11 +207,11 @@ class Compiler:
         """Return the old name of a field, ``None`` where the field is added."""
         assert isinstance(old.logical, StructType)
         before = [f.name for f in old.logical.fields]
-        here = f"{path}.{name}"
-        self._fields.add(here)
-        if here in self.choices.fills:
+        field_path = f"{path}.{name}"
+        self._fields.add(field_path)
+        if field_path in self.choices.fills:
             return None
-        if (chosen := self.choices.sources.get(here)) is not None:
+        if (chosen := self.choices.sources.get(field_path)) is not None:
             return chosen
         if name in before:
             return name
@@ -234,21 +234,21 @@ class Compiler:
     def _field(
         self, field: Field, source: str | None, before: dict[str, LogicalType], old: Side, new: Side, path: str
     ) -> _Make:
-        here = f"{path}.{field.name}"
+        field_path = f"{path}.{field.name}"
         if source is None:
-            return self._added(field, old, new, here)
+            return self._added(field, old, new, field_path)
         if source not in before:
-            self.impossible(here, f"there is no field {source!r} among {', '.join(before)}")
+            self.impossible(field_path, f"there is no field {source!r} among {', '.join(before)}")
             return lambda fields, n: pa.nulls(n)
         if source != field.name and not (_positional(old) and _positional(new)):
-            self.add_step(here, "rename", f"from {source}")
+            self.add_step(field_path, "rename", f"from {source}")
         if field.name == _class_field(new) and source == _class_field(old):
             return self._classes(old, new, source)
-        convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), here)
+        convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), field_path)
         return lambda fields, n: convert(fields[source])
 
-    def _added(self, field: Field, old: Side, new: Side, here: str) -> _Make:
-        value = self.choices.fills.get(here, NO_DEFAULT)
+    def _added(self, field: Field, old: Side, new: Side, field_path: str) -> _Make:
+        value = self.choices.fills.get(field_path, NO_DEFAULT)
         if field.name == KIND_FIELD:
             value = "+I"
         elif field.name == _class_field(new) and isinstance(new.serializer, PojoSerializer):
@@ -256,24 +256,24 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = new.default(field.name, field.type)
         if value is NO_DEFAULT:
-            self.impossible(here, "new, and has no default: say its value in the plan's 'fills'")
+            self.impossible(field_path, "new, and has no default: say its value in the plan's 'fills'")
             return lambda fields, n: pa.nulls(n)
         try:
             make = filled(value, arrow_type(field.type, EXACT))
         except EncodeError as error:
-            self.impossible(here, error.message)
+            self.impossible(field_path, error.message)
             return lambda fields, n: pa.nulls(n)
-        self.add_step(here, "add", f"new: {value!r}" if value is not None else "new: null")
+        self.add_step(field_path, "add", f"new: {value!r}" if value is not None else "new: null")
         return lambda fields, n: make(n)
 
     def _dropped(self, name: str, old: Side, path: str) -> None:
-        here = f"{path}.{name}"
+        field_path = f"{path}.{name}"
         if self._is_key:
-            self.impossible(here, "dropped from a key, so that two keys may become one")
+            self.impossible(field_path, "dropped from a key, so that two keys may become one")
         elif name == _class_field(old):
-            self.impossible(here, "values of subclasses have no place in a type that does not describe them")
+            self.impossible(field_path, "values of subclasses have no place in a type that does not describe them")
         else:
-            self.add_step(here, "drop", "its values", loses=True)
+            self.add_step(field_path, "drop", "its values", loses=True)
 
     def _classes(self, old: Side, new: Side, source: str) -> _Make:
         """Compile the names of the values' classes: the POJO class itself may be renamed."""

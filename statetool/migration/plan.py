@@ -73,8 +73,8 @@ class StateMigration:
 
     def accepted_as(self, step: Step) -> str:
         """Return the name by which a step is accepted: its path, and its change where two steps lose something there."""
-        alone = sum(s.loses and s.path == step.path for s in self.steps) < 2
-        return f"{self.name}.{step.path}" + ("" if alone or not step.loses else f":{step.change}")
+        unique = sum(s.loses and s.path == step.path for s in self.steps) < 2
+        return f"{self.name}.{step.path}" + ("" if unique or not step.loses else f":{step.change}")
 
     def with_choices(self, choices: Choices) -> StateMigration:
         """Return the migration with other choices, and the steps that follow from them."""
@@ -205,10 +205,10 @@ class MigrationPlan:
         UnsupportedError
             Names every such step.
         """
-        bad = [row for row in self.rows if row.needs != "nothing"]
-        lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in bad)]
+        unsettled = [row for row in self.rows if row.needs != "nothing"]
+        lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in unsettled)]
         if lines:
-            accepted = all(row.needs == "acceptance" for row in bad) and not self.refused
+            accepted = all(row.needs == "acceptance" for row in unsettled) and not self.refused
             hint = "accept the steps by name, or correct the plan: 'from' names a field's old name, 'fills' its value"
             raise UnsupportedError(
                 f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint

@@ -39,8 +39,8 @@ class Side:
     def of(cls, serializer: Serializer) -> Side:
         """Return the side of a serializer; of one that only adds null to another, that of the other."""
         serializer = unwrap(serializer)
-        while len(parts := serializer.children()) == 1 and parts[0][1].logical == serializer.logical:
-            serializer = unwrap(parts[0][1])
+        while len(children := serializer.children()) == 1 and children[0][1].logical == serializer.logical:
+            serializer = unwrap(children[0][1])
         if isinstance(serializer, AvroSerializer):
             schema = json.loads(serializer.schema_json)
             named = named_schemas(schema)
@@ -173,11 +173,11 @@ def _avro_value(value: Any, schema: Any, logical: LogicalType, named: Mapping[st
             values = {f.name: _avro_default(with_values[f.name], f.type, named) for f in fields}
             return NO_DEFAULT if any(v is NO_DEFAULT for v in values.values()) else values
         case ListType(element) if isinstance(value, list):
-            parts = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
-            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else parts
+            elements = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else elements
         case MapType(_, part) if isinstance(value, dict):
-            parts = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
-            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else list(zip(value, parts, strict=True))
+            elements = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else list(zip(value, elements, strict=True))
         case TimestampType(unit="ns") if isinstance(value, int):
             return dict(zip(("timestamp", "nanos"), divmod(value, 1000), strict=True))
         case TimestampType(unit="ms") if isinstance(value, int):

@@ -212,8 +212,8 @@ class _Plan:
         for name in (*change.without, *change.renames, *change.elements, *change.conversions):
             if name not in known:
                 raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, known))
-        both = operator.keyed_states.keys() & operator.operator_states.keys()
-        for name in both & {*change.without, *change.renames, *change.conversions}:
+        in_both = operator.keyed_states.keys() & operator.operator_states.keys()
+        for name in in_both & {*change.without, *change.renames, *change.conversions}:
             raise OptionError(
                 f"operator {self.label!r} has a keyed state and an operator state {name!r}, which nothing here tells apart",
                 hint="bootstrap the one that changes anew",
@@ -360,7 +360,7 @@ def _converted(
     if kryo - {base.kryo}:
         staying = {m.name: m.value for m in header.states if m.name not in conversions} | {"its keys": header.key}
         for name, serializer in staying.items():
-            if any(isinstance(part, KryoSerializer) for part in all_parts(serializer)):
+            if any(isinstance(nested, KryoSerializer) for nested in all_parts(serializer)):
                 raise UnsupportedError(
                     f"{name}: {serializer.type_name} would stay as Kryo {base.kryo} wrote it, while others get Kryo {min(filter(None, kryo))}",
                     hint="migrate all states that Kryo wrote together; keys cannot be migrated",

@@ -167,7 +167,7 @@ def _plan_operator(
 
 
 def _row(
-    operator: OperatorInventory, max_parallelism: int, parallelism: int, keys_move: str, **more: Any
+    operator: OperatorInventory, max_parallelism: int, parallelism: int, keys_move: str, **fields: Any
 ) -> RescaleRow:
     old = operator.state
     return RescaleRow(
@@ -179,5 +179,5 @@ def _row(
         new_parallelism=parallelism,
         keys_move=keys_move,
         size_bytes=sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed)),
-        **more,
+        **fields,
     )

@@ -180,10 +180,10 @@ class EntryCheck:
             error = error.at(offset=int(entry.key[0]))
         if error.where.file is None:
             error = entry.locate(error)
-        fine = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
-        if fine:
+        decodable = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
+        if decodable:
             error.message = f"fine as it is, but no table can show it: {error.message}"
-        self.add(error, state=meta.name, severity="note" if fine else "error")
+        self.add(error, state=meta.name, severity="note" if decodable else "error")
 
     def duplicates(self, entries: EntryBatch, meta: StateMeta) -> None:
         """Find entries with the key, namespace and user key of an earlier entry."""

@@ -207,9 +207,9 @@ class _Rows:
         user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows)
         # Where None is an object, no value is Java's null.
         valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
-        held = values if valid.all() else values.filter(as_arrow(valid))
+        items = values if valid.all() else values.filter(as_arrow(valid))
         measured = self._measured(
-            shape.element, held, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
+            shape.element, items, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
         )
         composite = Chain((self.prefixes(meta, rows), user_keys), len(rows))
         return self.part(rows, state.state_id, composite, Flagged(valid, measured, (0, 1), 0))
@@ -290,8 +290,8 @@ def _key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType)
     if len(recipe.key) == 1:
         return column_of(batch, recipe.key[0], logical, recipe)
     kinds = [field.type for field in logical.fields] if isinstance(logical, StructType) else []
-    parts = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
-    return pa.StructArray.from_arrays(parts, names=[f"f{i}" for i in range(len(parts))])
+    columns = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
+    return pa.StructArray.from_arrays(columns, names=[f"f{i}" for i in range(len(columns))])
 
 
 def _cell(array: pa.Array, row: int) -> str:

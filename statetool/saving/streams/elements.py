@@ -209,21 +209,21 @@ def _converted(
     conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
 ) -> Iterator[list[bytes | memoryview]]:
     """Convert elements, some megabytes at a time."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     for pieces in elements:
-        held.append(b"".join(pieces))
-        size += len(held[-1])
+        pending.append(b"".join(pieces))
+        size += len(pending[-1])
         if size > _COPY_BYTES:
-            yield from _converted_together(conversion, held)
-            held, size = [], 0
-    yield from _converted_together(conversion, held)
+            yield from _converted_together(conversion, pending)
+            pending, size = [], 0
+    yield from _converted_together(conversion, pending)
 
 
-def _converted_together(conversion: StateConversion, held: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
-    if held:
-        ends = np.cumsum([len(element) for element in held])
-        data = np.frombuffer(b"".join(held), dtype=np.uint8)
+def _converted_together(conversion: StateConversion, pending: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
+    if pending:
+        ends = np.cumsum([len(element) for element in pending])
+        data = np.frombuffer(b"".join(pending), dtype=np.uint8)
         converted = conversion.elements(data, np.concatenate([[0], ends[:-1]]), ends)
         for i in range(len(converted)):
             yield [converted.value(i)]
@@ -292,12 +292,12 @@ def element_streams(
 
 
 def _stored(
-    state: int, name: str, parts: Iterable[tuple[ElementStream, OperatorHeader]]
+    state: int, name: str, streams: Iterable[tuple[ElementStream, OperatorHeader]]
 ) -> list[tuple[int, KeptElements]]:
     """Return the elements of a state in each stream, with the subtask."""
     return [
         (p.subtask, KeptElements(state=state, stream=p.stream, compressed=h.compressed, ranges=ranges))
-        for p, h in parts
+        for p, h in streams
         if (ranges := p.ranges(name))
     ]
 
@@ -334,14 +334,14 @@ def _dealt(
         yield from ((i, own.get(i, stored[0][1])) for i in (subtasks if stored else ()))
     elif kind == "list" and shrinks:
         # Evenly, as Flink does: the first subtasks get one element more.
-        each, more = divmod(sum(len(elements.ranges) for _, elements in stored), len(subtasks))
-        subtask, room = 0, each + (more > 0)
+        share, extra = divmod(sum(len(elements.ranges) for _, elements in stored), len(subtasks))
+        subtask, room = 0, share + (extra > 0)
         for _, elements in stored:
             ranges = elements.ranges
             while ranges:
                 if not room:
                     subtask += 1
-                    room = each + (subtask < more)
+                    room = share + (subtask < extra)
                 yield subtask, replace(elements, ranges=ranges[:room])
                 ranges, room = ranges[room:], max(0, room - len(ranges))
     else:

@@ -66,8 +66,8 @@ class PackedRun:
         groups = KeyGroups(self.starts[:-1], self.starts[1:], self.numbers)
         walked = []
         while True:
-            left = len(self.data) - max(int(cursor[1]), 0)
-            outs = [np.empty(min(left // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
+            remaining = len(self.data) - max(int(cursor[1]), 0)
+            outs = [np.empty(min(remaining // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
             code, n, at = walk(self.data, len(self.data), groups, prefix, _MOST_STATES, cursor, Rows(*outs))
             walked.append([o[:n] for o in outs])
             if code == OK:
