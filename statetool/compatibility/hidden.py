@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from statetool.comparison.meaning import all_parts
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.errors import StatetoolError, UndescribedClassError
-from statetool.serializers.base import Serializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
@@ -25,16 +25,12 @@ def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Re
     undescribed = {}
     for table, (scope, name) in operator.state_tables.items():
         meta = operator.listed_keyed[name][1] if scope == "keyed" else operator.listed_elements[name]
-        if any(map(_has_pojo, meta.serializers.values())):
+        if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
             error = _undescribed(operator, table)
             if error is not None:
                 text = f"{error.message}: if that class changed, Flink refuses its values"
                 undescribed[scope, name] = Resolution(Level.UNKNOWN, text, _REMEDY)
     return undescribed
-
-
-def _has_pojo(serializer: Serializer) -> bool:
-    return isinstance(serializer, PojoSerializer) or any(_has_pojo(s) for _, s in serializer.children())
 
 
 def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassError | None:
