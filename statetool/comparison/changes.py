@@ -200,7 +200,7 @@ def _parts(side: Side, index: Positions) -> list[_Part]:
 
 
 def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
-    """Yield the changed rows of each kind of change."""
+    """Yield deleted, updated and inserted rows."""
     before, after = ([r for p in parts for r in _rows(unit, p, side)] for side, parts in enumerate((old, new)))
     if not before and not after:
         return

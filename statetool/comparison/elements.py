@@ -125,7 +125,7 @@ def _hashed(column: pa.StringArray) -> Hashes:
 
 
 def _chosen(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
-    """Yield the rows with some ascending numbers, and those numbers."""
+    """Yield the rows with the ascending numbers ``index``, and their numbers."""
     at = 0
     for texts in _texts(splits) if len(index) else ():
         rows = pa.table(texts)

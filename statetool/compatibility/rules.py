@@ -150,7 +150,10 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
 
 
 def _generic_records(before: object, after: object) -> Resolution:
-    """Return what becomes of generic records: each keeps the schema it was read with, and the new serializer writes it by position."""
+    """Return what becomes of generic records, which keep the schema they were read with, also where Flink migrates.
+
+    The new serializer writes their fields by position: on heap, in the next checkpoint.
+    """
     effects: dict[str, list[str]] = {}
     for effect, words in by_position(before, after):
         effects.setdefault(effect, []).append(words)

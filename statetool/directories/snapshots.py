@@ -62,7 +62,7 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
 
 
 def chain_of(row: SnapshotRow) -> str:
-    """Return what tells the snapshots of one job: the first six digits of its id, as in a savepoint's name, else their directory."""
+    """Return what the snapshots of a job have in common: the first six digits of its id, as in a savepoint's name, else their directory."""
     return row.job[:6] or files.parent(row.path)
 
 
@@ -103,7 +103,7 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
 
 
 def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
-    """Mark the newest snapshots: of a job that with the highest id, of all jobs that which was written last."""
+    """Mark the newest complete snapshots: the one with the highest id of each job, and of these the one that was written last."""
     job_ids = {r.job for r in rows if len(r.job) == 32}
     newest: dict[str, int] = {}
     for i, row in enumerate(rows):
@@ -121,7 +121,7 @@ def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
 
 
 def _job_of(row: SnapshotRow, job_ids: set[str]) -> str:
-    """Return what tells the snapshots of the row's job: its id, the whole one where only one fits, else their directory."""
+    """Return what the snapshots of the row's job have in common: its id (the whole one, if only one fits), else their directory."""
     if len(row.job) == 6:
         matching = [job for job in job_ids if job.startswith(row.job)]
         return matching[0] if len(matching) == 1 else row.job

@@ -47,7 +47,7 @@ _FEW_ORDERS: Final = 400
 
 
 def field_orders(n: int, most: int = _MOST_ORDERS) -> list[tuple[int, ...]]:
-    """Return ordered choices of ``n`` fields, those of all fields first; where they are more than ``most``, fewer of them."""
+    """Return ordered choices of ``n`` fields, those of all fields first; above ``most``, the declared order and short choices."""
     declared = tuple(range(n))
     orders: dict[tuple[int, ...], None] = {declared: None}
     for size in (n, *range(1, n)):

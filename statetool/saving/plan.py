@@ -319,7 +319,7 @@ def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:
 
 
 def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | None:
-    """Return how keys hash: as declared, or as the keys of the operator that they are like prove.
+    """Return how keys hash: as declared, or as the keys of the operator in ``like`` prove.
 
     Raises
     ------

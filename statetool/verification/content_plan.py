@@ -24,7 +24,7 @@ _MOST_PROBLEMS_OF_A_TASK: Final = 100
 
 
 class ContentPlanner:
-    """Plans the checks of one operator's contents; what cannot be planned is a problem, unless ``known`` has files that are missing."""
+    """Plans the checks of one operator's contents; what cannot be planned is a problem, a missing file only if ``known`` has no error."""
 
     def __init__(
         self,

@@ -184,5 +184,5 @@ def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _stands_for_others(problem: Problem) -> bool:
-    """Tell whether a problem is one of what was not read or not checked."""
+    """Tell whether a problem says what was not read or not checked."""
     return problem.severity == "note" or problem.unread

@@ -147,7 +147,7 @@ class Gatherer:
         return entry_batch(data, *key, at[:-1], at[1:])
 
     def goes_on(self, batch: EntryBatch, end: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Tell of each entry whether it has the key of the one before it; keys end at ``end``."""
+        """Tell which entries have the key of the entry before them; keys end at ``end``."""
         same = np.zeros(len(batch), dtype=np.bool_)
         mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
         return same

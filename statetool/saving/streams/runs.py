@@ -37,8 +37,7 @@ _MOST_PLACES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PackedRun:
-    """Segments one after another: ``numbers`` int64[k] are their key groups, ``starts`` int64[k + 1] where each starts in ``data``, and
-    the end."""
+    """Segments one after another: int64[k] ``numbers`` of their key groups, int64[k + 1] ``starts`` in ``data``, the last is the end."""
 
     data: Bytes
     numbers: Int64s
@@ -280,12 +279,12 @@ class Segments:
         return replace(chosen, numbers=chosen.numbers - base)
 
     def cut(self, size_bytes: int) -> Iterator[Segments]:
-        """Yield them in portions of about ``size_bytes``."""
+        """Yield the segments in portions of about ``size_bytes``."""
         for first, stop in portions(np.concatenate([[0], np.cumsum(self.sizes)]), size_bytes):
             yield self.take(slice(first, stop))
 
     def load(self) -> PackedRun:
-        """Read them into memory, in the order of the file."""
+        """Read the segments into memory, in the order of the file."""
         data = np.empty(self.size_bytes, dtype=np.uint8)
         # Segments side by side in the file are read at once.
         order = np.argsort(self.offsets, kind="stable")
