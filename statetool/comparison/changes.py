@@ -69,7 +69,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of one side. Bytes in ``data``, key group modulo ``common`` and state (one number, ``group``), and list ``index`` identify a row."""
+    """Rows of one side, identified by their bytes in ``data``, ``group`` (key group modulo ``common``, and state) and list ``index``."""
 
     data: Bytes
     start: Positions

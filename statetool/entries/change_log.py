@@ -1,7 +1,7 @@
 """Change logs of the changelog state backend: change sets on top of materialized state, which may be of any form.
 
-A log does not describe the type of its keys. Materialized state does, or a timer; else the user declares it, or it is found by trying which of
-the common types puts every key into the key group of its changes.
+A log does not describe the type of its keys. Materialized state does, or a timer; else the user declares it, or it is found by trying which
+of the common types puts every key into the key group of its changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The protocol of stored forms of keyed state.
 
-A :class:`Form` recognises the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which gives
-the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are loops over the batches
-of sources; none of them knows a form. A form is one module of this room, and a line in :mod:`statetool.entries.forms`.
+A :class:`Form` recognises the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
+gives the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are loops
+over the batches of sources; none of them knows a form. A form is one module of this room, and a line in :mod:`statetool.entries.forms`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Put the entries of each key together, in a key group that is larger than memory.
 
-Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than a
-window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a file
-is a sequence of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is still too large
-is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however large it is.
+Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than
+a window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a
+file is a sequence of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is
+still too large is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however
+large it is.
 """
 
 from __future__ import annotations

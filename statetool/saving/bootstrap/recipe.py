@@ -75,7 +75,7 @@ class KeyedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRecipe:
-    """How one table becomes an operator state: by its columns ``value``, ``key`` (broadcast state), ``subtask`` (which gets the element)."""
+    """How one table becomes an operator state: columns ``value``, ``key`` (of broadcast state), ``subtask`` (that gets the element)."""
 
     operator: str
     header: bytes
