@@ -84,13 +84,13 @@ def read_log(
         for run in batches_of(groups, limit=request.batch_bytes):
             numbers = [g.number for g in run]
             if len(run) > 1 or run[0].size_bytes <= memory:
-                batches: Iterable[EntryBatch] = [joined(list(windows(numbers, request.batch_bytes)))]
+                together: Iterable[EntryBatch] = [joined(list(windows(numbers, request.batch_bytes)))]
             else:
                 small = windows(numbers, max(_LEAST_WINDOW, memory // _WINDOWS))
-                batches = dealt_by_key(
+                together = dealt_by_key(
                     small, selection.hashes, numbers[0], layout, run[0].size_bytes, memory_bytes=memory
                 )
-            for batch in batches:
+            for batch in together:
                 if len(batch):
                     yield replay(batch, header.states, file=file)
 
