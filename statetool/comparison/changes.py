@@ -1,7 +1,7 @@
-"""What changed in a keyed table between two checkpoints of a job: its own rows, each with what happened to it.
+"""Changes of a keyed table between two checkpoints of a job: rows of the table, each with its change.
 
-Where both are incremental and share files, those are hardly read (:func:`~statetool.entries.database.database_changes`); else both are read
-whole and compared by hashes.
+Where both are incremental, the files that they share are hardly read (:func:`~statetool.entries.database.database_changes`); else both are
+read whole and compared by hashes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import KeyedSplit, TableSpec
 
-#: What stands before the columns of the table.
+#: The column in front of those of the table.
 CHANGE: Final = pa.field("change", pa.string(), nullable=False)
 INSERT, UPDATE, DELETE, UPSERT = "insert", "update", "delete", "upsert"
 
@@ -46,9 +46,9 @@ _Change = tuple[str, pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeUnit:
-    """What one task looks for: some key groups of both checkpoints; picklable. With ``upserts``, inserts and updates are not told apart.
+    """Some key groups of both checkpoints, for one task; picklable. With ``upserts``, inserts and updates are not told apart.
 
-    ``common`` divides the max parallelisms of both: a key's key groups there leave the same rest.
+    ``common`` divides the max parallelisms of both: modulo ``common``, a key has one key group in both.
     """
 
     spec: TableSpec
@@ -60,7 +60,7 @@ class ChangeUnit:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Entries of one stream; ``seeds`` are of their values, by state: equal bytes of other meaning get other hashes."""
+    """Entries of one stream; ``seeds`` of value hashes by state: equal bytes with two meanings have different hashes."""
 
     header: KeyedHeader
     batch: EntryBatch
@@ -69,7 +69,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of one side: the bytes in ``data`` that say which each is, what is left of its key group and its state as one number, and its place in a list."""
+    """Rows of one side, identified by their bytes in ``data``, ``group`` (key group modulo ``common``, and state) and list ``index``."""
 
     data: Bytes
     start: Positions
@@ -81,12 +81,12 @@ class _Rows:
 
 
 def check_changes(operator: OperatorInventory, request: ScanRequest) -> None:
-    """Refuse what has no changes.
+    """Refuse tables whose changes cannot be followed.
 
     Raises
     ------
     OptionError
-        A table of operator state, the elements of which have no keys; values that leave with time alone, while nothing in the files changes.
+        A table of operator state, whose elements have no keys; ``ttl="hide_expired"``, where values go though no file changes.
     """
     if operator.state_tables.get(request.table, ("keyed", ""))[0] == "operator":
         raise OptionError(
@@ -117,14 +117,14 @@ def plan_changes(
             f"{request.table!r} is made of several states, and its rows have no keys of their own to follow them by",
             hint="follow keyed_state, timers or a state's own table, or read it in full: mode=full",
         )
-    asked = ComparisonRequest(states=spec.states, keys=request.keys)
-    units = keyed_units(old[0], new[0], asked)
+    comparison = ComparisonRequest(states=spec.states, keys=request.keys)
+    units = keyed_units(old[0], new[0], comparison)
     common = gcd(old[0].state.max_parallelism, new[0].state.max_parallelism)
     return [ChangeUnit(spec=spec, before=u.before, after=u.after, upserts=upserts, common=common) for u in units]
 
 
 def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
-    """Yield changed rows, in a task: ``change`` and the columns of the table, of what is deleted as they were.
+    """Yield changed rows, in a task: ``change`` and the columns of the table; deleted rows as they were.
 
     Raises
     ------
@@ -140,10 +140,10 @@ def changes(unit: ChangeUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _paired(before: SideRequest, after: SideRequest) -> Iterator[tuple[SideRequest, SideRequest]]:
-    """Yield sources that have the same key groups; all at once where they were dealt out to other subtasks."""
+    """Yield pairs of sources with the same key groups; both sides whole where key groups were dealt out to other subtasks."""
     sides = [{(type(s), *sorted(s.group_sizes())): s for s in side.sources} for side in (before, after)]
-    lone = all(len(found) == len(side.sources) for found, side in zip(sides, (before, after), strict=True))
-    if not lone or sides[0].keys() != sides[1].keys():
+    unique = all(len(groups) == len(side.sources) for groups, side in zip(sides, (before, after), strict=True))
+    if not unique or sides[0].keys() != sides[1].keys():
         yield before, after
         return
     for groups, source in sides[1].items():
@@ -159,20 +159,20 @@ def _changes_of(unit: ChangeUnit, before: SideRequest, after: SideRequest) -> It
     whole_keys = spec.table == "keyed_state"
     if len(before.sources) == len(after.sources) == 1:
         old, new = before.sources[0], after.sources[0]
-        found = database_changes(old, new, spec.states, whole_keys=whole_keys, upserts=unit.upserts)
-        if found is not None:
-            header, windows = found
+        database = database_changes(old, new, spec.states, whole_keys=whole_keys, upserts=unit.upserts)
+        if database is not None:
+            header, windows = database
             seeds = np.ones(len(header.states), dtype=np.uint64)
             for lost, won in windows:
                 yield from _joined(unit, [_Part(header, lost, seeds)], [_Part(header, won, seeds)])
             return
-    parts = max(1, -(-(size_of_sources(before.sources) + size_of_sources(after.sources)) // MOST_BYTES))
-    for number in range(parts):
-        yield from _compared(unit, before, after, Slice(number, parts))
+    slices = max(1, -(-(size_of_sources(before.sources) + size_of_sources(after.sources)) // MOST_BYTES))
+    for number in range(slices):
+        yield from _compared(unit, before, after, Slice(number, slices))
 
 
 def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: Slice) -> Iterator[_Change]:
-    """Read both sides whole, and what differs by its hashes once more."""
+    """Yield changes by reading both sides whole, and entries with differing hashes once more."""
     seeds, spec = Seeds(), unit.spec
     common = unit.common if spec.table == "keyed_state" else None
     sides = [Side(request, seeds, part, common=common) for request in (before, after)]
@@ -191,16 +191,16 @@ def _compared(unit: ChangeUnit, before: SideRequest, after: SideRequest, part: S
 
 
 def _parts(side: Side, index: Positions) -> list[_Part]:
-    """Return entries by their numbers, those of one stream together, so that no key is in two parts."""
-    found: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
+    """Return the entries with the numbers ``index``, those of one stream together, so that no key is in two parts."""
+    by_header: dict[int, list[tuple[KeyedHeader, EntryBatch]]] = {}
     for header, batch, _ in side.chosen(index):
-        found.setdefault(id(header), []).append((header, batch))
+        by_header.setdefault(id(header), []).append((header, batch))
     seeds = {id(h): s for h, (_, s) in zip(side.headers, side.seeds, strict=True)}
-    return [_Part(some[0][0], concat([b for _, b in some]), seeds[number]) for number, some in found.items()]
+    return [_Part(parts[0][0], concat([b for _, b in parts]), seeds[number]) for number, parts in by_header.items()]
 
 
 def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Iterator[_Change]:
-    """Yield what happened to each row."""
+    """Yield deleted, updated and inserted rows."""
     before, after = ([r for p in parts for r in _rows(unit, p, side)] for side, parts in enumerate((old, new)))
     if not before and not after:
         return
@@ -212,10 +212,10 @@ def _joined(unit: ChangeUnit, old: Sequence[_Part], new: Sequence[_Part]) -> Ite
     come = np.setdiff1d(np.arange(len(place) - n), at_b, assume_unique=True)
     for change, rows, index in ((DELETE, before, gone), (UPDATE, after, changed), (INSERT, after, come)):
         if len(index):
-            some = pa.Table.from_batches([r.batch for r in rows]).take(pa.array(np.sort(index)))
-            for batch in some.to_batches(max_chunksize=65_536):
-                for rest in bounded(batch):
-                    yield change, rest
+            table = pa.Table.from_batches([r.batch for r in rows]).take(pa.array(np.sort(index)))
+            for batch in table.to_batches(max_chunksize=65_536):
+                for bounded_batch in bounded(batch):
+                    yield change, bounded_batch
 
 
 def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
@@ -228,7 +228,7 @@ def _rows(unit: ChangeUnit, part: _Part, side: int) -> Iterator[_Rows]:
         keys = table.keys_of(part.batch, spec.states)
         n = len(keys.start)
         batch = whole_batch(n, keys.group, table.keyed_columns(part.batch, keys), spec)
-        # A key that is there on both sides has changed, or it would not have come.
+        # A key that both sides have has changed, else it would not be here.
         value = np.full(n, side, dtype=np.uint64)
         group = keys.group % unit.common
         yield _Rows(part.batch.data, keys.start, keys.end, group, np.zeros(n, np.int64), value, batch)
@@ -262,17 +262,17 @@ def _values(spec: TableSpec, table: KeyedTable, name: str, part: _Part) -> _Foun
         items = table.items(shape, entries)
         sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
         for run in row_runs(sizes):
-            some = items.of(run)
-            n, groups, columns = table.long_run(shape, meta, entries, keys, some)
+            run_items = items.of(run)
+            n, groups, columns = table.long_run(shape, meta, entries, keys, run_items)
             value = np.empty(n, dtype=np.uint64)
             state = np.full(n, table.ids[name], dtype=np.int64)
-            hash_spans(entries.data, some.pos, some.end, state, part.seeds, value)
-            index = np.zeros(n, np.int64) if some.index is None else some.index
-            yield entries, some.source, index, value, whole_batch(n, groups, columns, spec)
+            hash_spans(entries.data, run_items.pos, run_items.end, state, part.seeds, value)
+            index = np.zeros(n, np.int64) if run_items.index is None else run_items.index
+            yield entries, run_items.source, index, value, whole_batch(n, groups, columns, spec)
 
 
 def _places(rows: Sequence[_Rows]) -> Positions:
-    """Return a number for each row, the same for those of the two sides that are the same row."""
+    """Return a number for each row; a row that both sides have gets one number."""
     starts = np.cumsum([0, *(len(r.data) for r in rows)])[:-1].tolist()
     start, end = (
         np.concatenate([getattr(r, name) + at for r, at in zip(rows, starts, strict=True)]) for name in ("start", "end")
@@ -283,6 +283,6 @@ def _places(rows: Sequence[_Rows]) -> Positions:
 
 
 def with_change(batch: pa.RecordBatch, change: str) -> pa.RecordBatch:
-    """Return rows with what happened to them all."""
+    """Return rows with the same change in front of each."""
     column = pa.array([change], CHANGE.type).take(pa.array(np.zeros(batch.num_rows, dtype=np.int32)))
     return pa.RecordBatch.from_arrays([column, *batch.columns], schema=pa.schema([CHANGE, *batch.schema]))

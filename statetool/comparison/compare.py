@@ -1,4 +1,4 @@
-"""Run a comparison: a unit as batches of differences, or as counts and the first few."""
+"""Compare a unit: return batches of its differences, or their counts and the first few."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetool.io.memory import keep_freed_memory
 
 @dataclass(frozen=True, slots=True)
 class CountTask:
-    """A unit that is counted; ``most`` of its differences are returned."""
+    """A unit whose differences are counted; the first ``most`` of them are returned."""
 
     unit: Unit
     most: int
@@ -27,7 +27,7 @@ class CountTask:
 
 @dataclass(frozen=True, slots=True)
 class UnitCounts:
-    """What was counted: by state and what (``before``, ``after``, and the changes).
+    """Counts by state, and by ``before`` and ``after`` (of entries) or change (of differences).
 
     ``first`` are the first differences (IPC bytes). ``unread`` says why the unit could not be compared.
     """
@@ -44,7 +44,7 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
     Raises
     ------
     FormatError, DecodeError, UnknownSerializerError
-        Bytes that are damaged, or of which nothing tells where they end.
+        Bytes that are damaged, or that do not say where they end.
     """
     keep_freed_memory()
     counts = Counter() if counts is None else counts
@@ -58,7 +58,7 @@ def differences(unit: Unit, counts: Counter[tuple[str, str]] | None = None) -> I
 
 
 def count_differences(task: CountTask) -> UnitCounts:
-    """Count the differences of a unit, in a task; what only we cannot read is said in the result, damage is raised."""
+    """Count the differences of a unit, in a task; damage is raised, state that only this package cannot read is said in ``unread``."""
     try:
         return _counts(task)
     except (UnknownSerializerError, UnsupportedError) as error:
@@ -67,36 +67,36 @@ def count_differences(task: CountTask) -> UnitCounts:
 
 def _counts(task: CountTask) -> UnitCounts:
     counts: Counter[tuple[str, str]] = Counter()
-    kept: list[pa.RecordBatch] = []
-    left = task.most
+    first: list[pa.RecordBatch] = []
+    remaining = task.most
     for batch in differences(task.unit, counts):
-        for state, change, n in _counted(batch):
+        for state, change, n in _changes_by_state(batch):
             counts[state, change] += n
-        if left > 0:
-            kept.append(batch.slice(0, left))
-            left -= kept[-1].num_rows
+        if remaining > 0:
+            first.append(batch.slice(0, remaining))
+            remaining -= first[-1].num_rows
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, DIFFERENCES) as writer:
-        for batch in kept:
+        for batch in first:
             writer.write_batch(batch)
     return UnitCounts(task.unit.operator, counts, sink.getvalue().to_pybytes())
 
 
-def _counted(batch: pa.RecordBatch) -> Iterator[tuple[str, str, int]]:
+def _changes_by_state(batch: pa.RecordBatch) -> Iterator[tuple[str, str, int]]:
     table = pa.Table.from_batches([batch])
     for row in table.group_by(["state", "change"]).aggregate([("operator", "count")]).to_pylist():
         yield row["state"], row["change"], row["operator_count"]
 
 
-def rows_of(found: UnitCounts) -> pa.Table:
+def rows_of(unit: UnitCounts) -> pa.Table:
     """Return the first differences of a unit."""
-    return pa.ipc.open_stream(found.first).read_all() if found.first else DIFFERENCES.empty_table()
+    return pa.ipc.open_stream(unit.first).read_all() if unit.first else DIFFERENCES.empty_table()
 
 
-def summed(found: Sequence[UnitCounts]) -> list[DifferenceCounts]:
+def summed(units: Sequence[UnitCounts]) -> list[DifferenceCounts]:
     """Return the counts by operator and state, those with differences first."""
     total: Counter[tuple[str, str, str]] = Counter()
-    for unit in found:
+    for unit in units:
         for (state, what), n in unit.counts.items():
             total[unit.operator, state, what] += n
     rows = [

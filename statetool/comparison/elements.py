@@ -1,7 +1,7 @@
-"""Compare operator state: elements of lists and unions as they are, wherever they lie; entries of broadcast state by their keys.
+"""Compare operator state: elements of lists and unions by their values, entries of broadcast state by their keys.
 
-Flink deals elements of lists out to subtasks anew at every restore, so neither subtask nor order says anything: each element of the one
-side is paired with an equal one of the other.
+Flink deals elements of lists out to subtasks anew at every restore, so neither subtask nor order counts: each element of the one side is
+paired with an equal one of the other.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
 from statetool.comparison.records import DIFFERENCES
+from statetool.comparison.side import paired
 from statetool.comparison.texts import texts_of
 from statetool.entries.form import MEMORY_BYTES
 from statetool.formats.keyed.distinct import Hashes
 from statetool.kernels.arrays import Positions
-from statetool.kernels.comparison import hash_spans, pair_hashes
+from statetool.kernels.comparison import hash_spans
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.element_splits import plan_elements
 from statetool.tables.elements import element_rows
 from statetool.tables.splits import ElementSplit, TableSpec
 from statetool.types.options import ReadOptions
 
-#: Of text, and of null.
+#: Hash seeds of text and of null.
 _SEEDS: Final = np.array([1, 2], dtype=np.uint64)
 
 
@@ -47,12 +48,12 @@ def element_units(
     states: Sequence[str] | None,
     options: ReadOptions,
 ) -> Iterator[ElementUnit]:
-    """Yield what is compared of the operator state of an operator."""
-    both = [o for o in (old, new) if o is not None]
-    for name in dict.fromkeys(n for o in both for n in o.operator_states):
+    """Yield the units of an operator's operator state."""
+    operators = [o for o in (old, new) if o is not None]
+    for name in dict.fromkeys(n for o in operators for n in o.operator_states):
         if states is None or name in states:
             yield ElementUnit(
-                operator=both[0].label,
+                operator=operators[0].label,
                 state=name,
                 before=_splits(old, name, options),
                 after=_splits(new, name, options),
@@ -80,10 +81,9 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
     key_b, value_b = _hashes(unit.after)
     counts[unit.state, "before"] += len(key_a)
     counts[unit.state, "after"] += len(key_b)
-    pairs, taken = np.empty(len(key_a), dtype=np.int64), np.zeros(len(key_b), dtype=np.uint8)
-    pair_hashes(key_a, key_b, _table(key_b), pairs, taken)
-    paired = np.flatnonzero(pairs >= 0)
-    changed = paired[value_a[paired] != value_b[pairs[paired]]]
+    pairs, alone_after = paired(key_a, key_b)
+    matched = np.flatnonzero(pairs >= 0)
+    changed = matched[value_a[matched] != value_b[pairs[matched]]]
     after = {int(pairs[i]): int(i) for i in changed}
     new_values: dict[int, str | None] = {}
     for batch, index in _chosen(unit.after, np.sort(pairs[changed])):
@@ -92,12 +92,8 @@ def compare_elements(unit: ElementUnit, counts: Counter[tuple[str, str]]) -> Ite
         yield _differences(unit, batch, "changed", pa.array([new_values[i] for i in index.tolist()], pa.string()))
     for batch, _ in _chosen(unit.before, np.flatnonzero(pairs < 0)):
         yield _differences(unit, batch, "removed", None)
-    for batch, _ in _chosen(unit.after, np.flatnonzero(taken == 0)):
+    for batch, _ in _chosen(unit.after, alone_after):
         yield _differences(unit, batch, "added", None)
-
-
-def _table(keys: Hashes) -> Positions:
-    return np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, dtype=np.int64)
 
 
 def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]]:
@@ -107,7 +103,7 @@ def _texts(splits: Sequence[ElementSplit]) -> Iterator[dict[str, pa.StringArray]
 
 
 def _hashes(splits: Sequence[ElementSplit]) -> tuple[Hashes, Hashes]:
-    """Return hashes of what says which element it is (of broadcast state the key, else all of it), and of values."""
+    """Return the hashes that pair elements (of the key in broadcast state, else of the value), and those of values."""
     keys: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     values: list[Hashes] = [np.empty(0, dtype=np.uint64)]
     for texts in _texts(splits):
@@ -129,7 +125,7 @@ def _hashed(column: pa.StringArray) -> Hashes:
 
 
 def _chosen(splits: Sequence[ElementSplit], index: Positions) -> Iterator[tuple[pa.Table, Positions]]:
-    """Yield rows by their numbers, which ascend."""
+    """Yield the rows with the ascending numbers ``index``, and their numbers."""
     at = 0
     for texts in _texts(splits) if len(index) else ():
         rows = pa.table(texts)

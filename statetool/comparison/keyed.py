@@ -1,7 +1,7 @@
-"""Compare the keyed state of some key groups: what has equal hashes on both sides is equal and is not looked at again.
+"""Compare the keyed state of some key groups: entries with equal hashes on both sides are equal and are not read again.
 
-The hashes of a key and its value have 128 bits together. What is left is read as values; equal values with other bytes (maps in another
-order, other versions of serializers) are equal too.
+The hashes of a key and its value have 128 bits together. The other entries are decoded and compared as values, so equal values with
+different bytes (maps in another order, other versions of serializers) are equal too.
 """
 
 from __future__ import annotations
@@ -19,23 +19,22 @@ from statetool.columns.arrays import as_arrow, as_numpy
 from statetool.columns.batches import row_runs
 from statetool.comparison.meaning import Seeds
 from statetool.comparison.records import DIFFERENCES
-from statetool.comparison.side import Side, SideRequest, Slice, size_of_sources
+from statetool.comparison.side import Side, SideRequest, Slice, paired, size_of_sources
 from statetool.comparison.texts import texts_of
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels.arrays import Positions
-from statetool.kernels.comparison import pair_hashes
 from statetool.tables.decoding import decoding
 from statetool.tables.keyed import KeyedTable
 from statetool.types.options import ReadOptions
 
-#: Bytes of both sides that are compared at once; more is compared by parts, each of which reads everything.
+#: Bytes of both sides that are compared at once; more is compared in slices, each of which reads everything.
 MOST_BYTES: Final = 512 << 20
 _PLACE: Final = ("key", "namespace", "map_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedUnit:
-    """What one task compares; picklable. Keys of the one side are in the key groups of the other."""
+    """What one task compares; picklable. The key groups of both sides hold the same keys."""
 
     operator: str
     before: SideRequest
@@ -53,11 +52,11 @@ def compare_keyed(unit: KeyedUnit, counts: Counter[tuple[str, str]]) -> Iterator
     seeds = Seeds()
     for request in (unit.before, unit.after):
         Side(request, seeds, Slice())
-    # Where equal keys may have other bytes, hashes do not say which belong together.
-    whole = any(seeds.keys_differ(name) for name in unit.before.states)
-    parts = 1 if whole else max(1, -(-unit.size_bytes // MOST_BYTES))
-    for number in range(parts):
-        yield from _compare(unit, Slice(number, parts), counts)
+    # Where equal keys may have different bytes, their hashes do not pair them, and slices may part them.
+    bytes_differ = any(seeds.keys_differ(name) for name in unit.before.states)
+    slices = 1 if bytes_differ else max(1, -(-unit.size_bytes // MOST_BYTES))
+    for number in range(slices):
+        yield from _compare(unit, Slice(number, slices), counts)
 
 
 def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
@@ -68,16 +67,11 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
     for side, name in ((before, "before"), (after, "after")):
         for state, n in side.counts.items():
             counts[state, name] += n
-    pairs, taken = np.empty(len(key_a), dtype=np.int64), np.zeros(len(key_b), dtype=np.uint8)
-    table = np.full(1 << max(4, (2 * len(key_b)).bit_length()), -1, dtype=np.int64)
-    pair_hashes(key_a, key_b, table, pairs, taken)
-    del table
-    paired = np.flatnonzero(pairs >= 0)
-    differing = paired[value_a[paired] != value_b[pairs[paired]]]
-    alone = np.flatnonzero(pairs < 0)
-    # Places: those of the side before are its numbers; what the side after has alone follows.
-    index_a = np.union1d(differing, alone)
-    alone_b = np.flatnonzero(taken == 0)
+    pairs, alone_b = paired(key_a, key_b)
+    matched = np.flatnonzero(pairs >= 0)
+    differing = matched[value_a[matched] != value_b[pairs[matched]]]
+    # The place of an entry before is its number; the places of entries that only the side after has follow.
+    index_a = np.union1d(differing, np.flatnonzero(pairs < 0))
     partner = pairs[differing]
     index_b = np.concatenate([partner, alone_b])
     place_b = np.concatenate([differing, len(key_a) + alone_b])
@@ -87,22 +81,22 @@ def _compare(unit: KeyedUnit, part: Slice, counts: Counter[tuple[str, str]]) -> 
     rows_a = _rows(before, index_a, index_a, unit.options)
     rows_b = _rows(after, index_b[order], place_b[order], unit.options)
     for state in sorted(rows_a.keys() | rows_b.keys()):
-        found = joined(unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state))
-        yield from found.to_batches(max_chunksize=65_536)
+        rows = joined(unit.operator, state, rows_a.get(state), rows_b.get(state), by_text=seeds.keys_differ(state))
+        yield from rows.to_batches(max_chunksize=65_536)
 
 
 def _rows(side: Side, index: Positions, place: Positions, options: ReadOptions) -> dict[str, pa.Table]:
-    """Return entries as rows of text, by state; ``place`` is the same for entries of the two sides with equal keys."""
-    found: dict[str, list[pa.Table]] = {}
+    """Return entries as rows of text, by state; entries of the two sides with equal keys have one ``place``."""
+    by_state: dict[str, list[pa.Table]] = {}
     for header, batch, numbers in side.chosen(index):
         places = place[np.searchsorted(index, numbers)]
         for state, meta in enumerate(header.states):
-            some = np.flatnonzero(batch.state == state)
-            if len(some):
+            own = np.flatnonzero(batch.state == state)
+            if len(own):
                 table = KeyedTable(header, [meta.name], options, None)
                 tables = _timer_rows if meta.kind == "timers" else _value_rows
-                found.setdefault(meta.name, []).extend(tables(table, meta.name, batch.take(some), places[some]))
-    return {name: pa.concat_tables(tables) for name, tables in found.items()}
+                by_state.setdefault(meta.name, []).extend(tables(table, meta.name, batch.take(own), places[own]))
+    return {name: pa.concat_tables(tables) for name, tables in by_state.items()}
 
 
 def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
@@ -111,12 +105,12 @@ def _value_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positio
         entries, keys = table.split(batch, meta)
         items = table.items(shape, entries)
         sizes = items.end - items.pos + (entries.key_end - entries.key)[items.source]
-        for some in row_runs(sizes):
-            part = items.of(some)
-            _, groups, columns = table.long_run(shape, meta, entries, keys, part)
+        for run in row_runs(sizes):
+            run_items = items.of(run)
+            _, groups, columns = table.long_run(shape, meta, entries, keys, run_items)
             indexes = {n: a for n, _, a in columns if n == "list_index"}
             texts = texts_of([c for c in columns if c[0] != "list_index"], table.options, name)
-            yield _row_table(places[part.source], groups, texts, indexes.get("list_index"))
+            yield _row_table(places[run_items.source], groups, texts, indexes.get("list_index"))
 
 
 def _timer_rows(table: KeyedTable, name: str, batch: EntryBatch, places: Positions) -> Iterator[pa.Table]:
@@ -143,12 +137,12 @@ def _row_table(
 def joined(
     operator: str, state: str, before: pa.Table | None, after: pa.Table | None, *, by_text: bool = False
 ) -> pa.Table:
-    """Return the differences of two sets of rows that have ``place`` and ``list_index`` in common where they are the same.
+    """Return the differences of two tables, where the two rows of one entry have the same ``place`` and ``list_index``.
 
     Parameters
     ----------
     by_text
-        Places do not tell, as equal keys may have other bytes: rows with the same texts of key, namespace and map key have one place.
+        The two rows of one entry have the same texts of key, namespace and map key instead: equal keys may have different bytes.
     """
     empty = (before if before is not None else after).slice(0, 0)  # type: ignore[union-attr]
     before, after = before if before is not None else empty, after if after is not None else empty
@@ -159,9 +153,9 @@ def joined(
     order_a, order_b = np.argsort(code_a, kind="stable"), np.argsort(code_b, kind="stable")
     code_a, code_b = code_a[order_a], code_b[order_b]
     at_b = np.searchsorted(code_b, code_a)
-    found = np.flatnonzero(at_b < len(code_b))
-    found = found[code_b[at_b[found]] == code_a[found]]
-    both_a, both_b = order_a[found], order_b[at_b[found]]
+    matching = np.flatnonzero(at_b < len(code_b))
+    matching = matching[code_b[at_b[matching]] == code_a[matching]]
+    both_a, both_b = order_a[matching], order_b[at_b[matching]]
     values_a, values_b = before["value"].take(as_arrow(both_a)), after["value"].take(as_arrow(both_b))
     same = pc.fill_null(pc.equal(values_a, values_b), False)
     same = pc.or_(same, pc.and_(pc.is_null(values_a), pc.is_null(values_b)))
@@ -187,18 +181,18 @@ def _differences(
     change: str,
 ) -> pa.Table:
     n, nothing = len(index), pa.nulls(len(index), pa.string())
-    some = rows.take(as_arrow(index))
+    taken = rows.take(as_arrow(index))
     new = nothing if after_index is None else after["value"].take(as_arrow(after_index))
     columns = [
         pa.array([operator] * n, pa.string()),
         pa.array([state] * n, pa.string()),
-        some["key_group"],
-        some["key"],
-        some["namespace"],
-        some["map_key"],
-        some["list_index"],
+        taken["key_group"],
+        taken["key"],
+        taken["namespace"],
+        taken["map_key"],
+        taken["list_index"],
         pa.array([change] * n, pa.string()),
-        nothing if change == "added" else some["value"],
+        nothing if change == "added" else taken["value"],
         new,
     ]
     return pa.Table.from_arrays(columns, schema=DIFFERENCES)
@@ -211,11 +205,11 @@ def _codes(rows: pa.Table, longest: int) -> Positions:
 
 
 def _placed_by_text(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
-    both, n = pa.concat_tables([before, after]), before.num_rows
-    places = np.zeros(len(both), dtype=np.int64)
+    rows, n = pa.concat_tables([before, after]), before.num_rows
+    places = np.zeros(len(rows), dtype=np.int64)
     for name in _PLACE:
-        numbers = both[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        numbers = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
         numbers = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
         _, places = np.unique(places * (1 + len(numbers.dictionary)) + as_numpy(numbers.indices), return_inverse=True)
-    at = before.schema.get_field_index("place")
-    return before.set_column(at, "place", as_arrow(places[:n])), after.set_column(at, "place", as_arrow(places[n:]))
+    i = before.schema.get_field_index("place")
+    return before.set_column(i, "place", as_arrow(places[:n])), after.set_column(i, "place", as_arrow(places[n:]))

@@ -1,4 +1,4 @@
-"""Whether equal bytes mean equal values: the same serializer wrote them, or one that reads them as the same."""
+"""Whether equal bytes are equal values: the same serializer wrote them, or two that read bytes alike."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def snapshot_bytes(serializer: Serializer) -> bytes:
 
 
 def all_parts(serializer: Serializer) -> Iterator[Serializer]:
-    """Yield a serializer and those nested in it."""
+    """Yield a serializer and all that are nested in it."""
     yield serializer
     for _, child in serializer.children():
         yield from all_parts(child)
@@ -35,7 +35,7 @@ def all_parts(serializer: Serializer) -> Iterator[Serializer]:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What bytes are: serializers, and the version of Kryo that some of them depend on."""
+    """How bytes are read: by which serializers, and with which declarations and version of Kryo."""
 
     parts: tuple[Serializer, ...]
     types: TypeContext
@@ -57,7 +57,7 @@ class Meaning:
 
 
 def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Meaning:
-    """Return what the keys of a state's entries are: key, namespace and map key."""
+    """Return the meaning of the keys of a state's entries: of key, namespace and map key."""
     if meta.kind == "timers":
         return Meaning((header.key, meta.value), types)
     parts = [header.key, *([meta.namespace] if meta.namespace is not None else [])]
@@ -65,8 +65,8 @@ def key_meaning(header: KeyedHeader, meta: StateMeta, types: TypeContext) -> Mea
 
 
 @dataclass
-class Classes:
-    """Numbers meanings: the same number for the same."""
+class NumberedMeanings:
+    """Numbers meanings; the same meaning has the same number."""
 
     known: list[Meaning] = field(default_factory=list)
 
@@ -80,12 +80,12 @@ class Classes:
 
 
 class Seeds:
-    """Hash seeds by state: entries of states of other names, or bytes of another meaning, do not agree."""
+    """Hash seeds by state: the entries of two states, or bytes with two meanings, get different hashes."""
 
     def __init__(self) -> None:
         self._names: dict[str, int] = {}
-        self._keys: dict[str, Classes] = {}
-        self._values: dict[str, Classes] = {}
+        self._keys: dict[str, NumberedMeanings] = {}
+        self._values: dict[str, NumberedMeanings] = {}
 
     def of(self, header: KeyedHeader, types: TypeContext, wanted: Sequence[str]) -> tuple[npt.NDArray[np.uint64], ...]:
         """Return the seeds of keys and of values by state id, uint64[states] each."""
@@ -95,12 +95,12 @@ class Seeds:
             if meta.name not in wanted:
                 continue
             name = self._names.setdefault(meta.name, len(self._names) + 1)
-            key = self._keys.setdefault(meta.name, Classes()).number(key_meaning(header, meta, types))
-            value = self._values.setdefault(meta.name, Classes()).number(Meaning((meta.value,), types))
+            key = self._keys.setdefault(meta.name, NumberedMeanings()).number(key_meaning(header, meta, types))
+            value = self._values.setdefault(meta.name, NumberedMeanings()).number(Meaning((meta.value,), types))
             keys[i] = (name * 1_000_003 + key) * _SEED % (1 << 64)
             values[i] = (name * 1_000_003 + value + 500_000) * _SEED % (1 << 64)
         return keys, values
 
     def keys_differ(self, name: str) -> bool:
-        """Tell whether equal keys of a state may have other bytes in other sources."""
+        """Tell whether equal keys of a state may have different bytes in two sources."""
         return name in self._keys and len(self._keys[name].known) > 1

@@ -1,7 +1,8 @@
 """Plan a comparison: which operators belong together, which states, and what each task compares.
 
-A key lies in key group ``hash % max parallelism``. Key groups of two max parallelisms that have the same rest by a common divisor hold
-the same keys together, so the greatest common divisor says what must be compared at once: with equal max parallelism single key groups.
+A key lies in key group ``hash % max parallelism``. The key groups of both sides that are equal modulo a common divisor of the two max
+parallelisms hold the same keys, so what is compared at once are key groups modulo the greatest common divisor: with equal max
+parallelisms, single key groups.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPlan:
-    """Differences of what the snapshots say, and what tasks compare."""
+    """The differences in descriptions, and the units that tasks compare."""
 
     structure: tuple[StructureDifference, ...]
     units: tuple[Unit, ...]
@@ -61,7 +62,7 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
     UnknownNameError
         Neither side has such an operator or state.
     EncodeError
-        A key is not of the type of the keys of any operator.
+        A key does not fit the type of the operator's keys.
     """
     structure: list[StructureDifference] = []
     units: list[Unit] = []
@@ -81,20 +82,20 @@ Pair = tuple[OperatorInventory | None, OperatorInventory | None]
 
 
 def _operators(before: Inventory, after: Inventory, wanted: Sequence[str] | None) -> list[Pair]:
-    """Return operators that belong together: those of one id."""
+    """Return the pairs of operators with one id."""
     old = {o.state.operator_id: o for o in before.operators.values()}
     new = {o.state.operator_id: o for o in after.operators.values()}
     pairs: list[Pair] = [(old.get(i), new.get(i)) for i in dict.fromkeys((*old, *new))]
     if wanted is None:
         return pairs
-    found = []
+    chosen = []
     for name in wanted:
         ids = {o.state.operator_id for side in (before, after) if (o := _named(side, name)) is not None}
         if not ids:
             known = dict.fromkeys((*before.operators, *after.operators))
             raise UnknownNameError(f"neither snapshot has an operator {name!r}", hint=suggest(name, known))
-        found += [(old.get(i), new.get(i)) for i in sorted(ids)]
-    return found
+        chosen += [(old.get(i), new.get(i)) for i in sorted(ids)]
+    return chosen
 
 
 def _named(side: Inventory, name: str) -> OperatorInventory | None:
@@ -114,30 +115,30 @@ def _check_states(pairs: Sequence[Pair], wanted: Sequence[str] | None) -> None:
 def keyed_units(
     old: OperatorInventory | None, new: OperatorInventory | None, request: ComparisonRequest
 ) -> Iterator[KeyedUnit]:
-    """Yield what is compared of the keyed state of an operator."""
-    both = [o for o in (old, new) if o is not None]
-    names = dict.fromkeys(n for o in both for n in o.keyed_states)
+    """Yield the units of an operator's keyed state."""
+    operators = [o for o in (old, new) if o is not None]
+    names = dict.fromkeys(n for o in operators for n in o.keyed_states)
     states = tuple(n for n in names if request.states is None or n in request.states)
     if not states:
         return
-    common = gcd(*(o.state.max_parallelism for o in both))
+    common = gcd(*(o.state.max_parallelism for o in operators))
     sides = [_Groups(o, request.keys, common) if o is not None else None for o in (old, new)]
     classes: dict[int, int] = {}
     for side in sides:
         for number, size in (side.sizes if side is not None else {}).items():
             classes[number] = classes.get(number, 0) + size
-    for some in _runs(classes):
+    for run in _runs(classes):
         requests = [
-            SideRequest(sources=side.of(some), states=states, keys=side.keys)
+            SideRequest(sources=side.of(run), states=states, keys=side.keys)
             if side is not None
             else SideRequest(sources=(), states=states, keys=None)
             for side in sides
         ]
-        yield KeyedUnit(operator=both[0].label, before=requests[0], after=requests[1], options=request.options)
+        yield KeyedUnit(operator=operators[0].label, before=requests[0], after=requests[1], options=request.options)
 
 
 class _Groups:
-    """The sources of an operator, by what is left of their key groups' numbers when divided by ``common``."""
+    """The sources of an operator, by classes of key groups: those that are equal modulo ``common``."""
 
     def __init__(self, operator: OperatorInventory, keys: Sequence[Any] | None, common: int) -> None:
         self.common = common
@@ -145,7 +146,7 @@ class _Groups:
         groups = None
         if keys is not None:
             self.keys, groups = encode_keys(operator, operator.keyed.key, keys)
-        # Units cut them, at the same key groups on both sides.
+        # Sources are as large as can be: units cut them, at the same key groups on both sides.
         self.sources = operator.keyed.sources(groups=groups, raw=True, target_bytes=sys.maxsize)
         self.sizes: dict[int, int] = {}
         for source in self.sources:
@@ -154,13 +155,13 @@ class _Groups:
 
     def of(self, classes: frozenset[int]) -> tuple[EntrySource, ...]:
         """Return the sources of some classes of key groups."""
-        found = []
+        sources = []
         for source in self.sources:
             groups = [g for g in source.group_sizes() if g % self.common in classes]
-            part = source.within(groups) if groups else None
-            if part is not None:
-                found.append(part)
-        return tuple(found)
+            source_part = source.within(groups) if groups else None
+            if source_part is not None:
+                sources.append(source_part)
+        return tuple(sources)
 
 
 def _runs(sizes: Mapping[int, int]) -> Iterator[frozenset[int]]:

@@ -1,4 +1,4 @@
-"""What a comparison gives: rows of tables, and the schema of the differences themselves."""
+"""The results of a comparison: rows of tables, and the schema of the differences themselves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-#: Differences: a row each, values as text (what is nested as JSON), so that all states fit one table.
+#: A row for each difference, with values as text (nested ones as JSON), so that all states fit one table.
 DIFFERENCES: Final = pa.schema(
     [
         pa.field("operator", pa.string(), nullable=False),
@@ -26,10 +26,10 @@ DIFFERENCES: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructureDifference:
-    """What two snapshots say differently of an operator or a state.
+    """A difference in the description of an operator or a state.
 
-    ``severity`` is ``difference`` for states, their kinds and types; ``note`` for what leaves the state's values alone: parallelism, max
-    parallelism, versions of serializers; and for what is not compared key by key: raw state, data in flight, coordinators.
+    ``severity`` is ``difference`` for states, their kinds and types; ``note`` for what does not change values (parallelism, max
+    parallelism, versions of serializers) and for what is not compared key by key (raw state, data in flight, coordinators).
     """
 
     severity: Literal["difference", "note"]
@@ -42,7 +42,7 @@ class StructureDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceCounts:
-    """How many rows of the differences one state has; ``entries_before`` and ``entries_after`` are what was compared."""
+    """The numbers of differences of one state, and of its compared entries (``entries_before`` and ``entries_after``)."""
 
     operator: str
     state: str

@@ -1,4 +1,4 @@
-"""One side of a comparison: the entries of some key groups of one snapshot, hashed first, looked at again where hashes differ."""
+"""One side of a comparison: the entries of some key groups of one snapshot. All are hashed; those whose hashes differ are read again."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 import numpy as np
 
 from statetool.comparison.meaning import Seeds
-from statetool.entries.form import EntryRequest, EntrySource
+from statetool.entries.form import EntryRequest, EntrySource, size_of
 from statetool.entries.keys import split_keys
-from statetool.entries.selection import StateSelection
+from statetool.entries.selection import TIMESTAMP_BYTES, StateSelection
 from statetool.errors import StatetoolError
 from statetool.formats.keyed.distinct import Hashes, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.comparison import copy_spans, hash_spans
+from statetool.kernels.comparison import copy_spans, hash_spans, pair_hashes
 from statetool.kernels.walk import match_range
 
-#: Bytes of entries that are kept for the second look; where there are more, they are read again.
+#: Bytes of entries that are held in memory for the second read; where there are more, files are read again.
 HELD_BYTES: Final = 192 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideRequest:
-    """What is compared: ``sources`` of one snapshot, of them the ``states``, of them the encoded ``keys`` (``None`` for all)."""
+    """What is compared of one snapshot: in its ``sources`` the ``states``, in them the encoded ``keys`` (``None`` for all)."""
 
     sources: tuple[EntrySource, ...]
     states: tuple[str, ...]
@@ -35,21 +35,21 @@ class SideRequest:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of all keys, by their hashes: what is compared at once has to fit memory."""
+    """A part of all keys by their hashes, so that what is compared at once fits memory."""
 
     number: int = 0
     of: int = 1
 
     def holds(self, hashes: Hashes) -> Mask:
-        """Tell which keys belong to it."""
-        found: Mask = (hashes >> np.uint64(40)) % np.uint64(self.of) == np.uint64(self.number)
-        return found
+        """Tell which keys belong to the slice."""
+        held: Mask = (hashes >> np.uint64(40)) % np.uint64(self.of) == np.uint64(self.number)
+        return held
 
 
 class Side:
-    """Entries of one side; with ``common`` those of a key belong together, whatever their states.
+    """The entries of one side; with ``common``, all entries of a key have one key hash, whatever their states.
 
-    A key is its bytes and what is left of its key group divided by ``common``, which the max parallelisms of both sides have in common.
+    This is the hash of the key's bytes and its key group modulo ``common``, which divides the max parallelisms of both sides.
     """
 
     def __init__(self, request: SideRequest, seeds: Seeds, part: Slice, *, common: int | None = None) -> None:
@@ -67,7 +67,7 @@ class Side:
         self.counts: dict[str, int] = dict.fromkeys(request.states, 0)
 
     def hashes(self) -> tuple[Hashes, Hashes]:
-        """Read all entries and return the hashes of their keys and values; of whole keys, of their keys and of all the rest."""
+        """Read all entries and return the hashes of their keys and of their values; with ``common``, of keys and of whole entries."""
         keys: list[Hashes] = []
         values: list[Hashes] = []
         for number, batch in self._read():
@@ -114,46 +114,54 @@ class Side:
         return selection.hashes(replace(batch, group=batch.group % self.common)), mix_hashes(keys, values)
 
     def _of_keys(self, header: KeyedHeader, batch: EntryBatch) -> Mask:
-        """Tell which entries are of the keys that are wanted; timers are looked at as their keys stand behind their time."""
-        found = np.zeros(len(batch), dtype=np.uint8)
+        """Tell which entries have a wanted key; in a timer it stands behind the timestamp."""
+        wanted = np.zeros(len(batch), dtype=np.uint8)
         for state, meta in enumerate(header.states):
             index = np.flatnonzero(batch.state == state)
             if not len(index) or meta.name not in self.request.states:
                 continue
-            some = batch.take(index)
+            entries = batch.take(index)
             if meta.kind == "timers":
-                start, whole = some.key + 8, some.key_end
+                start, stop = entries.key + TIMESTAMP_BYTES, entries.key_end
             else:
                 try:
-                    keys = split_keys(some, header.key, meta)
+                    keys = split_keys(entries, header.key, meta)
                 except StatetoolError as error:
                     raise batch.locate(error).at(state=meta.name) from None
-                start, whole = keys.key, keys.key_end
+                start, stop = keys.key, keys.key_end
             matches = np.zeros(len(index), dtype=np.uint8)
             for key in self.request.keys or ():
-                end = np.minimum(start + len(key), whole) if meta.kind == "timers" else whole
+                end = np.minimum(start + len(key), stop) if meta.kind == "timers" else stop
                 match_range(batch.data, start, end, np.frombuffer(key, dtype=np.uint8), matches)
-            found[index] = matches
-        return found.astype(np.bool_)
+            wanted[index] = matches
+        return wanted.astype(np.bool_)
 
     def chosen(self, index: Positions) -> Iterator[tuple[KeyedHeader, EntryBatch, Positions]]:
-        """Yield entries, numbered as :meth:`hashes` had them, by header: the header, the entries, and the number of each."""
-        parts: list[list[EntryBatch]] = [[] for _ in self.headers]
+        """Yield the entries with the numbers ``index`` (positions in :meth:`hashes`): a header, entries of it, and their numbers."""
+        batches: list[list[EntryBatch]] = [[] for _ in self.headers]
         numbers: list[list[Positions]] = [[] for _ in self.headers]
         at = 0
         for number, batch in self._held if self._held is not None else self._read():
             first, stop = np.searchsorted(index, (at, at + len(batch)))
             if stop > first:
-                parts[number].append(compact(batch.take(index[first:stop] - at)))
+                batches[number].append(compact(batch.take(index[first:stop] - at)))
                 numbers[number].append(index[first:stop])
             at += len(batch)
         for number, header in enumerate(self.headers):
-            for batch, some in zip(parts[number], numbers[number], strict=True):
-                yield header, batch, some
+            for batch, entry_numbers in zip(batches[number], numbers[number], strict=True):
+                yield header, batch, entry_numbers
+
+
+def paired(before: Hashes, after: Hashes) -> tuple[Positions, Positions]:
+    """Pair equal hashes, each once; return the partner of each of ``before`` (-1 for none), and the numbers of ``after`` without one."""
+    pairs, taken = np.empty(len(before), dtype=np.int64), np.zeros(len(after), dtype=np.uint8)
+    table = np.full(1 << max(4, (2 * len(after)).bit_length()), -1, dtype=np.int64)
+    pair_hashes(before, after, table, pairs, taken)
+    return pairs, np.flatnonzero(taken == 0)
 
 
 def compact(batch: EntryBatch) -> EntryBatch:
-    """Return entries over a copy of their own bytes alone."""
+    """Return the entries over a copy of only their own bytes."""
     key_size, size = batch.key_end - batch.key, batch.value_end - batch.value
     ends = np.cumsum(key_size + size)
     start = ends - key_size - size
@@ -175,4 +183,4 @@ def compact(batch: EntryBatch) -> EntryBatch:
 
 def size_of_sources(sources: Sequence[EntrySource]) -> int:
     """Return the stored bytes of sources, about."""
-    return sum(sum(s.group_sizes().values()) for s in sources)
+    return sum(map(size_of, sources))

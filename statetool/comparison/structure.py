@@ -1,4 +1,4 @@
-"""What two snapshots say differently of an operator: its states, their kinds and types, its parallelism."""
+"""Differences in the descriptions of an operator: its states, their kinds and types, its parallelism."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ from statetool.types import StructType
 def operator_differences(
     old: OperatorInventory | None, new: OperatorInventory | None, states: Sequence[str] | None
 ) -> Iterator[StructureDifference]:
-    """Yield what is said differently of an operator; ``states`` are those that are compared, ``None`` for all."""
-    some = old if old is not None else new
-    assert some is not None
-    say = _Say(some.label)
+    """Yield the differences in the descriptions of an operator; ``states`` are those that are compared, ``None`` for all."""
+    operator = old if old is not None else new
+    assert operator is not None
+    difference = _Differences(operator.label)
     if old is None or new is None:
-        kept = [*some.keyed_states, *some.operator_states]
-        there = f"{len(kept)} states"
-        before, after = (there, None) if new is None else (None, there)
-        yield say(None, "operator", before, after, severity="difference" if kept else "note")
+        count = len(operator.keyed_states) + len(operator.operator_states)
+        words = f"{count} states"
+        before, after = (words, None) if new is None else (None, words)
+        yield difference(None, "operator", before, after, severity="difference" if count else "note")
         return
     for what in ("uid", "parallelism", "max_parallelism"):
         first, second = (str(getattr(operator_row(o), what)) for o in (old, new))
         if first != second:
-            yield say(None, what, first, second, severity="note")
+            yield difference(None, what, first, second, severity="note")
     before_key, after_key = old.keyed.key, new.keyed.key
     if before_key is not None and after_key is not None:
-        yield from _serializers(say, None, "key type", before_key, after_key)
+        yield from _serializers(difference, None, "key type", before_key, after_key)
     before_keyed, after_keyed = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
-    yield from _states(say, before_keyed, after_keyed, states)
-    yield from _states(say, old.operator_states, new.operator_states, states)
-    yield from _uncompared(say, old, new)
+    yield from _states(difference, before_keyed, after_keyed, states)
+    yield from _states(difference, old.operator_states, new.operator_states, states)
+    yield from _uncompared(difference, old, new)
 
 
-class _Say:
+class _Differences:
+    """Makes the differences of one operator."""
+
     def __init__(self, operator: str) -> None:
         self.operator = operator
 
@@ -60,7 +62,7 @@ class _Say:
 
 
 def _states(
-    say: _Say,
+    difference: _Differences,
     old: Mapping[str, StateMeta],
     new: Mapping[str, StateMeta],
     wanted: Sequence[str] | None,
@@ -70,30 +72,30 @@ def _states(
             continue
         before, after = old.get(name), new.get(name)
         if before is None or after is None:
-            # Queues of timers are there as soon as anybody asks for a timer service.
+            # A job has queues of timers as soon as it asks for a timer service.
             queue = any(m is not None and m.kind == "timers" for m in (before, after))
             severity: Literal["difference", "note"] = "note" if queue else "difference"
-            yield say(name, "state", _described(before), _described(after), severity=severity)
+            yield difference(name, "state", _described(before), _described(after), severity=severity)
             continue
         if before.kind != after.kind:
-            yield say(name, "kind", before.kind, after.kind)
+            yield difference(name, "kind", before.kind, after.kind)
         for role in dict.fromkeys((*before.serializers, *after.serializers)):
             first, second = before.serializers.get(role), after.serializers.get(role)
             what = role.removesuffix("_SERIALIZER").replace("_", " ").lower()
             if first is None or second is None:
-                yield say(name, f"{what} type", _type(first), _type(second))
+                yield difference(name, f"{what} type", _type(first), _type(second))
             else:
-                yield from _serializers(say, name, f"{what} type", first, second)
+                yield from _serializers(difference, name, f"{what} type", first, second)
 
 
 def _serializers(
-    say: _Say, state: str | None, what: str, before: Serializer, after: Serializer
+    difference: _Differences, state: str | None, what: str, before: Serializer, after: Serializer
 ) -> Iterator[StructureDifference]:
     if before.type_name != after.type_name or before.logical != after.logical:
-        yield say(state, what, _type(before), _type(after))
+        yield difference(state, what, _type(before), _type(after))
     elif snapshot_bytes(before) != snapshot_bytes(after):
         first, second = (f"{s.snapshot_class} version {s.snapshot_version}" for s in (before, after))
-        yield say(state, f"{what}: serializer", first, second, severity="note")
+        yield difference(state, f"{what}: serializer", first, second, severity="note")
 
 
 def _described(meta: StateMeta | None) -> str | None:
@@ -109,26 +111,28 @@ def _type(serializer: Serializer | None) -> str | None:
     return f"{serializer.type_name}{fields}"
 
 
-def _uncompared(say: _Say, old: OperatorInventory, new: OperatorInventory) -> Iterator[StructureDifference]:
-    """Yield what is there and not compared key by key."""
+def _uncompared(
+    difference: _Differences, old: OperatorInventory, new: OperatorInventory
+) -> Iterator[StructureDifference]:
+    """Yield what the operator holds and is not compared key by key."""
     for what in ("raw operator", "input channel", "output channel"):
         before, after = (sum(r.size_bytes for r in file_rows(o) if r.slot == what) for o in (old, new))
         if before or after:
-            yield say(None, f"{what} state, not compared", f"{before} bytes", f"{after} bytes", severity="note")
+            yield difference(None, f"{what} state, not compared", f"{before} bytes", f"{after} bytes", severity="note")
     for o in (old, new):
         if o.keyed.own_raw_subtasks:
-            yield say(None, "raw keyed state, not compared", None, None, severity="note")
+            yield difference(None, "raw keyed state, not compared", None, None, severity="note")
             break
     first, second = (_coordinator(o) for o in (old, new))
     if first != second:
-        yield say(None, "coordinator", f"{len(first)} bytes", f"{len(second)} bytes", severity="note")
+        yield difference(None, "coordinator", f"{len(first)} bytes", f"{len(second)} bytes", severity="note")
 
 
 def _coordinator(operator: OperatorInventory) -> bytes:
-    parts = []
+    contents = []
     for piece in streams_of(operator.state.coordinator):
         stream = operator.resolve(piece)
         if stream is not None:
             with stream.open() as f:
-                parts.append(bytes(f.read_at(0, stream.size_bytes)))
-    return b"".join(parts)
+                contents.append(bytes(f.read_at(0, stream.size_bytes)))
+    return b"".join(contents)

@@ -16,25 +16,25 @@ from statetool.tables.keyed import UNDECODED, Columns, flatten
 from statetool.types import LogicalType
 from statetool.types.options import ReadOptions
 
-#: What a value is, not how it is shown: nothing is rounded, and what no table can show is its bytes.
+#: Values exactly: nothing is rounded, and values that no table can show are their bytes.
 EXACT: Final = ReadOptions(nanos="companion", decimals="string", ttl="raw", on_error="keep_raw")
 #: The same without the times of last access.
 EXACT_VALUES: Final = replace(EXACT, ttl="show")
 
 
 def texts_of(columns: Columns, options: ReadOptions, state: str) -> dict[str, pa.StringArray]:
-    """Return columns of a state by name as text; what could not be decoded is ``0x`` and its bytes.
+    """Return columns of a state by name as text; values that could not be decoded are ``0x`` and their bytes.
 
-    Numbers, text, dates and times are as Arrow writes them, bytes as hex, what is nested as JSON (maps as pairs in the order of their
-    keys, as Java's maps have none).
+    Numbers, text, dates and times are as Arrow writes them, bytes are hex, nested values JSON: maps are pairs in the order of their
+    keys, as Java's maps have no order.
     """
-    found = {name: as_text(name, logical, array, options) for name, logical, array in columns if name != UNDECODED}
+    texts = {name: as_text(name, logical, array, options) for name, logical, array in columns if name != UNDECODED}
     raw = next((array for name, _, array in columns if name == UNDECODED), None)
     if raw is not None and raw.null_count < len(raw):
-        for part, given in (("value", state), ("map_key", f"{state}.map_key")):
-            if part in found:
-                found[part] = _with_bytes(found[part], raw, given)
-    return found
+        for column, key in (("value", state), ("map_key", f"{state}.map_key")):
+            if column in texts:
+                texts[column] = _with_bytes(texts[column], raw, key)
+    return texts
 
 
 def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptions) -> pa.StringArray:
@@ -46,11 +46,11 @@ def as_text(name: str, logical: LogicalType, array: pa.Array, options: ReadOptio
     return pa.array([None if row[0] is None else _json(list(row)) for row in rows], type=pa.string())
 
 
-def _with_bytes(column: pa.StringArray, raw: pa.Array, given: str) -> pa.StringArray:
+def _with_bytes(column: pa.StringArray, raw: pa.Array, key: str) -> pa.StringArray:
     rows: list[str | None] = column.to_pylist()
-    for i, found in enumerate(raw.to_pylist()):
-        for name, value in found or ():
-            if name == given:
+    for i, undecoded in enumerate(raw.to_pylist()):
+        for name, value in undecoded or ():
+            if name == key:
                 rows[i] = f"0x{value.hex()}"
     return pa.array(rows, type=pa.string())
 
@@ -80,7 +80,7 @@ def _json(value: Any) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Return a value for JSON: maps (lists of pairs, which nothing else is) in the order of their keys."""
+    """Return a value for JSON, with maps (the only lists of pairs) in the order of their keys."""
     if isinstance(value, dict):
         return {k: _sorted(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -16,7 +16,7 @@ _PROMOTIONS: Final = {
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _NAMED: Final = ("record", "error", "enum", "fixed")
 _NUMBERS: Final = {"int", "long", "float", "double"}
-Rewritten: TypeAlias = tuple[Literal["fails", "depends", "moves", "renames", "drops"], str]
+Effect: TypeAlias = tuple[Literal["fails", "depends", "moves", "renames", "drops"], str]
 
 
 def unreadable(writer: Schema, reader: Schema) -> str:
@@ -32,7 +32,7 @@ def unreadable(writer: Schema, reader: Schema) -> str:
     return next(_Resolver(writer, reader).problems(writer, reader), "")
 
 
-def canonical(schema: Schema, space: str = "") -> Schema:
+def canonical(schema: Schema, namespace: str = "") -> Schema:
     """Return a schema in one form: types by their full names, primitives as words, no documentation.
 
     Examples
@@ -41,33 +41,33 @@ def canonical(schema: Schema, space: str = "") -> Schema:
     {'type': 'fixed', 'name': 'shop.F', 'size': 4}
     """
     if isinstance(schema, list):
-        return [canonical(branch, space) for branch in schema]
+        return [canonical(branch, namespace) for branch in schema]
     if isinstance(schema, str):
-        return schema if schema in _PRIMITIVES else _full_name(schema, space)
+        return schema if schema in _PRIMITIVES else _full_name(schema, namespace)
     if isinstance(schema["type"], dict | list) or set(schema) == {"type"}:
-        return canonical(schema["type"], space)
-    kept = {n: v for n, v in schema.items() if n not in ("doc", "namespace")}
+        return canonical(schema["type"], namespace)
+    reduced = {n: v for n, v in schema.items() if n not in ("doc", "namespace")}
     if schema["type"] in _NAMED:
-        kept["name"] = _full_name(schema["name"], schema.get("namespace", space))
-        space = kept["name"].rpartition(".")[0]
-    for part in ("items", "values"):
-        if part in kept:
-            kept[part] = canonical(kept[part], space)
-    if "fields" in kept:
-        kept["fields"] = [_canonical_field(f, space) for f in kept["fields"]]
-    return kept
+        reduced["name"] = _full_name(schema["name"], schema.get("namespace", namespace))
+        namespace = reduced["name"].rpartition(".")[0]
+    for key in ("items", "values"):
+        if key in reduced:
+            reduced[key] = canonical(reduced[key], namespace)
+    if "fields" in reduced:
+        reduced["fields"] = [_canonical_field(f, namespace) for f in reduced["fields"]]
+    return reduced
 
 
-def _canonical_field(field: dict[str, Any], space: str) -> dict[str, Any]:
-    kept = {n: v for n, v in field.items() if n != "doc" and (n, v) != ("order", "ascending")}
-    return {**kept, "type": canonical(field["type"], space)}
+def _canonical_field(field: dict[str, Any], namespace: str) -> dict[str, Any]:
+    reduced = {n: v for n, v in field.items() if n != "doc" and (n, v) != ("order", "ascending")}
+    return {**reduced, "type": canonical(field["type"], namespace)}
 
 
-def _full_name(name: str, space: str) -> str:
-    return f"{space}.{name}" if space and "." not in name else name
+def _full_name(name: str, namespace: str) -> str:
+    return f"{namespace}.{name}" if namespace and "." not in name else name
 
 
-def equal(one: Schema, other: Schema) -> bool:
+def equal(schema: Schema, other: Schema) -> bool:
     """Return whether canonical schemas are equal as Avro compares them: aliases do not count, defaults of fields and properties do.
 
     Examples
@@ -75,12 +75,12 @@ def equal(one: Schema, other: Schema) -> bool:
     >>> equal("int", {"type": "int", "logicalType": "date"})
     False
     """
-    return bool(_compared(one) == _compared(other))
+    return bool(_compared(schema) == _compared(other))
 
 
 def _compared(schema: Schema) -> Schema:
     if isinstance(schema, list):
-        return [_compared(part) for part in schema]
+        return [_compared(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     left_out = ("aliases", "default") if schema["type"] == "enum" else ("aliases",)
@@ -88,8 +88,8 @@ def _compared(schema: Schema) -> Schema:
     return {n: _compared(v) if n in nested else v for n, v in schema.items() if n not in left_out}
 
 
-def by_position(writer: Schema, reader: Schema) -> Iterator[Rewritten]:
-    """Yield what becomes of a generic record of one schema that is written with another, which takes its fields by position.
+def by_position(writer: Schema, reader: Schema) -> Iterator[Effect]:
+    """Yield what changes where a generic record of one schema is written with another: fields go by position.
 
     Schemas are canonical. ``depends`` is what only some releases of Avro do.
 
@@ -99,19 +99,19 @@ def by_position(writer: Schema, reader: Schema) -> Iterator[Rewritten]:
     >>> list(by_position(old, new))
     [('moves', 'b takes the values of a'), ('drops', 'b')]
     """
-    return _ByPosition(writer, reader).of(writer, reader)
+    return _ByPosition(writer, reader).effects(writer, reader)
 
 
 class _Pairs:
-    """Walks two schemas; names are defined by the first use in each, pairs that were met are not walked again."""
+    """Walks two schemas in step; a pair that was met is not walked again, so that schemas may refer to themselves."""
 
     def __init__(self, writer: Schema, reader: Schema) -> None:
         self.names = (named_schemas(writer), named_schemas(reader))
         self.met: set[tuple[int, int]] = set()
 
     def defined(self, writer: Schema, reader: Schema) -> tuple[Schema, Schema] | None:
-        """Return what names stand for; ``None`` where the pair was met."""
-        writer, reader = self.names[0].get(_key(writer), writer), self.names[1].get(_key(reader), reader)
+        """Return the two schemas, in place of names their definitions; ``None`` where the pair was met before."""
+        writer, reader = self.names[0].get(_name_of(writer), writer), self.names[1].get(_name_of(reader), reader)
         if (id(writer), id(reader)) in self.met:
             return None
         if isinstance(writer, dict):
@@ -120,24 +120,24 @@ class _Pairs:
 
 
 class _ByPosition(_Pairs):
-    """What ``GenericDatumWriter`` does with values that another schema describes."""
+    """What ``GenericDatumWriter`` makes of values of another schema."""
 
-    def of(self, old: Schema, new: Schema) -> Iterator[Rewritten]:
+    def effects(self, old: Schema, new: Schema) -> Iterator[Effect]:
         pair = self.defined(old, new)
         if pair is None:
             return
         old, new = pair
         if isinstance(old, list):
             for branch in old:
-                yield from self.of(branch, new)
+                yield from self.effects(branch, new)
             return
         if isinstance(new, list):
-            # The choice is made by the value: its class, and of what has a name that name.
-            chosen = [b for b in new if self._choice(1, b) == self._choice(0, old)]
-            if not chosen:
+            # The value chooses: by its class, and by its name if its type has one.
+            branches = [b for b in new if self._choice(1, b) == self._choice(0, old)]
+            if not branches:
                 yield "fails", f"{_type(old)} is none of the choices"
-            for branch in chosen:
-                yield from self.of(old, branch)
+            for branch in branches:
+                yield from self.effects(old, branch)
             return
         before, after = _type(old), _type(new)
         if before != after:
@@ -145,19 +145,19 @@ class _ByPosition(_Pairs):
         elif before in ("record", "error"):
             yield from self._fields(old["fields"], new["fields"])
         elif before in ("array", "map"):
-            part = "items" if before == "array" else "values"
-            yield from self.of(old[part], new[part])
+            key = "items" if before == "array" else "values"
+            yield from self.effects(old[key], new[key])
 
     def _choice(self, side: int, schema: Schema) -> tuple[str, str]:
-        schema = self.names[side].get(_key(schema), schema)
+        schema = self.names[side].get(_name_of(schema), schema)
         named = isinstance(schema, dict) and schema["type"] in _NAMED
         return _type(schema), schema["name"] if named else ""
 
-    def _fields(self, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[Rewritten]:
+    def _fields(self, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[Effect]:
         for field in new[len(old) :]:
             yield "fails", f"nothing is at the position of {field['name']}"
         for before, after in zip(old, new, strict=False):
-            yield from self.of(before["type"], after["type"])
+            yield from self.effects(before["type"], after["type"])
             if before["name"] != after["name"]:
                 renamed = before["name"] in after.get("aliases", ())
                 yield "renames" if renamed else "moves", f"{after['name']} takes the values of {before['name']}"
@@ -166,7 +166,7 @@ class _ByPosition(_Pairs):
 
 
 class _Resolver(_Pairs):
-    """Whether a reader's schema reads; pairs that were met are taken for readable."""
+    """Why a reader's schema does not read; pairs that were met are taken for readable."""
 
     def problems(self, writer: Schema, reader: Schema) -> Iterator[str]:
         pair = self.defined(writer, reader)
@@ -196,8 +196,8 @@ class _Resolver(_Pairs):
         elif old == "fixed" and writer["size"] != reader["size"]:
             yield f"{writer['size']} bytes are not read as {reader['size']}"
         elif old in ("array", "map"):
-            part = "items" if old == "array" else "values"
-            yield from self.problems(writer[part], reader[part])
+            key = "items" if old == "array" else "values"
+            yield from self.problems(writer[key], reader[key])
 
     def fields(self, writer: Schema, reader: Schema) -> Iterator[str]:
         old = {f["name"]: f for f in writer["fields"]}
@@ -210,7 +210,7 @@ class _Resolver(_Pairs):
                 yield f"the new field {field['name']} has no default"
 
 
-def _key(schema: Schema) -> str:
+def _name_of(schema: Schema) -> str:
     return schema if isinstance(schema, str) else ""
 
 
@@ -225,23 +225,23 @@ def _same_name(writer: Schema, reader: Schema) -> bool:
 
 
 def named_schemas(schema: Schema) -> dict[str, Schema]:
-    """Return the schemas with a name inside of a schema, by name with and without their namespace."""
-    known: dict[str, Schema] = {}
-    _collect(schema, "", known)
-    return known
+    """Return the named schemas inside of a schema, by name with and without their namespace."""
+    named: dict[str, Schema] = {}
+    _collect(schema, "", named)
+    return named
 
 
-def _collect(schema: Schema, space: str, known: dict[str, Schema]) -> None:
+def _collect(schema: Schema, namespace: str, named: dict[str, Schema]) -> None:
     if isinstance(schema, list):
         for branch in schema:
-            _collect(branch, space, known)
+            _collect(branch, namespace, named)
     elif isinstance(schema, dict):
         if schema.get("type") in _NAMED:
-            space = schema.get("namespace", space)
-            known.setdefault(schema["name"], schema)
-            known.setdefault(f"{space}.{schema['name']}", schema)
-        for part in ("items", "values", "type"):
-            if isinstance(schema.get(part), dict | list):
-                _collect(schema[part], space, known)
+            namespace = schema.get("namespace", namespace)
+            named.setdefault(schema["name"], schema)
+            named.setdefault(f"{namespace}.{schema['name']}", schema)
+        for key in ("items", "values", "type"):
+            if isinstance(schema.get(key), dict | list):
+                _collect(schema[key], namespace, named)
         for field in schema.get("fields", ()):
-            _collect(field["type"], space, known)
+            _collect(field["type"], namespace, named)

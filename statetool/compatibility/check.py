@@ -1,4 +1,4 @@
-"""Check a snapshot against the snapshot of a new job, a release of Flink, or both."""
+"""Check a snapshot against a snapshot of the new job, a release of Flink, or both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import operator_row
 from statetool.snapshot.operator import OperatorInventory
 
-#: Metadata since this version is of Flink 2.x.
+#: The first version of metadata that Flink 2.x writes.
 _FIRST_OF_2: Final = 5
 _BACKENDS: Final = ("heap", "rocksdb")
 
@@ -37,11 +37,11 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
     if backend is not None and backend not in _BACKENDS:
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
     job = Job(backend=_backend(new, backend), target=_target(new, flink))
-    whole = _metadata(old, job)
+    metadata = _metadata(old, job)
     operators = tuple(_operators(old, new, job))
-    verdict = worst([whole.level.verdict, *(o.verdict for o in operators)])
+    verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
     first = next((o for o in operators if o.verdict == verdict), None)
-    reason = whole.reason
+    reason = metadata.reason
     if not reason and first is not None and verdict != "fully":
         states = [f"{s.name}: {s.reason}" for s in first.states if s.verdict == verdict]
         reason = f"{first.uid}: {first.reason or '; '.join(states)}"
@@ -56,9 +56,9 @@ def _target(new: Inventory | None, flink: str | None) -> Target | None:
     return parse_release("2.3" if new.metadata.version >= _FIRST_OF_2 else "1.20")
 
 
-def _backend(new: Inventory | None, given: str | None) -> Backend:
-    if given is not None:
-        return "heap" if given == "heap" else "rocksdb"
+def _backend(new: Inventory | None, backend: str | None) -> Backend:
+    if backend is not None:
+        return "heap" if backend == "heap" else "rocksdb"
     for operator in () if new is None else new.operators.values():
         for stored in operator.keyed.managed:
             return "rocksdb" if stored.database else "unknown"
@@ -84,35 +84,35 @@ def _metadata(old: Inventory, job: Job) -> Resolution:
 
 
 def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[OperatorVerdict]:
-    places = {} if new is None else {o.state.operator_id: o for o in new.operators.values()}
+    new_operators = {} if new is None else {o.state.operator_id: o for o in new.operators.values()}
     ids = {o.state.operator_id for o in old.operators.values()}
-    fresh = [o for i, o in places.items() if i not in ids]
+    fresh = [o for i, o in new_operators.items() if i not in ids]
     for operator in old.operators.values():
-        place = places.get(operator.state.operator_id)
-        if new is not None and place is None:
-            yield _without_place(operator, fresh)
+        successor = new_operators.get(operator.state.operator_id)
+        if new is not None and successor is None:
+            yield _without_successor(operator, fresh)
         else:
-            yield _restored(operator, place, job)
+            yield _restored(operator, successor, job)
     for operator in fresh:
         yield OperatorVerdict(uid=operator.label, verdict="fully", reason="new in the job: starts empty", remedy="")
 
 
 def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
     states: list[StateVerdict] = []
-    own = [_parallelism(old, new), _forms(old, new, job)]
+    resolutions = [_parallelism(old, new), _forms(old, new, job)]
     if old.keyed.key is not None:
-        own.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
+        resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
     hidden = {} if new is None else hidden_subclasses(old)
     states += keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden)
     states += element_verdicts(old.operator_states, None if new is None else new.operator_states, job, hidden)
-    found = combined(own)
+    own = combined(resolutions)
     return OperatorVerdict(
         uid=old.label,
-        verdict=worst([found.level.verdict, *(s.verdict for s in states)]),
-        reason=found.reason,
-        remedy=found.remedy,
+        verdict=worst([own.level.verdict, *(s.verdict for s in states)]),
+        reason=own.reason,
+        remedy=own.remedy,
         states=tuple(states),
-        warnings=found.warnings,
+        warnings=own.warnings,
     )
 
 
@@ -127,7 +127,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
             f"statetool rescale --max-parallelism {after}, or a lower parallelism",
         )
     if before != after:
-        # Where a job does not set it, Flink takes that of the snapshot; alone its savepoint does not tell which it was.
+        # Where the job does not set it, Flink takes the snapshot's; the job's savepoint does not tell whether the job set it.
         unset = after == default_max_parallelism(new.state.parallelism)
         return Resolution(
             Level.UNKNOWN if unset else Level.INCOMPATIBLE,
@@ -138,7 +138,7 @@ def _parallelism(old: OperatorInventory, new: OperatorInventory | None) -> Resol
 
 
 def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> Resolution:
-    """Return whether the new backend reads the form: only canonical savepoints go from one to another."""
+    """Return whether the new backend reads the stored form: only canonical savepoints go from one backend to another."""
     for stored in old.keyed.managed:
         if job.backend == "unknown":
             if new is not None and stored.database:
@@ -148,24 +148,24 @@ def _forms(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> R
                     "name it (--backend), or make a canonical savepoint with statetool convert, which all backends read",
                 )
         elif not stored.canonical and stored.database != (job.backend == "rocksdb"):
-            mine = "RocksDB or ForSt" if stored.database else "another form than RocksDB's own"
+            form = "RocksDB or ForSt" if stored.database else "another form than RocksDB's own"
             return Resolution(
                 Level.INCOMPATIBLE if stored.database else Level.UNKNOWN,
-                f"keyed state in the form of {mine}, and a job with the backend {job.backend}",
+                f"keyed state in the form of {form}, and a job with the backend {job.backend}",
                 "statetool convert makes a canonical savepoint of it, which all backends read",
             )
     return Resolution(Level.AS_IS)
 
 
-def _without_place(old: OperatorInventory, fresh: list[OperatorInventory]) -> OperatorVerdict:
+def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -> OperatorVerdict:
     row = operator_row(old)
     size = row.state_bytes + row.coordinator_bytes
     if not size:
         return OperatorVerdict(uid=old.label, verdict="fully", reason="gone from the job, without state", remedy="")
-    likely = sorted(fresh, key=lambda o: -_likeness(old, o))
+    candidates = sorted(fresh, key=lambda o: -_likeness(old, o))
     remedy = "allow non-restored state, if its state is no longer needed"
-    if likely and _likeness(old, likely[0]) > 0:
-        remedy = f"if it is {likely[0].label} now: statetool uid SRC DST {old.label}={likely[0].label}; else {remedy}"
+    if candidates and _likeness(old, candidates[0]) > 0:
+        remedy = f"if it is {candidates[0].label} now: statetool uid SRC DST {old.label}={candidates[0].label}; else {remedy}"
     return OperatorVerdict(
         uid=old.label,
         verdict="not",
@@ -177,10 +177,10 @@ def _without_place(old: OperatorInventory, fresh: list[OperatorInventory]) -> Op
 
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
     """Return how alike two operators are by names and types of their states, and by their own names."""
-    mine = {(n, m.value.type_name) for n, (_, m) in old.keyed_states.items()}
-    mine |= {(n, m.value.type_name) for n, m in old.operator_states.items()}
-    other = {(n, m.value.type_name) for n, (_, m) in new.keyed_states.items()}
-    other |= {(n, m.value.type_name) for n, m in new.operator_states.items()}
-    same = len(mine & other) / max(1, len(mine | other))
-    named = bool(old.state.name) and old.state.name == new.state.name
-    return same + (0.5 if named and same else 0)
+    old_states = {(n, m.value.type_name) for n, (_, m) in old.keyed_states.items()}
+    old_states |= {(n, m.value.type_name) for n, m in old.operator_states.items()}
+    new_states = {(n, m.value.type_name) for n, (_, m) in new.keyed_states.items()}
+    new_states |= {(n, m.value.type_name) for n, m in new.operator_states.items()}
+    overlap = len(old_states & new_states) / max(1, len(old_states | new_states))
+    same_name = bool(old.state.name) and old.state.name == new.state.name
+    return overlap + (0.5 if same_name and overlap else 0)

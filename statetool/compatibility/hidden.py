@@ -1,12 +1,12 @@
-"""Subclasses of POJOs that no header describes: a job on heap meets them after it wrote the header, so that only their values tell."""
+"""Find subclasses of POJOs that no header describes: on heap, a job may meet them after it wrote the header, so only values name them."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from statetool.comparison.meaning import all_parts
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.errors import StatetoolError, UndescribedClassError
-from statetool.serializers.base import Serializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
@@ -15,25 +15,22 @@ _REMEDY: Final = "restore it by classes that are as they were, and take the save
 
 
 def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
-    """Read the values of states with POJOs, in bounded memory; return what values mean that the header does not describe, by scope and state.
+    """Return, by scope and state, the resolution of values of subclasses that the header does not describe.
 
-    Databases are left out: the header of a native snapshot of RocksDB is written when all values have been.
+    Reads all values of states with POJOs, in bounded memory. Databases are left out: RocksDB writes the header of a native
+    snapshot after all values.
     """
     if any(stored.database for stored in operator.keyed.managed):
         return {}
-    found = {}
+    undescribed = {}
     for table, (scope, name) in operator.state_tables.items():
         meta = operator.listed_keyed[name][1] if scope == "keyed" else operator.listed_elements[name]
-        if any(map(_has_pojo, meta.serializers.values())):
+        if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
             error = _undescribed(operator, table)
             if error is not None:
                 text = f"{error.message}: if that class changed, Flink refuses its values"
-                found[scope, name] = Resolution(Level.UNKNOWN, text, _REMEDY)
-    return found
-
-
-def _has_pojo(serializer: Serializer) -> bool:
-    return isinstance(serializer, PojoSerializer) or any(_has_pojo(s) for _, s in serializer.children())
+                undescribed[scope, name] = Resolution(Level.UNKNOWN, text, _REMEDY)
+    return undescribed
 
 
 def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassError | None:
@@ -47,5 +44,5 @@ def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassErr
     except UndescribedClassError as error:
         return error
     except StatetoolError:
-        return None  # what is damaged or has to be declared is for verify
+        return None  # verify reports damage, and types that have to be declared
     return None

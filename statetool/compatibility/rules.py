@@ -1,14 +1,14 @@
-"""How a new serializer goes with what an old one wrote: what each of Flink's snapshot classes answers.
+"""Whether a new serializer reads what an old one wrote: what each of Flink's snapshot classes answers.
 
-Follows ``resolveSchemaCompatibility`` of the snapshot classes: POJOs and Avro evolve by name, what has parts is as good as the worst of
-them, all else has to be the same serializer. Both sides are snapshots: the old one that of the savepoint, the new one that of a savepoint
-of the new job.
+Follows ``resolveSchemaCompatibility`` of the snapshot classes: POJOs and Avro evolve by name, a composite is as good as the worst of
+its parts, every other serializer has to stay the same. The old serializer is read from the savepoint, the new one from a savepoint of
+the new job.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from statetool.comparison.meaning import all_parts, snapshot_bytes
@@ -32,7 +32,7 @@ _EMPTY: Final = "read the old state and write it anew with the new type, or give
 
 
 def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = None) -> Resolution:
-    """Return how a new serializer goes with what an old one wrote.
+    """Return whether a new serializer reads what an old one wrote.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
     if isinstance(old, TtlSerializer) != isinstance(new, TtlSerializer):
         return _ttl_switched(old, new, may=ttl_may_switch)
     if isinstance(old, OpaqueSerializer) or isinstance(new, OpaqueSerializer):
-        return _of_user(old, new)
+        return _opaque(old, new)
     if type(old) is not type(new):
-        return _other(old, new)
+        return _another_type(old, new)
     match old, new:
         case PojoSerializer(), PojoSerializer():
             return _pojos(old, new)
@@ -62,14 +62,14 @@ def resolve(old: Serializer, new: Serializer, *, ttl_may_switch: bool | None = N
             return combined([_parts(old, new), kind])
         case CompositeSerializer(), CompositeSerializer():
             return _composites(old, new)
-    return _others_of_one_class(old, new)
+    return _same_class(old, new)
 
 
-def _other(old: Serializer, new: Serializer) -> Resolution:
+def _another_type(old: Serializer, new: Serializer) -> Resolution:
     return Resolution(Level.INCOMPATIBLE, f"{old.type_name} became {new.type_name}", _EMPTY)
 
 
-def _of_user(old: Serializer, new: Serializer) -> Resolution:
+def _opaque(old: Serializer, new: Serializer) -> Resolution:
     same = "the same snapshot" if snapshot_bytes(old) == snapshot_bytes(new) else "another snapshot"
     return Resolution(
         Level.UNKNOWN,
@@ -94,15 +94,15 @@ def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
     if old.pojo_class != new.pojo_class:
         return Resolution(Level.INCOMPATIBLE, f"the class {old.pojo_class} became {new.pojo_class}", _EMPTY)
     before, after = dict(old.fields), dict(new.fields)
-    parts = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
+    resolutions = [resolve(before[n], after[n]).inside(n) for n in before if n in after]
     removed, added = [n for n in before if n not in after], [n for n in after if n not in before]
     if removed:
-        kind: CheckWarning = CheckWarning(kind="loses", text=f"the values of {', '.join(removed)} are dropped")
+        loss = CheckWarning(kind="loses", text=f"the values of {', '.join(removed)} are dropped")
         remedy = "a renamed field is a dropped and a new one: keep the name" if added else ""
-        parts.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (kind,)))
+        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
     if added:
-        parts.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
-    return combined([*parts, *_subclasses(old, new)])
+        resolutions.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
+    return combined([*resolutions, *_subclasses(old, new)])
 
 
 def _subclasses(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
@@ -150,30 +150,33 @@ def _avro(old: AvroSerializer, new: AvroSerializer) -> Resolution:
 
 
 def _generic_records(before: object, after: object) -> Resolution:
-    """A generic record keeps the schema it was read with, also where Flink migrates; on heap the next checkpoint writes it so."""
-    found: dict[str, list[str]] = {}
-    for what, words in by_position(before, after):
-        found.setdefault(what, []).append(words)
+    """Return what becomes of generic records, which keep the schema they were read with, also where Flink migrates.
+
+    The new serializer writes their fields by position: on heap, in the next checkpoint.
+    """
+    effects: dict[str, list[str]] = {}
+    for effect, words in by_position(before, after):
+        effects.setdefault(effect, []).append(words)
     text = "a GenericRecord keeps its old schema, and the new serializer takes its fields by position"
     remedy = "let statetool migrate the values, or use a generated class, which Avro resolves by name"
-    if fails := found.get("fails"):
+    if fails := effects.get("fails"):
         return Resolution(Level.INCOMPATIBLE, f"{text}: {fails[0]}", remedy)
-    warnings = [CheckWarning(kind="may_change", text=f"{text}: {words}") for words in found.get("moves", ())]
+    warnings = [CheckWarning(kind="may_change", text=f"{text}: {words}") for words in effects.get("moves", ())]
     old_names = "on heap, a GenericRecord has the names of its old schema until a savepoint is taken and restored"
-    warnings += [CheckWarning(kind="may_change", text=f"{old_names}: {words}") for words in found.get("renames", ())]
-    if gone := found.get("drops"):
+    warnings += [CheckWarning(kind="may_change", text=f"{old_names}: {words}") for words in effects.get("renames", ())]
+    if gone := effects.get("drops"):
         warnings.append(CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped"))
-    if depends := found.get("depends"):
+    if depends := effects.get("depends"):
         words = f"{text}: {depends[0]}, which Avro 1.12 does and older ones may not"
         return Resolution(Level.UNKNOWN, words, remedy, (*warnings, CheckWarning(kind="may_change", text=words)))
     return Resolution(Level.AFTER_MIGRATION, "another Avro schema", remedy if warnings else "", tuple(warnings))
 
 
 def _avro_losses(before: object, after: object) -> Iterator[CheckWarning]:
-    """Yield a warning where fields of the outermost record are gone."""
+    """Yield a warning where the new schema lacks fields of the outermost record."""
     if isinstance(before, dict) and isinstance(after, dict) and "fields" in before and "fields" in after:
-        kept = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
-        if gone := [f["name"] for f in before["fields"] if f["name"] not in kept]:
+        names = {n for f in after["fields"] for n in (f["name"], *f.get("aliases", ()))}
+        if gone := [f["name"] for f in before["fields"] if f["name"] not in names]:
             yield CheckWarning(kind="loses", text=f"the values of {', '.join(gone)} are dropped")
 
 
@@ -203,7 +206,7 @@ def _kryo(old: KryoSerializer, new: KryoSerializer) -> Resolution:
 
 def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
     if old.payload == new.payload:
-        return _nested_notes(old)
+        return _unchanged(old)
     if old.sql and new.sql and tuple(map(str, old.sql)) != tuple(map(str, new.sql)):
         return Resolution(
             Level.INCOMPATIBLE,
@@ -215,7 +218,7 @@ def _binary(old: BinaryDataSerializer, new: BinaryDataSerializer) -> Resolution:
 
 def _composites(old: CompositeSerializer, new: CompositeSerializer) -> Resolution:
     if old.outer != new.outer or len(old.nested) != len(new.nested):
-        return _other(old, new) if old.type_name != new.type_name else Resolution(Level.UNKNOWN, old.type_name)
+        return _another_type(old, new) if old.type_name != new.type_name else Resolution(Level.UNKNOWN, old.type_name)
     return _parts(old, new)
 
 
@@ -224,30 +227,28 @@ def _parts(old: Serializer, new: Serializer) -> Resolution:
     return combined(resolve(a, b).inside(step) for (step, a), (_, b) in steps)
 
 
-def _others_of_one_class(old: Serializer, new: Serializer) -> Resolution:
-    """Serializers without rules of their own: the same type with the same settings, or not."""
+def _same_class(old: Serializer, new: Serializer) -> Resolution:
+    """Return whether serializers that have no rules of their own are the same type with the same settings."""
     if old.children() or new.children():
         if snapshot_bytes(old) == snapshot_bytes(new):
-            return _nested_notes(old)
+            return _unchanged(old)
         if old.type_name != new.type_name:
-            return _other(old, new)
+            return _another_type(old, new)
         return Resolution(Level.UNKNOWN, f"{old.type_name} with another snapshot", "try it with a copy of the job")
     if old.type_name != new.type_name:
-        return _other(old, new)
+        return _another_type(old, new)
     return (
         _AS_IS if _payload(old) == _payload(new) else Resolution(Level.UNKNOWN, f"{old.type_name} with other settings")
     )
 
 
-def _nested_notes(serializer: Serializer) -> Resolution:
-    """Return what is to be said of a serializer that is the same on both sides."""
-    parts = list(all_parts(serializer))[1:]
-    return combined(_own_notes(p for p in parts if isinstance(p, KryoSerializer | OpaqueSerializer)))
-
-
-def _own_notes(parts: Iterable[Serializer]) -> Iterator[Resolution]:
-    for part in parts:
-        yield _kryo(part, part) if isinstance(part, KryoSerializer) else _of_user(part, part)
+def _unchanged(serializer: Serializer) -> Resolution:
+    """Return the resolution of a serializer that is the same on both sides: what Kryo or user code reads inside of it is not known."""
+    return combined(
+        _kryo(part, part) if isinstance(part, KryoSerializer) else _opaque(part, part)
+        for part in list(all_parts(serializer))[1:]
+        if isinstance(part, KryoSerializer | OpaqueSerializer)
+    )
 
 
 def _payload(serializer: Serializer) -> bytes:

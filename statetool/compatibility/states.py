@@ -1,4 +1,4 @@
-"""Whether states of one operator are restored: what backends let through of what serializers say."""
+"""Whether the states of one operator are restored: the answers of their serializers, and what backends make of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
 
 Backend = Literal["heap", "rocksdb", "unknown"]
-#: What values mean that no header describes, by scope and state.
+#: By scope and state, the resolution of values that no header describes.
 Hidden = Mapping[tuple[Scope, str], Resolution]
-_KEYS: Final = "keys and namespaces cannot be migrated: keep their type, or write the state anew with the new keys"
+_KEEP_KEYS: Final = "keys and namespaces cannot be migrated: keep their type, or write the state anew with the new keys"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What restores: the backend and the release of the new job; ``target`` is ``None`` where no release is known."""
+    """The backend and the release of the new job; ``target`` is ``None`` where no release is known."""
 
     backend: Backend
     target: Target | None
@@ -39,11 +39,11 @@ class Job:
 
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
-    """Return whether the keys of an operator are read."""
-    found = _release(old, (), job)
+    """Return whether the new job reads the keys of an operator."""
+    resolution = _in_release(old, (), job)
     if new is not None:
-        found = combined([found, _unmigrated(resolve(old, new).inside("key"))])
-    return found
+        resolution = combined([resolution, _without_migration(resolve(old, new).inside("key"))])
+    return resolution
 
 
 def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
@@ -52,27 +52,27 @@ def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
         return Resolution(
             Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", "give the new state another name"
         )
-    found = [_release(None, (old,), job)]
+    resolutions = [_in_release(None, (old,), job)]
     if old.namespace is not None and new.namespace is not None:
-        found.append(_unmigrated(resolve(old.namespace, new.namespace).inside("namespace")))
-    found.append(_values(old, new, job))
-    return combined(found)
+        resolutions.append(_without_migration(resolve(old.namespace, new.namespace).inside("namespace")))
+    resolutions.append(_values(old, new, job))
+    return combined(resolutions)
 
 
 def _values(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     if old.kind == "timers":
-        return _unmigrated(resolve(old.value, new.value))
+        return _without_migration(resolve(old.value, new.value))
     if old.kind not in ("list", "map") or len(old.parts) != len(new.parts) or not old.parts:
         return resolve(old.value, new.value, ttl_may_switch=job.ttl_may_switch)
-    *keys, (before, after) = zip(old.parts, new.parts, strict=True)
-    value = resolve(before, after, ttl_may_switch=job.ttl_may_switch).inside("value" if keys else "element")
+    *keys, (old_value, new_value) = zip(old.parts, new.parts, strict=True)
+    value = resolve(old_value, new_value, ttl_may_switch=job.ttl_may_switch).inside("value" if keys else "element")
     if not keys:
         return value
     return combined([value, _map_key(resolve(*map(unwrap, keys[0])).inside("map key"), value, job)])
 
 
 def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
-    """RocksDB migrates the values of maps, never their keys; on heap all is read as objects before."""
+    """Return whether the keys of a map are read: RocksDB migrates a map's values, never its keys; the heap backend reads all as objects."""
     migrates = max(key.level, value.level) == Level.AFTER_MIGRATION
     if job.backend == "heap" or key.level == Level.AS_IS or not migrates:
         return key
@@ -81,10 +81,10 @@ def _map_key(key: Resolution, value: Resolution, job: Job) -> Resolution:
     return replace(key, level=Level.INCOMPATIBLE, reason=reason, remedy=remedy)
 
 
-def _unmigrated(found: Resolution) -> Resolution:
-    if found.level != Level.AFTER_MIGRATION:
-        return found
-    return replace(found, level=Level.INCOMPATIBLE, remedy=_KEYS)
+def _without_migration(resolution: Resolution) -> Resolution:
+    if resolution.level != Level.AFTER_MIGRATION:
+        return resolution
+    return replace(resolution, level=Level.INCOMPATIBLE, remedy=_KEEP_KEYS)
 
 
 def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
@@ -92,17 +92,17 @@ def check_elements(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
     if old.kind != new.kind:
         remedy = "Flink restores by name and mode: keep it, or give the new state another name"
         return Resolution(Level.INCOMPATIBLE, f"a {old.kind} state became a {new.kind} state", remedy)
-    found = [_release(None, (old,), job)]
+    resolutions = [_in_release(None, (old,), job)]
     for role, before in old.serializers.items():
         after = new.serializers.get(role)
         if after is not None:
             step = "key" if role == "KEY_SERIALIZER" else "value"
-            found.append(resolve(before, after).inside(step))
-    return combined(found)
+            resolutions.append(resolve(before, after).inside(step))
+    return combined(resolutions)
 
 
-def _release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
-    """Return whether the release has all serializers."""
+def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+    """Return whether the release of the new job has all serializers."""
     if job.target is None:
         return Resolution(Level.AS_IS)
     try:
@@ -112,10 +112,14 @@ def _release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> 
     return Resolution(Level.AS_IS)
 
 
-def verdict_of(name: str, found: Resolution) -> StateVerdict:
-    """Return what is found of a state as a row."""
+def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
+    """Return the verdict that a resolution means for a state."""
     return StateVerdict(
-        name=name, verdict=found.level.verdict, reason=found.reason, remedy=found.remedy, warnings=found.warnings
+        name=name,
+        verdict=resolution.level.verdict,
+        reason=resolution.reason,
+        remedy=resolution.remedy,
+        warnings=resolution.warnings,
     )
 
 
@@ -129,9 +133,9 @@ def keyed_verdicts(
     metas = None if new is None else {n: m for n, (_, m) in new.items()}
     for name, (_, meta) in old.items():
         if metas is None:
-            yield verdict_of(name, _release(None, (meta,), job))
+            yield verdict_of(name, _in_release(None, (meta,), job))
         elif name in metas:
-            yield verdict_of(name, _and(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
+            yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
         else:
             yield _unused(name, meta, {n: m for n, m in metas.items() if n not in old}, job)
 
@@ -142,24 +146,24 @@ def element_verdicts(
     """Yield the verdicts of an operator's operator states."""
     for name, meta in old.items():
         if new is None:
-            yield verdict_of(name, _release(None, (meta,), job))
+            yield verdict_of(name, _in_release(None, (meta,), job))
         elif name in new:
-            yield verdict_of(name, _and(check_elements(meta, new[name], job), hidden.get(("operator", name))))
+            yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
         else:
             yield _unused(name, meta, {n: m for n, m in new.items() if n not in old}, job)
 
 
-def _and(found: Resolution, other: Resolution | None) -> Resolution:
-    return found if other is None else combined([found, other])
+def _with_hidden(resolution: Resolution, hidden: Resolution | None) -> Resolution:
+    return resolution if hidden is None else combined([resolution, hidden])
 
 
 def _unused(name: str, meta: StateMeta, fresh: Mapping[str, StateMeta], job: Job) -> StateVerdict:
-    """A state that the new job does not register is carried along and not read."""
-    found = _release(None, (meta,), job)
+    """Return the verdict of a state that the new job does not register: Flink carries it along and does not read it."""
+    resolution = _in_release(None, (meta,), job)
     if meta.kind == "timers":
-        return verdict_of(name, found)
+        return verdict_of(name, resolution)
     alike = [n for n, m in fresh.items() if m.kind == meta.kind and m.value.type_name == meta.value.type_name]
     text = "the new job does not read it: it stays in the state, and its values are not used"
     remedy = f"if it was renamed to {' or '.join(alike)}: SavepointWriter.rename_state does that" if alike else ""
     warning = CheckWarning(kind="loses", text=text)
-    return verdict_of(name, combined([found, Resolution(Level.AS_IS, text, remedy, (warning,))]))
+    return verdict_of(name, combined([resolution, Resolution(Level.AS_IS, text, remedy, (warning,))]))

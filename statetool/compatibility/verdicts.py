@@ -1,4 +1,4 @@
-"""What a check finds: how serializers go together, and verdicts on states, operators and the whole snapshot."""
+"""What a check returns: resolutions of serializers, and verdicts on states, operators and the whole snapshot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Verdict = Literal["fully", "after_migration", "unknown", "not"]
 
 
 class Level(IntEnum):
-    """How a new serializer goes with what an old one wrote, best first; of parts the worst counts."""
+    """How a new serializer reads what an old one wrote, best first; the worst part counts for the whole."""
 
     AS_IS = 0
     RECONFIGURED = 1
@@ -21,7 +21,7 @@ class Level(IntEnum):
 
     @property
     def verdict(self) -> Verdict:
-        """What it means for a restore."""
+        """The verdict on a restore at this level."""
         return _VERDICTS[self]
 
 
@@ -36,7 +36,7 @@ _ORDER: Final[tuple[Verdict, ...]] = ("fully", "after_migration", "unknown", "no
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of some verdicts; ``fully`` of none."""
+    """Return the worst verdict, ``fully`` where there is none."""
     return max(verdicts, key=_ORDER.index, default="fully")
 
 
@@ -50,7 +50,7 @@ class CheckWarning:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How two serializers go together, why, and what can be done."""
+    """Whether a new serializer reads what an old one wrote, why not, and what can be done."""
 
     level: Level
     reason: str = ""
@@ -58,21 +58,21 @@ class Resolution:
     warnings: tuple[CheckWarning, ...] = ()
 
     def inside(self, step: str) -> Resolution:
-        """Return the resolution of a part, with the way to it in its reason."""
+        """Return the same resolution with a step of the type path before its reason and its warnings."""
         warnings = tuple(replace(w, text=f"{step}: {w.text}") for w in self.warnings)
         return Resolution(self.level, f"{step}: {self.reason}" if self.reason else "", self.remedy, warnings)
 
 
-def combined(parts: Iterable[Resolution]) -> Resolution:
-    """Return what parts mean for the whole: the worst level with its reasons, and all warnings."""
-    found = list(parts)
-    level = max((p.level for p in found), default=Level.AS_IS)
-    leading = [p for p in found if p.level == level]
+def combined(resolutions: Iterable[Resolution]) -> Resolution:
+    """Return what the resolutions of parts mean for the whole: the worst level with its reasons, and all warnings."""
+    resolutions = list(resolutions)
+    level = max((p.level for p in resolutions), default=Level.AS_IS)
+    leading = [p for p in resolutions if p.level == level]
     return Resolution(
         level,
         "; ".join(dict.fromkeys(p.reason for p in leading if p.reason)),
         "; ".join(dict.fromkeys(p.remedy for p in leading if p.remedy)),
-        tuple(dict.fromkeys(w for p in found for w in p.warnings)),
+        tuple(dict.fromkeys(w for p in resolutions for w in p.warnings)),
     )
 
 
@@ -89,7 +89,7 @@ class StateVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorVerdict:
-    """Whether one operator is restored: the worst of its own reasons and its states. ``uid`` is its id where no uid is known."""
+    """Whether one operator is restored: the worst verdict of itself and its states. ``uid`` is its id where no uid is known."""
 
     uid: str
     verdict: Verdict
@@ -110,9 +110,9 @@ class Check:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is lost or may change though the restore succeeds, with operator and state."""
-        found = [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
-        found += [f"{o.uid}.{s.name}: {w.kind}: {w.text}" for o in self.operators for s in o.states for w in s.warnings]
-        return tuple(found)
+        texts = [f"{o.uid}: {w.kind}: {w.text}" for o in self.operators for w in o.warnings]
+        texts += [f"{o.uid}.{s.name}: {w.kind}: {w.text}" for o in self.operators for s in o.states for w in s.warnings]
+        return tuple(texts)
 
     @property
     def ok(self) -> bool:

@@ -47,45 +47,45 @@ def declare(
         The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
     schema
         Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all that are
-        neither static nor transient, with those of superclasses. Their order does not matter, Kryo and POJOs sort them by
-        name; only of a ``Value`` or ``Writable`` class it is that of its ``write`` method. A box (``Integer``) is not its
-        primitive (``int``). Of a POJO that the snapshot describes, the fields whose type arguments it lacks are enough
-        (``{"tags": "List<String>"}``). Of an enum, the list of its constants in the order of the source.
+        neither static nor transient, with those of superclasses. A box (``Integer``) is not its primitive (``int``). Their order does
+        not matter, as Kryo and POJOs sort fields by name, but for a ``Value`` or ``Writable`` class, where it is that of its ``write``
+        method. For a POJO that the snapshot describes, the fields whose type arguments it lacks are enough
+        (``{"tags": "List<String>"}``). For an enum, the list of its constants in the order of the source.
         Or an Avro schema, as a dict or as JSON text (:mod:`statetool.types.avro_java`).
     extends
         Superclasses and interfaces by which fields of other classes refer to it.
     final, record
         Whether the class is ``final`` or a Java record: Kryo leaves out the names of final classes.
     generic
-        Whether Flink does not take it for a POJO, so that it is written by Kryo as a field of one too.
+        Whether Flink does not take it for a POJO, so that Kryo writes it as a field of a POJO too.
     parameters
         Names of its type parameters, if fields use them.
     serializer
-        Class of the Kryo serializer of the job that writes it. The schema then tells what the ``write`` method of the serializer
-        calls, in that order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
+        Class of the job's Kryo serializer that writes it. The schema then has the calls of the serializer's ``write`` method, in
+        their order: ``{"cents": "writeLong", "count": "writeInt(true)", "owner": "writeObject(com.acme.Person)"}``.
 
     Returns
     -------
     ClassDeclaration
-        Also what ``statetool.load(..., declarations=[...])`` takes, for one savepoint alone.
+        ``statetool.load(..., declarations=[...])`` takes it too, for one savepoint alone.
 
     Raises
     ------
     OptionError
-        A type that is not one.
+        The type of a field is not one.
     """
     described = _json(schema, f"the schema of {name}") if isinstance(schema, str) else schema
     if isinstance(described, Mapping) and described.get("type") in _AVRO_TYPES:
         return _remember(classes_of_schema(described, name=name))[name]
     if not isinstance(described, Mapping):
-        one = enum_of(name, described, extends=extends)
+        declared = enum_of(name, described, extends=extends)
     elif serializer:
-        one = class_of_steps(name, described, serializer, extends=extends, final=final)
+        declared = class_of_steps(name, described, serializer, extends=extends, final=final)
     else:
-        one = class_of_fields(
+        declared = class_of_fields(
             name, described, extends=extends, final=final, record=record, generic=generic, parameters=parameters
         )
-    return _remember([one])[name]
+    return _remember([declared])[name]
 
 
 def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration]:
@@ -93,15 +93,15 @@ def _remember(classes: Iterable[ClassDeclaration]) -> dict[str, ClassDeclaration
     return _declared
 
 
-def python_types(given: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
-    """Return what Python states hold, by name; a pair of types is a map state.
+def python_types(types: PythonTypes) -> tuple[tuple[str, PythonState], ...]:
+    """Return the declared states of Python operators by name; a pair of types is a map state.
 
     Raises
     ------
     OptionError
-        Not a type of PyFlink.
+        A type is none of PyFlink.
     """
-    return tuple((name, _python_state(name, one)) for name, one in given.items())
+    return tuple((name, _python_state(name, state)) for name, state in types.items())
 
 
 def _python_state(name: str, given: PythonState | PythonType | str | Sequence[PythonType | str]) -> PythonState:
@@ -130,8 +130,8 @@ def declare_protobuf(name: str, descriptor: bytes | str | os.PathLike[str], mess
         Full name of the message in its ``.proto`` file, ``acme.Order``.
     """
     raw = descriptor if isinstance(descriptor, bytes) else bytes(files.read_whole(os.fspath(descriptor)))
-    _declared[name] = ClassDeclaration(name=name, kind="protobuf", final=True, descriptor=raw, message=message)
-    return _declared[name]
+    declared = ClassDeclaration(name=name, kind="protobuf", final=True, descriptor=raw, message=message)
+    return _remember([declared])[name]
 
 
 def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
@@ -142,8 +142,7 @@ def declare_thrift(name: str, fields: Sequence[str] = ()) -> ClassDeclaration:
     fields
         Names of the fields with ids 1, 2, ...; others are shown by their ids.
     """
-    _declared[name] = ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))
-    return _declared[name]
+    return _remember([ClassDeclaration(name=name, kind="thrift", constants=tuple(fields))])[name]
 
 
 def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]:
@@ -152,42 +151,42 @@ def declare_from(*paths: str | os.PathLike[str]) -> tuple[ClassDeclaration, ...]
     Raises
     ------
     OptionError
-        Not a schema of a class; names the file.
+        A file has no schema of a class; names the file.
     """
-    found = read_declarations(paths)
-    _declared.update({c.name: c for c in found})
-    return found
+    classes = read_declarations(paths)
+    _remember(classes)
+    return classes
 
 
 def declared_classes() -> tuple[ClassDeclaration, ...]:
-    """Return what :func:`declare` has been told so far."""
+    """Return the classes that were declared so far."""
     return tuple(_declared.values())
 
 
-def read_declarations(given: Declarations) -> tuple[ClassDeclaration, ...]:
-    """Return declarations: given ones, Avro schemas, those of Avro schema files (``.avsc``), and of all such files in a folder.
+def read_declarations(declarations: Declarations) -> tuple[ClassDeclaration, ...]:
+    """Return the classes of declarations, Avro schemas, Avro schema files (``.avsc``), and folders of such files.
 
     Raises
     ------
     OptionError
-        Not a schema of a class; names the file.
+        A schema is not that of a class; names the file.
     """
-    if isinstance(given, ClassDeclaration | str | os.PathLike | Mapping):
-        given = (given,)
-    found: list[ClassDeclaration] = []
-    for one in given:
-        if isinstance(one, ClassDeclaration):
-            found.append(one)
+    if isinstance(declarations, ClassDeclaration | str | os.PathLike | Mapping):
+        declarations = (declarations,)
+    classes: list[ClassDeclaration] = []
+    for declaration in declarations:
+        if isinstance(declaration, ClassDeclaration):
+            classes.append(declaration)
             continue
-        if isinstance(one, Mapping):
-            found += (from_json(one),) if "class" in one else classes_of_schema(one)
+        if isinstance(declaration, Mapping):
+            classes += (from_json(declaration),) if "class" in declaration else classes_of_schema(declaration)
             continue
-        for path in _schema_files(os.fspath(one)):
+        for path in _schema_files(os.fspath(declaration)):
             try:
-                found += classes_of_schema(_json(_text(path), path))
+                classes += classes_of_schema(_json(_text(path), path))
             except OptionError as error:
                 raise error.at(file=path) from None
-    return tuple(found)
+    return tuple(classes)
 
 
 def _text(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Flink types by name, for what is declared when state is written: each function returns a serializer as Flink would make it.
+"""Flink types by name, to declare the state that is written: each function returns a serializer as Flink would make it.
 
 Exposed as ``statetool.flink``::
 
@@ -7,7 +7,7 @@ Exposed as ``statetool.flink``::
     flink.sql("ROW<shop STRING, total DECIMAL(38, 4)>"), flink.sql("TIMESTAMP_LTZ(9)")
 
 Where a type is expected, a SQL type is understood too (:mod:`statetool.declaring.sql_types`). Snapshots are those that Flink 1.15 to
-2.3 write, but for rows, arrays and maps of Flink SQL: what is written is made for the release that is written for.
+2.3 write; those of rows, arrays and maps of Flink SQL are made for the release that the savepoint is written for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse_type(declared: str | Serializer) -> Serializer:
     Raises
     ------
     OptionError
-        Neither a SQL type nor a Flink type.
+        ``declared`` is neither a SQL type nor a Flink type.
     """
     if isinstance(declared, Serializer):
         return declared
@@ -57,10 +57,10 @@ def parse_type(declared: str | Serializer) -> Serializer:
 
 
 def sql(type: str) -> Serializer:
-    """Type of the table runtime, which SQL jobs keep their state in, as Flink SQL spells it.
+    """Return a type of the table runtime, in which SQL jobs keep their state, as Flink SQL spells it.
 
-    A row is ``RowData``, ``ARRAY<..>`` is ``ArrayData`` and ``DECIMAL(10, 2)`` is ``DecimalData``, other than where a type is expected:
-    there only ``ROW<..>`` is a type of the table runtime.
+    A row is ``RowData``, ``ARRAY<..>`` is ``ArrayData`` and ``DECIMAL(10, 2)`` is ``DecimalData``. Where other functions take a SQL type,
+    only ``ROW<..>`` is a type of the table runtime.
 
     Raises
     ------
@@ -306,8 +306,8 @@ def pojo(
             for name in sorted(fields)
         ),
     )
-    for some in (registered, subclasses):
-        write_optional_map(out, tuple(_entry(name, b"", t) for name, t in (some or {}).items()))
+    for types in (registered, subclasses):
+        write_optional_map(out, tuple(_entry(name, b"", t) for name, t in (types or {}).items()))
     return _read(bytes(out))
 
 

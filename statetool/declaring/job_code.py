@@ -1,6 +1,6 @@
-"""Java and Python by which a job declares state: for those who write state first and then need the job that reads it.
+"""Java and Python code by which a job declares state: for those who write state first and then need the job that reads it.
 
-A serializer follows from the ``TypeInformation`` that a job gives to its descriptors and to ``keyBy``; this is the way back. Follows
+A job gives ``TypeInformation`` to its descriptors and to ``keyBy``, and Flink makes serializers of it; this is the way back. Follows
 ``org.apache.flink.api.common.typeinfo.Types`` and the state descriptors, Flink 1.13 to 2.3.
 """
 
@@ -41,7 +41,7 @@ class JavaInfo:
 _BASE: Final = "org.apache.flink.api.common.typeinfo."
 _TYPEUTILS: Final = "org.apache.flink.api.java.typeutils."
 _VALUES: Final = "org.apache.flink.types."
-#: By the name of the serializer's class.
+#: By the name of the serializer's class, without ``Serializer``.
 _SIMPLE: Final = {
     "Boolean": JavaInfo("Boolean", "Types.BOOLEAN"),
     "Byte": JavaInfo("Byte", "Types.BYTE"),
@@ -67,7 +67,7 @@ _SIMPLE: Final = {
     "Variant": JavaInfo("org.apache.flink.types.variant.Variant", "Types.VARIANT"),
     "Bitmap": JavaInfo("org.apache.flink.types.bitmap.Bitmap", "Types.BITMAP"),
 }
-#: Where the classes are that the code names without their packages.
+#: The packages of classes that the code names without them.
 _PACKAGES: Final = {
     **dict.fromkeys(("Types", "TypeInformation"), "org.apache.flink.api.common.typeinfo"),
     **{
@@ -84,7 +84,7 @@ _WORD: Final = re.compile(r"(?<![\w.\"])[A-Z]\w*(?!\w)")
 
 
 def java_info(serializer: Serializer) -> JavaInfo:
-    """Return how a job declares values of a serializer."""
+    """Return the Java class and ``TypeInformation`` of a serializer's values."""
     serializer = unwrap(serializer)
     match serializer:
         case SimpleSerializer():
@@ -95,8 +95,8 @@ def java_info(serializer: Serializer) -> JavaInfo:
             return JavaInfo("Row", _generic("Row", "ROW", serializer.nested).information)
         case SetSerializer():
             element = java_info(serializer.nested[0])
-            made = element.information and f"new {_TYPEUTILS}SetTypeInfo<>({element.information})"
-            return JavaInfo(f"Set<{element.java_class}>", made)
+            information = element.information and f"new {_TYPEUTILS}SetTypeInfo<>({element.information})"
+            return JavaInfo(f"Set<{element.java_class}>", information)
         case MapSerializer():
             return _generic("Map", "MAP", serializer.nested)
         case ListSerializer():
@@ -133,11 +133,11 @@ def _simple(serializer: SimpleSerializer) -> JavaInfo:
 
 
 def _generic(java_class: str, word: str, parts: Sequence[Serializer]) -> JavaInfo:
-    inside = [java_info(part) for part in parts]
-    told = [info.information for info in inside if info.information is not None]
+    infos = [java_info(part) for part in parts]
+    known = [info.information for info in infos if info.information is not None]
     return JavaInfo(
-        f"{java_class}<{', '.join(info.java_class for info in inside)}>",
-        f"Types.{word}({', '.join(told)})" if len(told) == len(inside) else None,
+        f"{java_class}<{', '.join(info.java_class for info in infos)}>",
+        f"Types.{word}({', '.join(known)})" if len(known) == len(infos) else None,
     )
 
 
@@ -156,7 +156,7 @@ def _avro(serializer: AvroSerializer) -> JavaInfo:
 
 
 def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
-    """Return the Java of a job that has such keyed state: ``keyBy`` and a descriptor for each state."""
+    """Return the Java of a job with this keyed state: ``keyBy`` and a descriptor for each state."""
     info = java_info(key)
     lines = [f"// stream.keyBy(..., {info.information or f'/* {info.java_class} */'}).process(...).uid(...)"]
     lines += [line for meta in metas for line in _keyed_lines(meta)]
@@ -164,7 +164,7 @@ def java_of_keyed(key: Serializer, metas: Iterable[StateMeta]) -> str:
 
 
 def java_of_elements(meta: StateMeta) -> str:
-    """Return the Java of a job that has such an operator state."""
+    """Return the Java of a job with this operator state."""
     get = {"list": "getListState", "union": "getUnionListState", "broadcast": "getBroadcastState"}[meta.kind]
     if meta.kind == "broadcast":
         types = (meta.serializers["KEY_SERIALIZER"], meta.value)
@@ -200,12 +200,12 @@ def _descriptor(kind: str, name: str, infos: Sequence[JavaInfo]) -> str:
         return (
             f"// state {text} of {', '.join(missing)}: no TypeInformation makes it; give the descriptor its serializer"
         )
-    given = ", ".join(str(info.information) for info in infos)
-    return f"{kind}StateDescriptor<{classes}> {variable} = new {kind}StateDescriptor<>({text}, {function}{given});"
+    types = ", ".join(str(info.information) for info in infos)
+    return f"{kind}StateDescriptor<{classes}> {variable} = new {kind}StateDescriptor<>({text}, {function}{types});"
 
 
 def _variable(name: str) -> str:
-    """Return a name for a variable: the words of a state's name in camel case, with ``State``, so that none is a keyword."""
+    """Return the name of a variable: the words of a state's name in camel case and ``State``, so that it is no keyword."""
     words = [w for w in re.split(r"[^A-Za-z0-9]+", name) if w]
     joined = "".join(w if i == 0 else w[0].upper() + w[1:] for i, w in enumerate([*words, "state"]))
     return joined[0].lower() + joined[1:] if joined[0].isalpha() else f"_{joined}"
@@ -218,12 +218,12 @@ def _with_imports(lines: Sequence[str]) -> str:
 
 
 def python_of_keyed(states: Iterable[tuple[str, PythonState]]) -> str:
-    """Return the Python of a PyFlink job that has such state, by the names that the job gives."""
+    """Return the Python of a PyFlink job with such states, by the names that the job gives."""
     lines = ["from pyflink.common import Types", "from pyflink.datastream.state import *", ""]
     for name, state in states:
-        given = ", ".join(_python_type(t) for t in state.types)
+        types = ", ".join(_python_type(t) for t in state.types)
         kind = f"{state.kind.capitalize()}StateDescriptor"
-        lines.append(f"{_snake(name)} = {kind}({json.dumps(name)}, {given})")
+        lines.append(f"{_snake(name)} = {kind}({json.dumps(name)}, {types})")
     return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """SQL types as Spark spells them: ``BIGINT``, ``ARRAY<STRING>``, ``MAP<STRING, DOUBLE>``, ``STRUCT<a: INT, b: DATE>``.
 
-``ROW<a INT, b DATE>`` is a row of Flink SQL, and inside of it are the types of Flink SQL (:mod:`statetool.serializers.table_types`).
+``ROW<a INT, b DATE>`` is a row of Flink SQL, with types of Flink SQL inside (:mod:`statetool.serializers.table_types`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _PARTS: Final = {"ARRAY": 1, "MAP": 2}
 
 
 def parse_sql_type(text: str, make: Callable[[str, tuple[T, ...]], T], row: Callable[[SqlType], T]) -> T:
-    """Parse a type; ``make`` is called with the name of each type (``STRUCT`` too) and its parts, innermost first, ``row`` with
-    rows of Flink SQL.
+    """Parse a type: call ``make`` with the name of each type (``STRUCT`` too) and its parts, innermost first, ``row`` with each row.
 
     Raises
     ------
     OptionError
-        Not a type; names what was expected.
+        The text is no type; names what was expected.
     """
     parser = _Parser(text, make, row)
     result = parser.type()
@@ -53,9 +52,9 @@ class _Parser(Generic[T]):
         self.tokens = tokens_of(text)
 
     def fail(self, expected: str) -> OptionError:
-        found = self.tokens[0] if self.tokens else "the end"
+        token = self.tokens[0] if self.tokens else "the end"
         return OptionError(
-            f"type {self.text!r}: expected {expected}, found {found}",
+            f"type {self.text!r}: expected {expected}, found {token}",
             hint=f"types are {', '.join(_NAMES)}, ARRAY<..>, MAP<.., ..>, STRUCT<name: ..>, and ROW<name type, ..> for rows of"
             " Flink SQL; other Flink types are in statetool.flink",
         )

@@ -1,4 +1,4 @@
-"""What users say about states and operators."""
+"""States and timers as users declare them, and their descriptions in headers."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def aggregating(
 
 
 def python_state(declared: object) -> PythonState | None:
-    """Return what a declared state of a Python operator holds, ``None`` for states of Java operators.
+    """Return the types of a declared state of a Python operator, ``None`` for states of Java operators.
 
     Raises
     ------
     OptionError
-        A map with only one type of PyFlink's.
+        A map with one type of PyFlink and one of Java.
     """
     if not isinstance(declared, StateType):
         return None
@@ -129,26 +129,26 @@ def python_state(declared: object) -> PythonState | None:
 
 
 def registered_name(name: str, declared: object) -> str:
-    """Return the name that a declared state is registered with."""
+    """Return the name by which a declared state is registered."""
     return name if python_state(declared) is None or name.startswith(PYTHON_STATE) else PYTHON_STATE + name
 
 
 def _python_meta(name: str, declared: StateType, state: PythonState, namespace: Serializer) -> StateMeta:
     value = flink.ttl(flink.BYTES) if declared.ttl else flink.BYTES
-    whole = flink.map_of(flink.WRAPPED_BYTES, value) if state.kind == "map" else flink.list_of(value)
+    stored = flink.map_of(flink.WRAPPED_BYTES, value) if state.kind == "map" else flink.list_of(value)
     name = registered_name(name, declared)
     return StateMeta(
         name=name,
         backend_type=KEY_VALUE,
         options={"KEYED_STATE_TYPE": "MAP" if state.kind == "map" else "LIST"},
         serializers=declared_in_python(
-            name, {"VALUE_SERIALIZER": whole, "NAMESPACE_SERIALIZER": namespace}, TypeContext(python=((name, state),))
+            name, {"VALUE_SERIALIZER": stored, "NAMESPACE_SERIALIZER": namespace}, TypeContext(python=((name, state),))
         ),
     )
 
 
 def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMeta:
-    """Return the registered state of a declaration whose types are all known."""
+    """Return the description of a declared keyed state whose types are all known."""
     state = python_state(declared)
     if state is not None:
         return _python_meta(name, declared, state, namespace)
@@ -158,22 +158,22 @@ def keyed_meta(name: str, declared: StateType, namespace: Serializer) -> StateMe
     element = flink.parse_type(declared.element)
     if declared.ttl:
         element = flink.ttl(element)
-    whole = element
+    stored = element
     if declared.kind == "list":
-        whole = flink.list_of(element)
+        stored = flink.list_of(element)
     elif declared.kind == "map":
         assert declared.user_key is not None
-        whole = flink.map_of(declared.user_key, element)
+        stored = flink.map_of(declared.user_key, element)
     return StateMeta(
         name=name,
         backend_type=KEY_VALUE,
         options={"KEYED_STATE_TYPE": declared.kind.upper()},
-        serializers={"VALUE_SERIALIZER": whole, "NAMESPACE_SERIALIZER": namespace},
+        serializers={"VALUE_SERIALIZER": stored, "NAMESPACE_SERIALIZER": namespace},
     )
 
 
 def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer) -> StateMeta:
-    """Return the queue of the timers of a service.
+    """Return the description of the timer queue of a service.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def timer_meta(domain: str, service: str, key: Serializer, namespace: Serializer
 
 
 def element_meta(name: str, kind: str, value: Serializer, key: Serializer | None) -> StateMeta:
-    """Return a registered operator state (``list``, ``union`` or ``broadcast``)."""
+    """Return the description of an operator state (``list``, ``union`` or ``broadcast``)."""
     mode = {"list": "SPLIT_DISTRIBUTE", "union": "UNION", "broadcast": "BROADCAST"}[kind]
     serializers = {"VALUE_SERIALIZER": value}
     if key is not None:

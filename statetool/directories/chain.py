@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from statetool.directories.survey import FoundSnapshot, Piece, Survey, covered, survey
+from statetool.directories.survey import FoundSnapshot, Survey, covered, survey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainCheckpoint:
-    """A retained snapshot; all sizes count ``_metadata`` with what is inline in it.
+    """A retained snapshot; all sizes count ``_metadata`` with the state inline in it.
 
-    ``new_bytes`` no earlier retained snapshot needs, ``reused_bytes`` one does; ``reuse`` is their share of ``total_bytes``.
-    ``freed_bytes`` is what deleting the snapshot would free: its ``_metadata`` and the ``freed_files`` files (at their whole
-    size) that no other retained snapshot needs.
+    Earlier retained snapshots need the ``reused_bytes`` too, but not the ``new_bytes``; ``reuse`` is the share of ``reused_bytes``
+    in ``total_bytes``. ``freed_bytes`` is what deleting the snapshot would free: its ``_metadata`` and the ``freed_files`` files
+    (at their whole size) that no other retained snapshot needs.
     """
 
     path: str
@@ -35,9 +35,9 @@ class ChainCheckpoint:
 class ChainFile:
     """A file that retained snapshots need.
 
-    ``needed_bytes`` is how much of it they need together (less than ``size_bytes`` where segments of merged files are no
-    longer needed). ``first_checkpoint`` and ``last_checkpoint`` are the ids of the first and last of the ``references``
-    snapshots that need it. ``size_bytes`` is ``None`` where the file is missing.
+    ``needed_bytes`` is how much of it they need together: less than ``size_bytes`` where segments of merged files are no longer
+    needed. ``references`` snapshots need it; ``first_checkpoint`` and ``last_checkpoint`` are the ids of the first and the last of
+    them. ``size_bytes`` is ``None`` where the file is missing.
     """
 
     path: str
@@ -52,8 +52,8 @@ class ChainFile:
 class Chain:
     """Snapshots in the order in which they were taken, and the files that they need.
 
-    ``unreadable`` are the directories whose metadata could not be read, with the reason: what they need is not known, so
-    files may be needed longer, and free less, than is said here.
+    ``unreadable`` are the directories whose metadata could not be read, with the reason. Which files those snapshots need is not
+    known, so a file may be needed longer, and deleting a snapshot may free less, than the rows say.
     """
 
     checkpoints: tuple[ChainCheckpoint, ...]
@@ -62,9 +62,9 @@ class Chain:
 
 
 def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
-    """Show what the retained snapshots below a directory share.
+    """Return which files the retained snapshots below a directory share.
 
-    Snapshots are ordered by checkpoint id, which counts on when a job is restored.
+    Snapshots are ordered by checkpoint id, which goes on counting when a job is restored.
 
     Parameters
     ----------
@@ -76,21 +76,21 @@ def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there or cannot be listed.
+        The directory is not there or cannot be listed.
     """
-    found = survey([root], rebase=tuple((rebase or {}).items()))
-    retained = sorted((s for s in found.snapshots if s.metadata is not None), key=_order)
+    tree = survey([root], rebase=tuple((rebase or {}).items()))
+    retained = sorted((s for s in tree.snapshots if s.metadata is not None), key=_order)
     users: dict[str, list[int]] = {}
     for i, snapshot in enumerate(retained):
         for name in snapshot.needed_bytes():
             users.setdefault(name, []).append(i)
-    seen: dict[str, list[tuple[int, int]]] = {}
-    rows = [_checkpoint(i, snapshot, seen, users, found) for i, snapshot in enumerate(retained)]
+    needed_ranges: dict[str, list[tuple[int, int]]] = {}
+    rows = [_checkpoint(i, snapshot, needed_ranges, users, tree) for i, snapshot in enumerate(retained)]
     names = sorted(users, key=lambda name: (users[name][0], users[name][-1], name))
     return Chain(
         checkpoints=tuple(rows),
-        files=tuple(_file(name, users[name], seen[name], rows, found) for name in names),
-        unreadable=tuple((s.directory, s.problem) for s in found.snapshots if s.metadata is None),
+        files=tuple(_file(name, users[name], needed_ranges[name], rows, tree) for name in names),
+        unreadable=tuple((s.directory, s.problem) for s in tree.snapshots if s.metadata is None),
     )
 
 
@@ -103,26 +103,23 @@ def _order(snapshot: FoundSnapshot) -> tuple[int, int, str]:
 def _checkpoint(
     index: int,
     snapshot: FoundSnapshot,
-    seen: dict[str, list[tuple[int, int]]],
+    needed_ranges: dict[str, list[tuple[int, int]]],
     users: Mapping[str, list[int]],
-    found: Survey,
+    tree: Survey,
 ) -> ChainCheckpoint:
-    """Return the row of a snapshot, and add the ranges that it needs to ``seen``."""
+    """Return the row of a snapshot, and add the ranges that it needs to ``needed_ranges``."""
     metadata, file = snapshot.metadata, snapshot.metadata_file
     assert metadata is not None
     assert file is not None
-    by_file: dict[str, list[Piece]] = {}
-    for piece in snapshot.pieces:
-        by_file.setdefault(piece.file, []).append(piece)
+    by_file = snapshot.ranges()
     total = new = file.size_bytes
-    for name, pieces in by_file.items():
-        ranges = [(p.start, p.start + p.size_bytes) for p in pieces]
-        before = seen.setdefault(name, [])
+    for name, ranges in by_file.items():
+        before = needed_ranges.setdefault(name, [])
         total += covered(ranges)
         new += covered(before + ranges) - covered(before)
         before += ranges
     own = [name for name in by_file if users[name] == [index]]
-    sizes = [f.size_bytes for f in map(found.find, own) if f is not None]
+    sizes = [f.size_bytes for f in map(tree.find, own) if f is not None]
     return ChainCheckpoint(
         path=snapshot.directory,
         job=snapshot.job,
@@ -140,9 +137,9 @@ def _checkpoint(
 
 
 def _file(
-    name: str, users: list[int], ranges: list[tuple[int, int]], rows: list[ChainCheckpoint], found: Survey
+    name: str, users: list[int], ranges: list[tuple[int, int]], rows: list[ChainCheckpoint], tree: Survey
 ) -> ChainFile:
-    file = found.find(name)
+    file = tree.find(name)
     return ChainFile(
         path=name,
         size_bytes=file.size_bytes if file is not None else None,

@@ -1,6 +1,6 @@
-"""The snapshots below a directory by the first bytes of their metadata: quick where there are thousands, and for those who look often.
+"""The snapshots below a directory by the first bytes of their metadata: quick for thousands of snapshots, and to repeat often.
 
-What a snapshot needs, and whether that is there, is not looked at: :mod:`statetool.directories.snapshots` does.
+Whether the files that a snapshot needs are there is checked by :mod:`statetool.directories.snapshots` only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHead:
-    """A snapshot as its place and the head of its metadata tell.
+    """What the path of a snapshot and the head of its metadata tell.
 
     ``database`` is its name in a catalog: that of its directory, with underscores (``chk_42``, ``savepoint_5ca1ab_0123456789ab``);
-    where several jobs have one of that name, the first six digits of the job follow, and then a number. ``kind`` is checkpoint,
-    savepoint or unknown, as the directory is called. ``modified_ms`` is when ``_metadata`` was written, in epoch milliseconds.
-    ``problem`` says why the head could not be read: then ``checkpoint_id`` is not known, and ``metadata_version`` only of a version to come.
+    where several snapshots have this name, the first six digits of the job follow, and then a number. ``kind`` is checkpoint,
+    savepoint or unknown, by the directory's name. ``modified_ms`` is when ``_metadata`` was written, in epoch milliseconds.
+    ``problem`` says why the head could not be read; ``checkpoint_id`` is ``None`` then, and ``metadata_version`` too unless it is a
+    version that this release does not know.
     """
 
     database: str
@@ -49,28 +50,32 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there or cannot be listed.
+        The directory is not there or cannot be listed.
     """
-    found = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
-    heads = [_read(f) for f in found] if files.is_local(root) else in_threads(_read, found, threads=_THREADS)
+    metadata_files = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
+    heads = (
+        [_read(f) for f in metadata_files]
+        if files.is_local(root)
+        else in_threads(_read, metadata_files, threads=_THREADS)
+    )
     return _named(sorted(heads, key=_order))
 
 
 def name_in_sql(name: str) -> str:
-    """Return a name as SQL takes it without quotes: letters, digits and underscores, in small letters."""
+    """Return a name that SQL takes without quotes: small letters, digits and underscores."""
     return re.sub(r"\W", "_", name, flags=re.ASCII).lower()
 
 
 def unique_names(wanted: list[str]) -> list[str]:
-    """Return names of which none is there twice: ``_2``, ``_3`` follow where one is taken."""
+    """Return the names, each made unique: ``_2``, ``_3`` follow a name that is taken."""
     taken, names = set(wanted), list[str]()
-    seen: set[str] = set()
+    used: set[str] = set()
     for plain in wanted:
         name, n = plain, 1
-        while name in seen or (name != plain and name in taken):
+        while name in used or (name != plain and name in taken):
             n += 1
             name = f"{plain}_{n}"
-        seen.add(name)
+        used.add(name)
         names.append(name)
     return names
 
@@ -91,7 +96,7 @@ def _read(file: FoundFile) -> SnapshotHead:
         if magic != MAGIC or version not in VERSIONS or checkpoint_id < 0:
             problem = f"{METADATA_NAME} does not start as one of versions {VERSIONS[0]} to {VERSIONS[-1]}"
             checkpoint_id = None
-            # Of a version to come the number is told: whoever waits for checkpoints must not pass over it.
+            # A later version's number is kept: whoever waits for checkpoints must not pass over the snapshot.
             version = version if magic == MAGIC and version not in VERSIONS else None
     except struct.error:
         problem = f"{METADATA_NAME} is cut off"

@@ -21,7 +21,7 @@ DEFAULT_MIN_AGE: Final = "7d"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFile:
-    """A file that no metadata names; ``reason`` says what is known of it, times are epoch milliseconds."""
+    """A file that no metadata names; ``reason`` says why, ``modified_ms`` is in epoch milliseconds."""
 
     path: str
     size_bytes: int
@@ -35,7 +35,7 @@ def age_seconds(age: str | float) -> float:
     Raises
     ------
     OptionError
-        None of these.
+        It is none of these.
     """
     if isinstance(age, int | float) and age >= 0:
         return float(age)
@@ -54,22 +54,21 @@ def orphans(
     rebase: Mapping[str, str] | None = None,
     now_ms: int | None = None,
 ) -> list[OrphanFile]:
-    """Report files below a directory that no metadata there names.
+    """Return the files below a directory that no metadata there names.
 
-    A file counts as named if metadata names one of the same name anywhere: Flink's names are unique, and a copied
-    checkpoint may still point to the place it was copied from.
+    Files are compared by name, without their directory: Flink's names are unique, and a copied checkpoint may still point to the
+    place that it was copied from.
 
     Parameters
     ----------
     root
         A directory: a local path or any URI that fsspec can list.
     min_age
-        Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that names
-        them.
+        Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that names them.
     retained
         Further directories whose snapshots count, such as where savepoints are kept.
     ignore_unreadable
-        Judge though some metadata cannot be read; what only that names is reported too.
+        Report files even if some metadata cannot be read; files that only such metadata names are then reported too.
     rebase
         ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
     now_ms
@@ -82,18 +81,18 @@ def orphans(
     SnapshotNotFoundError
         A directory is not there or cannot be listed, or there is no snapshot at all to judge by.
     OptionError
-        An age that is none, or the file system does not tell the age of a file.
+        ``min_age`` is not an age, or the file system does not tell the age of a file.
     """
     seconds = age_seconds(min_age)
-    found = survey([root, *retained], rebase=tuple((rebase or {}).items()))
-    _refuse(found, root, ignore_unreadable)
+    tree = survey([root, *retained], rebase=tuple((rebase or {}).items()))
+    _refuse(tree, root, ignore_unreadable)
     newest = (int(time.time() * 1000) if now_ms is None else now_ms) - int(seconds * 1000)
-    named = {name for s in found.snapshots for name in s.named}
-    needed = {p.file for s in found.snapshots for p in s.pieces}
-    unfinished = {files.canonical(s.directory): s.problem for s in found.snapshots if s.metadata is None}
-    base = found.roots[0].rstrip("/")
+    named = {name for s in tree.snapshots for name in s.named}
+    needed = {p.file for s in tree.snapshots for p in s.pieces}
+    unfinished = {files.canonical(s.directory): s.problem for s in tree.snapshots if s.metadata is None}
+    base = tree.roots[0].rstrip("/")
     rows = []
-    for uri, file in found.files.items():
+    for uri, file in tree.files.items():
         name = uri.rpartition("/")[2]
         if not uri.startswith(f"{base}/") or name == METADATA_NAME or name in named or uri in needed:
             continue
@@ -106,16 +105,16 @@ def orphans(
     return sorted(rows, key=lambda r: r.path)
 
 
-def _refuse(found: Survey, root: str, ignore_unreadable: bool) -> None:
-    if not any(s.metadata_file is not None for s in found.snapshots):
+def _refuse(tree: Survey, root: str, ignore_unreadable: bool) -> None:
+    if not any(s.metadata_file is not None for s in tree.snapshots):
         raise SnapshotNotFoundError(
             f"there is no {METADATA_NAME} below {root}, so nothing tells which files are needed",
             hint="point to the directory of the job or of all checkpoints, or name where snapshots are with --retained",
         )
-    unreadable = [s for s in found.snapshots if s.metadata is None and s.metadata_file is not None]
+    unreadable = [s for s in tree.snapshots if s.metadata is None and s.metadata_file is not None]
     if unreadable and not ignore_unreadable:
         raise FormatError(
-            f"{len(unreadable)} of {len(found.snapshots)} snapshots cannot be read, so which files they need is not known; "
+            f"{len(unreadable)} of {len(tree.snapshots)} snapshots cannot be read, so which files they need is not known; "
             f"first {unreadable[0].directory}: {unreadable[0].problem}",
             hint="repair or remove it, or judge without it by --ignore-unreadable",
         )

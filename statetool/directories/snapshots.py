@@ -15,11 +15,11 @@ from statetool.io import files
 class SnapshotRow:
     """A checkpoint or savepoint.
 
-    ``kind`` is checkpoint, savepoint or unknown: metadata before version 4 does not say, then the directory's name does.
-    ``type_name`` and ``format`` (canonical, native) are as the metadata says. ``modified_ms`` is when ``_metadata`` was
-    written, in epoch milliseconds. ``own_bytes`` counts ``_metadata`` and the files in the snapshot's directory that it
-    needs, ``shared_bytes`` what it needs elsewhere. ``problem`` says why it is not ``complete``. ``newest_of_job`` marks
-    the complete snapshot of a job with the highest id, ``newest`` the one of them that was written last.
+    ``kind`` is checkpoint, savepoint or unknown: by the metadata since version 4, by the directory's name before. ``type_name`` and
+    ``format`` (canonical, native) are those of the metadata. ``modified_ms`` is when ``_metadata`` was written, in epoch
+    milliseconds. ``own_bytes`` counts ``_metadata`` and the files in the snapshot's directory that it needs, ``shared_bytes`` what
+    it needs elsewhere. ``problem`` says why it is not ``complete``. ``newest_of_job`` marks the complete snapshot of a job with the
+    highest id, ``newest`` the one of them that was written last.
     """
 
     path: str
@@ -42,7 +42,7 @@ class SnapshotRow:
 def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> list[SnapshotRow]:
     """List every checkpoint and savepoint below a directory, by job and id.
 
-    Reads metadata only. A directory that is called like a checkpoint but has no ``_metadata`` is listed as not complete.
+    Reads metadata only. A directory that is named like a snapshot but has no ``_metadata`` is listed as not complete.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
     Raises
     ------
     SnapshotNotFoundError
-        It is not there or cannot be listed.
+        The directory is not there or cannot be listed.
     """
-    found = survey([root], rebase=tuple((rebase or {}).items()))
-    rows = [_row(s) for s in found.snapshots]
+    tree = survey([root], rebase=tuple((rebase or {}).items()))
+    rows = [_row(s) for s in tree.snapshots]
     return sorted(_marked(rows), key=_place)
 
 
 def chain_of(row: SnapshotRow) -> str:
-    """Return what the snapshots of a job have in common: the six digits that savepoints have of its id, else the directory they lie in."""
+    """Return what the snapshots of a job have in common: the first six digits of its id, as in a savepoint's name, else their directory."""
     return row.job[:6] or files.parent(row.path)
 
 
@@ -103,27 +103,27 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
 
 
 def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
-    """Mark the newest ones: ids count on inside a job, and times tell jobs apart."""
-    whole = {r.job for r in rows if len(r.job) == 32}
-    best: dict[str, int] = {}
+    """Mark the newest complete snapshots: the one with the highest id of each job, and of these the one that was written last."""
+    job_ids = {r.job for r in rows if len(r.job) == 32}
+    newest: dict[str, int] = {}
     for i, row in enumerate(rows):
         if not row.complete:
             continue
-        job = _job_of(row, whole)
-        if job not in best or _age(row) > _age(rows[best[job]]):
-            best[job] = i
-    for i in best.values():
+        job = _job_of(row, job_ids)
+        if job not in newest or _age(row) > _age(rows[newest[job]]):
+            newest[job] = i
+    for i in newest.values():
         rows[i] = replace(rows[i], newest_of_job=True)
-    if best:
-        last = max(best.values(), key=lambda i: (rows[i].modified_ms or 0, rows[i].checkpoint_id or 0))
+    if newest:
+        last = max(newest.values(), key=lambda i: (rows[i].modified_ms or 0, rows[i].checkpoint_id or 0))
         rows[last] = replace(rows[last], newest=True)
     return rows
 
 
-def _job_of(row: SnapshotRow, whole: set[str]) -> str:
-    """Return what the snapshots of a row's job have in common: its id, else the directory that they lie in."""
+def _job_of(row: SnapshotRow, job_ids: set[str]) -> str:
+    """Return what the snapshots of the row's job have in common: its id (the whole one, if only one fits), else their directory."""
     if len(row.job) == 6:
-        matching = [job for job in whole if job.startswith(row.job)]
+        matching = [job for job in job_ids if job.startswith(row.job)]
         return matching[0] if len(matching) == 1 else row.job
     return row.job or files.parent(row.path)
 

@@ -1,4 +1,4 @@
-"""Every snapshot below a directory, with the files that each needs: one listing, then the metadata alone."""
+"""Every snapshot below a directory, with the files that each needs: from one listing and from the metadata of each."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Final
 
 from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
-from statetool.formats.metadata.handles import (
-    SegmentHandle,
-    file_streams,
-)
+from statetool.formats.metadata.handles import SegmentHandle, file_streams
 from statetool.formats.metadata.model import handles_of
 from statetool.io import files
 from statetool.io.listing import FoundFile, list_files, stat
@@ -25,7 +22,7 @@ JOB: Final = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of a file that a snapshot needs; ``file`` is as the metadata has it where it is ``missing``."""
+    """A range of a file that a snapshot needs; where the file is ``missing``, ``file`` is its path in the metadata."""
 
     file: str
     start: int
@@ -35,7 +32,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSnapshot:
-    """A snapshot, or what is left of one: without ``metadata`` there is a ``problem``.
+    """A snapshot; ``problem`` says what is wrong with it, always where there is no ``metadata``.
 
     ``named`` are the names, without directories, of all files that the metadata names.
     """
@@ -49,7 +46,7 @@ class FoundSnapshot:
 
     @property
     def kind_by_name(self) -> str:
-        """``checkpoint`` or ``savepoint`` if its directory is called as Flink calls them, else ``unknown``."""
+        """``checkpoint`` or ``savepoint`` if its directory is named as Flink names one, else ``unknown``."""
         name = self.directory.rpartition("/")[2]
         if CHECKPOINT.fullmatch(name):
             return "checkpoint"
@@ -57,23 +54,27 @@ class FoundSnapshot:
 
     @property
     def job(self) -> str:
-        """Job id, or the six digits of it that a savepoint's name has, or nothing, as its path says."""
+        """The job id in its path, or the six digits of it in a savepoint's name, or an empty text."""
         head, _, name = self.directory.rpartition("/")
         if match := SAVEPOINT.fullmatch(name):
             return match.group(1)
         above = head.rpartition("/")[2]
         return above if JOB.fullmatch(above) else ""
 
-    def needed_bytes(self) -> dict[str, int]:
-        """Return how many bytes of each file the snapshot needs; ranges that overlap count once."""
+    def ranges(self) -> dict[str, list[tuple[int, int]]]:
+        """Return the ranges ``(start, end)`` of each file that the snapshot needs; they may overlap."""
         ranges: dict[str, list[tuple[int, int]]] = {}
         for piece in self.pieces:
             ranges.setdefault(piece.file, []).append((piece.start, piece.start + piece.size_bytes))
-        return {name: covered(some) for name, some in ranges.items()}
+        return ranges
+
+    def needed_bytes(self) -> dict[str, int]:
+        """Return how many bytes of each file the snapshot needs; ranges that overlap count once."""
+        return {name: covered(ranges) for name, ranges in self.ranges().items()}
 
 
 def covered(ranges: list[tuple[int, int]]) -> int:
-    """Return how many bytes some ranges cover together."""
+    """Return how many bytes lie in at least one of the ranges."""
     total = end = 0
     for start, stop in sorted(ranges):
         total += max(0, stop - max(start, end))
@@ -83,16 +84,16 @@ def covered(ranges: list[tuple[int, int]]) -> int:
 
 @dataclass(slots=True)
 class Survey:
-    """Files by canonical URI, and snapshots, below some directories."""
+    """The files, by canonical URI, and the snapshots below the directories ``roots``."""
 
     roots: tuple[str, ...]
     files: dict[str, FoundFile]
     snapshots: list[FoundSnapshot] = field(default_factory=list)
-    #: What was asked for: checkpoints of one job name the same files again and again.
+    #: By URI, the answers of :meth:`find`: checkpoints of one job name the same files again and again.
     _asked: dict[str, FoundFile | None] = field(default_factory=dict)
 
     def find(self, uri: str) -> FoundFile | None:
-        """Return a file, without asking the file system for what lies below the directories."""
+        """Return a file, ``None`` where there is none; the file system is asked only for files outside of the directories."""
         if uri not in self._asked:
             self._asked[uri] = self._look(files.canonical(uri))
         return self._asked[uri]
@@ -111,7 +112,7 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
     Raises
     ------
     SnapshotNotFoundError
-        A directory is not there or cannot be listed.
+        A directory is not there, is a file or cannot be listed.
     """
     roots = [r.rstrip("/") or "/" for r in roots]
     for root in roots:
@@ -119,27 +120,27 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
             raise SnapshotNotFoundError(
                 f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
             )
-    found = {f.uri: f for root in roots for f in list_files(root)}
-    result = Survey(tuple(files.canonical(r) for r in roots), found)
-    for directory in sorted(_directories(result)):
-        result.snapshots.append(_read(result, directory, rebase))
-    return result
+    listed = {f.uri: f for root in roots for f in list_files(root)}
+    tree = Survey(tuple(files.canonical(r) for r in roots), listed)
+    for directory in sorted(_directories(tree)):
+        tree.snapshots.append(_read(tree, directory, rebase))
+    return tree
 
 
-def _directories(found: Survey) -> set[str]:
-    """Return the directories of snapshots, and those that are called like one but have no metadata."""
-    snapshots = {files.parent(uri) for uri in found.files if uri.rpartition("/")[2] == METADATA_NAME}
-    for uri in found.files:
-        root = next(r for r in found.roots if uri.startswith(f"{r.rstrip('/')}/"))
-        parts = uri[len(root) :].strip("/").split("/")
-        for i, name in enumerate(parts[:-1]):
+def _directories(tree: Survey) -> set[str]:
+    """Return the directories with metadata, and those that are named like a snapshot but have none."""
+    snapshots = {files.parent(uri) for uri in tree.files if uri.rpartition("/")[2] == METADATA_NAME}
+    for uri in tree.files:
+        root = next(r for r in tree.roots if uri.startswith(f"{r.rstrip('/')}/"))
+        names = uri[len(root) :].strip("/").split("/")
+        for i, name in enumerate(names[:-1]):
             if CHECKPOINT.fullmatch(name) or SAVEPOINT.fullmatch(name):
-                snapshots.add(files.join(root, "/".join(parts[: i + 1])))
+                snapshots.add(files.join(root, "/".join(names[: i + 1])))
     return snapshots
 
 
-def _read(found: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
-    file = found.files.get(files.canonical(files.join(directory, METADATA_NAME)))
+def _read(tree: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) -> FoundSnapshot:
+    file = tree.files.get(files.canonical(files.join(directory, METADATA_NAME)))
     nothing: frozenset[Piece] = frozenset()
     if file is None:
         return FoundSnapshot(
@@ -151,8 +152,8 @@ def _read(found: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) ->
         )
     try:
         metadata = parse_metadata(files.read_whole(file.uri), file=file.uri)
-        locator = Locator(file.uri, rebase, lambda uri: found.find(uri) is not None)
-        pieces = frozenset(pieces_of(metadata, found, locator))
+        locator = Locator(file.uri, rebase, lambda uri: tree.find(uri) is not None)
+        pieces = frozenset(pieces_of(metadata, tree, locator))
     except (StatetoolError, OSError) as error:
         problem = f"the metadata cannot be read: {error}"
         return FoundSnapshot(directory=directory, metadata_file=file, metadata=None, pieces=nothing, problem=problem)
@@ -161,15 +162,15 @@ def _read(found: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) ->
         metadata_file=file,
         metadata=metadata,
         pieces=pieces,
-        problem=_problem(pieces, found),
+        problem=_problem(pieces, tree),
         named=frozenset(
             s.path.rstrip("/").rpartition("/")[2] for h in handles_of(metadata) for s, _ in file_streams(h)
         ),
     )
 
 
-def pieces_of(metadata: SnapshotMetadata, found: Survey, locator: Locator) -> Iterator[Piece]:
-    """Yield the ranges of files that a snapshot needs; one range several times where several states share it."""
+def pieces_of(metadata: SnapshotMetadata, tree: Survey, locator: Locator) -> Iterator[Piece]:
+    """Yield the ranges of files that a snapshot needs; a range that several states share comes several times."""
     for handle in handles_of(metadata):
         for stream, is_log in file_streams(handle):
             start = stream.start if isinstance(stream, SegmentHandle) else 0
@@ -177,14 +178,14 @@ def pieces_of(metadata: SnapshotMetadata, found: Survey, locator: Locator) -> It
                 place = locator.resolve(stream)
             except SnapshotNotFoundError:
                 place = None
-            file = found.find(place.file) if place is not None else None
+            file = tree.find(place.file) if place is not None else None
             if place is None or file is None:
                 yield Piece(place.file if place is not None else stream.path, start, stream.size_bytes, missing=True)
             else:
                 yield Piece(file.uri, start, file.size_bytes if is_log else stream.size_bytes)
 
 
-def _problem(pieces: frozenset[Piece], found: Survey) -> str:
+def _problem(pieces: frozenset[Piece], tree: Survey) -> str:
     missing = sorted({p.file for p in pieces if p.missing})
     words = []
     if missing:
@@ -192,7 +193,7 @@ def _problem(pieces: frozenset[Piece], found: Survey) -> str:
         words.append(f"{len(missing)} of {total} files are missing, first {missing[0]}")
     short = []
     for piece in pieces:
-        file = None if piece.missing else found.find(piece.file)
+        file = None if piece.missing else tree.find(piece.file)
         if file is not None and file.size_bytes < piece.start + piece.size_bytes:
             short.append((piece.file, file.size_bytes, piece.start + piece.size_bytes))
     if short:

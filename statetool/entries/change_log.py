@@ -1,7 +1,7 @@
-"""Change logs of the changelog state backend: change sets on top of what was materialized, in whatever form that is.
+"""Change logs of the changelog state backend: change sets on top of materialized state, which may be of any form.
 
-A log does not say the type of the keys. What lies below it does, or a timer; else the user says it, or it is found by trying which of the common
-types puts every key into the key group that its changes stand in.
+A log does not describe the type of its keys. Materialized state does, or a timer; else the user declares it, or it is found by trying which
+of the common types puts every key into the key group of its changes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ChangeLogForm:
     Parameters
     ----------
     below
-        The forms that what was materialized may have.
+        The forms that materialized state may have.
     """
 
     def __init__(self, below: Sequence[Form]) -> None:
@@ -80,7 +80,7 @@ class ChangeLogForm:
 
 
 class _Log:
-    """What the log of one subtask consists of."""
+    """The change sets and the materialized state of one subtask."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings, forms: Sequence[Form]) -> None:
         assert isinstance(place.handle, ChangelogHandle)
@@ -99,14 +99,14 @@ class _Log:
 
     @cached_property
     def below(self) -> tuple[StoredState, ...]:
-        """What was materialized.
+        """The materialized state.
 
         Raises
         ------
         FormatError
-            A handle of a kind that nothing reads.
+            A handle that no form reads.
         """
-        found: list[StoredState] = []
+        stored: list[StoredState] = []
         for handle in self.handle.materialized:
             place = replace(self.place, handle=handle)
             form = next((f for f in self._forms if f.claims(place, self.around)), None)
@@ -114,17 +114,17 @@ class _Log:
                 raise FormatError(f"a handle of kind {type(handle).__name__} below a change log").at(
                     operator=self.around.operator, file=self.around.metadata_file
                 )
-            found += form.bind([place], self.around)
-        return tuple(found)
+            stored += form.bind([place], self.around)
+        return tuple(stored)
 
     @cached_property
     def below_headers(self) -> tuple[KeyedHeader, ...]:
-        """The headers of what was materialized."""
+        """The headers of the materialized state."""
         return tuple(b.header() for b in self.below)
 
     @cached_property
     def states(self) -> tuple[StateMeta, ...]:
-        """The states of the log and of what lies below it.
+        """The states of the log and of the materialized state.
 
         Raises
         ------
@@ -141,10 +141,10 @@ class _Log:
         except StatetoolError as error:
             raise error.at(operator=self.around.operator) from None
 
-    def told_key(self) -> Serializer | None:
-        """Return the key's serializer where a materialized stream or a timer tells it."""
-        for header in self.below_headers:
-            return header.key
+    def described_key(self) -> Serializer | None:
+        """Return the serializer of the keys, ``None`` where neither materialized state nor a timer describes it."""
+        if self.below_headers:
+            return self.below_headers[0].key
         return next((m.value.nested[0] for m in self.states if isinstance(m.value, TimerSerializer)), None)
 
     def sample(self, files: ChangeFiles) -> Iterator[Sample]:
@@ -153,8 +153,8 @@ class _Log:
         for change_set in self.changes:
             states = {**states, **dict(read_descriptions(files, change_set, self.around.types))}
             data = ((group, c) for group, c in first_changes(files, change_set) if group != METADATA_GROUP)
-            some = tuple((group, c.take(c.left)) for group, c in islice(data, _SAMPLE_CHANGES))
-            yield Sample(some, states)
+            changes = tuple((group, c.take(c.left)) for group, c in islice(data, _SAMPLE_CHANGES))
+            yield Sample(changes, states)
 
 
 def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
@@ -188,26 +188,26 @@ class _KeyType:
         self._around = around
 
     @cached_property
-    def _told(self) -> Serializer | None:
-        """What the snapshot or the user says.
+    def _known(self) -> Serializer | None:
+        """The serializer that the snapshot describes or the user declares.
 
         Raises
         ------
         OptionError
-            They say different things.
+            The two write different bytes.
         """
-        told = next((key for log in self._logs if (key := log.told_key()) is not None), None)
-        given = self._around.given_key
-        if told is not None and given is not None and not writes_alike(told, given):
+        in_snapshot = next((key for log in self._logs if (key := log.described_key()) is not None), None)
+        declared = self._around.given_key
+        if in_snapshot is not None and declared is not None and not writes_alike(in_snapshot, declared):
             raise OptionError(
-                f"key_types says {given.type_name}, the snapshot says {told.type_name}",
+                f"key_types says {declared.type_name}, the snapshot says {in_snapshot.type_name}",
                 hint="leave the operator out of key_types",
             ).at(operator=self._around.operator)
-        return told if told is not None else given
+        return in_snapshot if in_snapshot is not None else declared
 
     @cached_property
     def _tried(self) -> Serializer | UnknownSerializerError:
-        """What the keys and their key groups say, or why they do not."""
+        """The serializer found from keys and their key groups, or why there is none."""
         try:
             with ChangeFiles() as files:
                 samples = [s for log in self._logs for s in log.sample(files)]
@@ -218,27 +218,27 @@ class _KeyType:
             raise error.at(operator=self._around.operator) from None
 
     @property
-    def found(self) -> bool:
-        """Whether it was found by trying."""
-        return self._told is None and isinstance(self._tried, Serializer)
+    def found_by_trying(self) -> bool:
+        """Whether the type was found from keys and their key groups."""
+        return self._known is None and isinstance(self._tried, Serializer)
 
     @property
     def error(self) -> UnknownSerializerError | None:
         """Why keys cannot be read."""
-        return self._tried if self._told is None and isinstance(self._tried, UnknownSerializerError) else None
+        return self._tried if self._known is None and isinstance(self._tried, UnknownSerializerError) else None
 
     @property
     def serializer(self) -> Serializer:
-        """The serializer of the keys; one that cannot read them where nothing tells it."""
-        if self._told is not None:
-            return self._told
+        """The serializer of the keys; an opaque one where their type is not known."""
+        if self._known is not None:
+            return self._known
         if isinstance(self._tried, StatetoolError):
             return OpaqueSerializer(b"", self._tried.message, self._tried.hint)
         return self._tried
 
 
 class StoredLog(StoredState):
-    """The log of one subtask, and what lies below it."""
+    """The log of one subtask, with the materialized state below it."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings, log: _Log, keys: _KeyType) -> None:
         super().__init__(place, around)
@@ -247,7 +247,7 @@ class StoredLog(StoredState):
 
     @property
     def key_found(self) -> bool:
-        return self._keys.found
+        return self._keys.found_by_trying
 
     @property
     def own_groups(self) -> range:
@@ -259,7 +259,7 @@ class StoredLog(StoredState):
             yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
 
     def header(self) -> KeyedHeader:
-        """Return a header as if all states of the log and of what lies below it were in one stream."""
+        """Return a header as if all states of the log and of materialized state were in one stream."""
         key = self._keys.serializer
         return KeyedHeader(
             version=CURRENT_VERSION, compressed=False, key=key.as_key(), states=self._log.states, size_bytes=0
@@ -268,7 +268,7 @@ class StoredLog(StoredState):
     def identity(self) -> bytes:
         if self._keys.error is None:
             return write_keyed_header(self.header())
-        # No header can be written without the type of its keys: what differs between logs are their states.
+        # No header can be written without the type of its keys: only the states tell logs apart.
         out = Output()
         for meta in self._log.states:
             write_m6(out, meta)
@@ -302,7 +302,7 @@ class StoredLog(StoredState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
-    """Some key groups of one log; each source reads all of the log. ``log_bytes`` is the share of it that is theirs, about."""
+    """Some key groups of one log; each source reads all of the log. ``log_bytes`` is the share of these key groups in it, about."""
 
     context: KeyedContext
     subtask: int
@@ -324,11 +324,11 @@ class LogSource:
         return sizes
 
     def within(self, key_groups: Collection[int]) -> LogSource | None:
-        some = tuple(g for g in self.key_groups if g in key_groups)
-        if not some:
+        own = tuple(g for g in self.key_groups if g in key_groups)
+        if not own:
             return None
-        below = tuple(part for b in self.below if (part := b.within(some)) is not None)
-        return replace(self, key_groups=some, below=below, log_bytes=self.log_bytes * len(some) // len(self.key_groups))
+        below = tuple(part for b in self.below if (part := b.within(own)) is not None)
+        return replace(self, key_groups=own, below=below, log_bytes=self.log_bytes * len(own) // len(self.key_groups))
 
     def header(self) -> KeyedHeader:
         with placed(self):
@@ -351,6 +351,6 @@ class LogSource:
             )
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
-        """Yield those of what was materialized."""
+        """Yield the errors of the materialized state."""
         for source in self.below:
             yield from source.checksum_errors()

@@ -1,6 +1,6 @@
 """RocksDB databases (ForSt's too): native savepoints, incremental and full checkpoints.
 
-The key groups of a database lie mixed in its files; a handle may hold keys of others, which belong to nobody.
+A database mixes its key groups in its files. A handle may hold keys of key groups that are not its own, which Flink ignores.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from statetool.types.declared import TypeContext
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: A batch is put together of several files that are each opened and searched, which costs more than the bytes of a usual one do.
+#: Each batch opens and searches several files, which costs more than to read the bytes of a batch of the usual size.
 _LARGER: Final = 4
 
 
@@ -100,21 +100,21 @@ class StoredDatabase(StoredState):
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[EntrySource]:
         wanted = [g for g in self.own_groups if groups is None or g in groups]
-        each = self.files.size_bytes / max(1, len(self.own_groups))
-        for run in cut_evenly(wanted, each * len(wanted), target_bytes):
+        group_bytes = self.files.size_bytes / max(1, len(self.own_groups))
+        for run in cut_evenly(wanted, group_bytes * len(wanted), target_bytes):
             yield DatabaseSource(
                 context=context,
                 subtask=self.place.subtask,
                 meta=self.meta,
                 files=self.files,
                 key_groups=run,
-                group_bytes=int(each),
+                group_bytes=int(group_bytes),
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSource:
-    """Some key groups of one database; ``group_bytes`` is what a key group has on average."""
+    """Some key groups of one database; ``group_bytes`` is the average of a key group."""
 
     context: KeyedContext
     subtask: int
@@ -131,15 +131,15 @@ class DatabaseSource:
         return dict.fromkeys(self.key_groups, max(1, self.group_bytes))
 
     def within(self, key_groups: Collection[int]) -> DatabaseSource | None:
-        some = tuple(g for g in self.key_groups if g in key_groups)
-        return replace(self, key_groups=some) if some else None
+        chosen = tuple(g for g in self.key_groups if g in key_groups)
+        return replace(self, key_groups=chosen) if chosen else None
 
     def header(self) -> KeyedHeader:
         with placed(self):
             return header_of_task(header_bytes(self.meta, self.meta.size_bytes), self.meta.start, self.context)
 
     def description(self) -> tuple[bytes, int, TypeContext, tuple[bytes, ...]]:
-        """Return what is equal for databases whose bytes mean the same."""
+        """Return a value that is equal for databases whose bytes are read alike."""
         described = tuple(raw for raw, _ in self.context.descriptions)
         header = header_bytes(self.meta, self.meta.size_bytes)
         return header, self.context.max_parallelism, self.context.types, described
@@ -168,17 +168,17 @@ class DatabaseSource:
 def database_changes(
     old: EntrySource, new: EntrySource, states: Collection[str], *, whole_keys: bool, upserts: bool
 ) -> tuple[KeyedHeader, Iterator[tuple[EntryBatch, EntryBatch]]] | None:
-    """Return what differs between two databases that may share files, before and after; files of both are hardly read.
+    """Return the entries that differ between two databases, before and after; files that they share are hardly read.
 
-    ``None`` for sources that are no databases, or not of the same key groups and header, or that RocksDB itself has to read: those
-    have to be compared whole.
+    ``None`` where a source is no database, where key groups or headers differ, or where RocksDB itself has to read: then the sources have
+    to be compared whole.
 
     Parameters
     ----------
     whole_keys
-        Whether all entries of a key, of all ``states``, belong together: where one differs, all come.
+        Whether all entries of a key, of all ``states``, come where one differs.
     upserts
-        What an entry was before may be left out where that alone would have to be looked up.
+        Whether entries before may be left out where they alone would have to be looked up.
 
     Raises
     ------
@@ -195,20 +195,20 @@ def database_changes(
     with placed(new):
         header = new.header()
         id_ends = (
-            (lambda state, some: split_keys(some, header.key, header.states[state]).key_end) if whole_keys else None
+            (lambda state, batch: split_keys(batch, header.key, header.states[state]).key_end) if whole_keys else None
         )
         groups, prefix = new.key_groups, new.context.prefix
-        found = changed_entries(
+        windows = changed_entries(
             old.files, new.files, header, states, groups, prefix=prefix, id_ends=id_ends, upserts=upserts
         )
-    return None if found is None else (header, _placed(new, found))
+    return None if windows is None else (header, _placed(new, windows))
 
 
 def _placed(
-    source: DatabaseSource, found: Iterator[tuple[EntryBatch, EntryBatch]]
+    source: DatabaseSource, windows: Iterator[tuple[EntryBatch, EntryBatch]]
 ) -> Iterator[tuple[EntryBatch, EntryBatch]]:
     with placed(source):
-        yield from found
+        yield from windows
 
 
 _: Form = DatabaseForm()

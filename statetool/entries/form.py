@@ -1,8 +1,8 @@
-"""What every stored form of keyed state gives, behind one protocol.
+"""The protocol of stored forms of keyed state.
 
-A :class:`Form` recognises the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask. That gives the
-header, and sources of entries. An :class:`EntrySource` is some of its key groups. Tables, verification and rewrites are loops over the batches
-of sources; none of them knows a form. A form is one module of this room, and a line in :mod:`statetool.entries.forms`.
+A :class:`Form` recognises the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
+gives the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are loops
+over the batches of sources; none of them knows a form. A form is one module of this room, and a line in :mod:`statetool.entries.forms`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TARGET_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedContext:
-    """What must be known beside the bytes to read an operator's keyed state; picklable.
+    """What a task needs beside the bytes to read an operator's keyed state; picklable.
 
     Attributes
     ----------
@@ -57,20 +57,20 @@ class KeyedContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRequest:
-    """Which entries are wanted, and how they come.
+    """Which entries are read, and in which batches.
 
     Attributes
     ----------
     states
         Names of states; ``None`` for all. Entries of others may come too.
     keys
-        Encoded keys that are enough, ``None`` for all. Entries of others may come too. Not for timers, which do not start with their key.
+        Encoded keys that suffice, ``None`` for all. Entries of others may come too. Not for timers, which do not start with their key.
     whole_keys
         Whether all entries of a key, of all ``states``, are in one batch.
     batch_bytes
         Bytes of a batch, about (of databases four times that); more only for what has to stay together.
     memory_bytes
-        What is put together in memory; larger key groups go through local disk.
+        Bytes that are put together in memory; larger key groups go through local disk.
     """
 
     states: tuple[str, ...] | None = None
@@ -92,7 +92,7 @@ class EntrySource(Protocol):
 
     @property
     def context(self) -> KeyedContext:
-        """What is known of the operator."""
+        """The context of the operator."""
         ...
 
     @property
@@ -102,7 +102,7 @@ class EntrySource(Protocol):
 
     @property
     def file(self) -> str:
-        """What messages call the bytes."""
+        """The file that messages name."""
         ...
 
     def group_sizes(self) -> Mapping[int, int]:
@@ -130,7 +130,7 @@ class EntrySource(Protocol):
         ...
 
     def within(self, key_groups: Collection[int]) -> EntrySource | None:
-        """Return the part with these key groups, ``None`` where it has none of them."""
+        """Return the source with these key groups only, ``None`` where it has none of them."""
         ...
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
@@ -144,10 +144,10 @@ def size_of(source: EntrySource) -> int:
 
 
 def halves(source: EntrySource) -> list[EntrySource]:
-    """Cut a source in two at its key groups, for those who look for damage; none where it has a single one."""
+    """Cut a source in two at its key groups, to find damage; return none where it has a single key group."""
     groups = list(source.group_sizes())
     middle = len(groups) // 2
-    return [h for some in (groups[:middle], groups[middle:]) if middle and (h := source.within(some)) is not None]
+    return [h for half in (groups[:middle], groups[middle:]) if middle and (h := source.within(half)) is not None]
 
 
 @contextmanager
@@ -161,7 +161,7 @@ def placed(source: EntrySource) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedPlace:
-    """Keyed state of one subtask, as the metadata names it; ``raw``: not by the state backend but by the operator or its timer service."""
+    """The handle of one subtask's keyed state; ``raw``: written not by the state backend but by the operator or its timer service."""
 
     subtask: int
     handle: KeyedHandle
@@ -170,16 +170,16 @@ class KeyedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What forms may ask about an operator; on the driver.
+    """What forms can ask about an operator; on the driver.
 
     Attributes
     ----------
     resolve
         Tells where the bytes of a stream handle are, ``None`` where there are none.
     metadata_file
-        What messages call bytes that lie in the metadata.
+        The file that messages name for bytes inside the metadata.
     given_key
-        The type of the keys, where the user says it.
+        The type of the keys, where the user declares it.
     managed
         Bytes and offset of one header of managed state, if there is any: old timers are read with the type of its keys.
     """
@@ -194,7 +194,7 @@ class Surroundings:
 
     @property
     def context(self) -> KeyedContext:
-        """What headers are read with."""
+        """The context that headers are read with."""
         return KeyedContext(operator=self.operator, max_parallelism=self.max_parallelism, types=self.types)
 
     def stream(self, handle: StreamHandle) -> Stream:
@@ -205,7 +205,7 @@ class Surroundings:
 class StoredState(ABC):
     """The keyed state of one subtask, in one form; on the driver. Nothing is read before it is asked for."""
 
-    #: Whether Flink's release of today reads it in any backend: rewrites leave it as it is where nothing else changes.
+    #: Whether all backends of current releases of Flink read it: rewrites leave it as it is where nothing else changes.
     canonical: bool = False
     #: Whether it is RocksDB's or ForSt's own database, in which a native savepoint may lack timers.
     database: bool = False
@@ -225,21 +225,21 @@ class StoredState(ABC):
 
     @abstractmethod
     def identity(self) -> bytes:
-        """Return what is equal only for stored states whose headers say the same."""
+        """Return bytes that are equal only for stored states with equal headers."""
 
     @abstractmethod
     def header(self) -> KeyedHeader:
         """Read the header anew; errors name operator and file."""
 
     def description(self) -> tuple[bytes, int] | None:
-        """Return the bytes of the header and their offset in the file, ``None`` where no header stands there."""
+        """Return the bytes of the header and their offset in the file, ``None`` where no header is stored."""
         return None
 
     @abstractmethod
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterable[EntrySource]:
-        """Cut it at key groups into sources of about ``target_bytes``; ``groups`` are those wanted, ``None`` for all."""
+        """Cut the state at key groups into sources of about ``target_bytes``; ``groups`` are those wanted, ``None`` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from statetool.entries.raw_timers import RawTimerForm
 from statetool.entries.streams import StreamForm
 
 _MATERIALIZED: Final[tuple[Form, ...]] = (DatabaseForm(), StreamForm())
-#: The first one that claims a place has it.
+#: The first form that claims a place reads it.
 FORMS: Final[list[Form]] = [RawTimerForm(), ChangeLogForm(_MATERIALIZED), *_MATERIALIZED]
 
 
@@ -26,5 +26,5 @@ def bind(places: Iterable[KeyedPlace], around: Surroundings) -> tuple[list[Store
             others.append(place)
         else:
             claimed.setdefault(form, []).append(place)
-    stored = [s for i, mine in claimed.items() for s in FORMS[i].bind(mine, around)]
+    stored = [s for i, own in claimed.items() for s in FORMS[i].bind(own, around)]
     return sorted(stored, key=lambda s: s.place.handle.start if s.place.handle is not None else 0), others

@@ -1,4 +1,4 @@
-"""One header for the streams of all subtasks: each subtask of a job may have registered its states in another order."""
+"""Join the headers of all subtasks into one: each subtask of a job may have registered its states in another order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HINT: Final = "restore the job with its present parallelism and take a new save
 
 
 def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without: Collection[str] = ()) -> KeyedHeader:
-    """Return a header of the current version with all states of some headers, serializer snapshots byte for byte.
+    """Return a header of the current version with all states of the headers, serializer snapshots byte for byte.
 
     Where subtasks have met different subclasses of a POJO, all of them are described.
 
@@ -34,8 +34,8 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
     Raises
     ------
     UnsupportedError
-        Two headers describe the key or one state differently, one has a serializer that no header of today can hold (of Flink 1.6 and
-        older), or the type of the keys is not known.
+        Two headers describe the key or one state differently, one has a serializer of Flink 1.6 or older, which no current header can
+        hold, or the type of the keys is not known.
     """
     first = headers[0]
     for header in headers[1:]:
@@ -51,25 +51,25 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
         for meta in header.states:
             if meta.name in without:
                 continue
-            found = _state_bytes(meta)
+            raw = meta_bytes(meta)
             states.setdefault(meta.name, meta)
-            if described.setdefault(meta.name, found) != found:
+            if described.setdefault(meta.name, raw) != raw:
                 raise UnsupportedError("two subtasks describe this state differently", hint=_HINT).at(state=meta.name)
     joined = replace(first, compressed=any(h.compressed for h in headers), states=tuple(states.values()))
     return replace(joined, version=CURRENT_VERSION, size_bytes=len(_written(joined, types)))
 
 
 def _written(header: KeyedHeader, types: TypeContext) -> bytes:
-    """Return the bytes of a header, made sure that they can be read."""
+    """Return the bytes of a header, once they have been read back."""
     raw = write_keyed_header(header)
     try:
-        again = read_keyed_header(Cursor(raw), types, end=len(raw))
+        reread = read_keyed_header(Cursor(raw), types, end=len(raw))
     except StatetoolError as error:
         raise UnsupportedError(
             f"a serializer snapshot of Flink 1.6 or older that cannot be written into a new header: {error}",
             hint="restore the job with Flink 1.7 to 1.16 and take a savepoint there",
         ) from error
-    if [m.name for m in again.states] != [m.name for m in header.states]:
+    if [m.name for m in reread.states] != [m.name for m in header.states]:
         raise UnsupportedError("the new header does not read as it was written", hint=_HINT)
     return raw
 
@@ -83,7 +83,8 @@ def _key_bytes(key: Serializer) -> bytes:
     return bytes(out)
 
 
-def _state_bytes(meta: StateMeta) -> bytes:
+def meta_bytes(meta: StateMeta) -> bytes:
+    """Return the description of a state, as headers have it."""
     out = Output()
     write_m6(out, meta)
     return bytes(out)

@@ -19,7 +19,7 @@ from statetool.serializers.ends import find_ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitKeys:
-    """Where the parts of each entry's key are; all arrays are int64[n]."""
+    """The positions of the parts of each entry's composite key; all arrays are int64[n]."""
 
     key: Positions
     key_end: Positions
@@ -43,16 +43,18 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMeta) -> SplitKeys
     if key.framed_only:
         return _from_the_end(batch, key, namespace, meta)
     key_end = find_ends(key.program(), key.skip, batch.data, start, stop)
-    at = _behind_marker(batch, start, key_end, stop) if ambiguous else key_end
-    namespace_end = find_ends(namespace.program(), namespace.skip, batch.data, at, stop)
-    after = _behind_marker(batch, at, namespace_end, stop) if ambiguous else namespace_end
+    namespace_start = _behind_marker(batch, start, key_end, stop) if ambiguous else key_end
+    namespace_end = find_ends(namespace.program(), namespace.skip, batch.data, namespace_start, stop)
+    user_key = _behind_marker(batch, namespace_start, namespace_end, stop) if ambiguous else namespace_end
     if meta.kind != "map":
-        bad = np.flatnonzero(after != stop)
-        if len(bad):
-            raise DecodeError(f"{int(stop[bad[0]] - after[bad[0]])} bytes trail behind key and namespace").at(
-                offset=int(after[bad[0]])
-            )
-    return SplitKeys(key=start, key_end=key_end, namespace=at, namespace_end=namespace_end, user_key=after)
+        trailing = np.flatnonzero(user_key != stop)
+        if len(trailing):
+            raise DecodeError(
+                f"{int(stop[trailing[0]] - user_key[trailing[0]])} bytes trail behind key and namespace"
+            ).at(offset=int(user_key[trailing[0]]))
+    return SplitKeys(
+        key=start, key_end=key_end, namespace=namespace_start, namespace_end=namespace_end, user_key=user_key
+    )
 
 
 def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Positions) -> Positions:
@@ -65,15 +67,15 @@ def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Po
 
 
 def _from_the_end(batch: EntryBatch, key: Serializer, namespace: Serializer, meta: StateMeta) -> SplitKeys:
-    """Keys whose own end cannot be found: all but a namespace of fixed size is the key."""
+    """Split keys whose own end cannot be found: all in front of a namespace of fixed size is the key."""
     size = fixed_size(namespace.program())
     if meta.kind == "map" or size is None:
         raise UnknownSerializerError(
             f"the end of a key of {key.type_name} cannot be found before the rest of the composite key",
             hint="only states without map keys and with a namespace of fixed size can be read with such keys",
         ).at(offset=int(batch.key[0]) if len(batch) else 0, type_path="key")
-    at = batch.key_end - size
-    if (at < batch.key).any():
+    namespace_start = batch.key_end - size
+    if (namespace_start < batch.key).any():
         raise DecodeError("a composite key that is shorter than its namespace").at(offset=int(batch.key[0]))
     end = batch.key_end
-    return SplitKeys(key=batch.key, key_end=at, namespace=at, namespace_end=end, user_key=end)
+    return SplitKeys(key=batch.key, key_end=namespace_start, namespace=namespace_start, namespace_end=end, user_key=end)

@@ -1,4 +1,4 @@
-"""Read a change log and what lies below it as entries.
+"""Read a change log and the materialized state below it as entries.
 
 The log is rewritten as deltas, dealt out by key group, on local disk. Then entries and deltas of some key groups at a time are put together. A
 key group that is larger than the budget is dealt out again by the hash of its keys.
@@ -51,32 +51,32 @@ def read_log(
     Parameters
     ----------
     below
-        What was materialized.
+        The sources of materialized state.
     header
-        All states of the log and of what lies below it.
+        One header with all states of the log and of materialized state.
     prefix
         Bytes of the key group in front of each key.
     file
-        What messages call the log.
+        The name of the log in messages.
 
     Raises
     ------
     FormatError, UnsupportedError, UnknownSerializerError
-        Damaged; or a change that takes code of the user, or whose parts cannot be told apart.
+        Damaged bytes; a change that needs code of the user, or whose parts cannot be told apart.
     """
     selection = StateSelection(header, request.states)
     layout = StreamLayout(prefix=prefix, states=2 * len(header.states), compressed=False)
     with _deltas(changes, selection, frozenset(key_groups), layout, types) as log:
-        parts = [_Below(source, selection) for source in below]
+        materialized = [_Materialized(source, selection) for source in below]
         sizes = dict.fromkeys(key_groups, 0)
-        for found in (*(part.sizes() for part in parts), log.sizes()):
-            for number, size in found.items():
+        for sizes_by_group in (*(source.sizes() for source in materialized), log.sizes()):
+            for number, size in sizes_by_group.items():
                 sizes[number] += size
 
         def windows(numbers: Sequence[int], window: int) -> Iterator[EntryBatch]:
             """Yield entries, then deltas, of some key groups, about ``window`` bytes at a time."""
-            for part in parts:
-                yield from part.windows(numbers, window)
+            for source in materialized:
+                yield from source.windows(numbers, window)
             yield from log.windows(numbers, window)
 
         memory = request.memory_bytes
@@ -95,8 +95,8 @@ def read_log(
                     yield replay(batch, header.states, file=file)
 
 
-class _Below:
-    """What was materialized; entries get the state ids of the header of all states."""
+class _Materialized:
+    """A source of materialized state; its entries get the state ids of the header with all states."""
 
     def __init__(self, source: EntrySource, selection: StateSelection) -> None:
         self.source = source
@@ -135,14 +135,14 @@ def _deltas(
     with tempfile.NamedTemporaryFile(prefix="statetool-") as spill:
         with ChangeFiles() as files:
             for change_set in changes:
-                for some in read_changes(files, change_set):
-                    for i in np.flatnonzero(some.group == METADATA_GROUP).tolist():
-                        state_id, meta = read_description(some.cursor(i), types, some.file)
+                for batch in read_changes(files, change_set):
+                    for i in np.flatnonzero(batch.group == METADATA_GROUP).tolist():
+                        state_id, meta = read_description(batch.cursor(i), types, batch.file)
                         ids[state_id] = numbers[meta.name]
-                    packed, ranges = walker.packed(some, ids)
-                    at = spill.tell()
+                    packed, ranges = walker.packed(batch, ids)
+                    start = spill.tell()
                     for r in ranges:
-                        placed[r.number].append(KeyGroupRange(r.number, at + r.offset, r.size_bytes))
+                        placed[r.number].append(KeyGroupRange(r.number, start + r.offset, r.size_bytes))
                     spill.write(packed)
         spill.flush()
         with Stream(file=spill.name, start=0, size_bytes=spill.tell()).open() as f:

@@ -1,6 +1,6 @@
 """Timers in raw keyed state: those of the RocksDB backend that were kept on the heap, and those of Flink 1.5 and older.
 
-What else is in raw keyed state is the operator's own, and nobody but the operator can read it.
+All else in raw keyed state is the operator's own, and only the operator can read it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from statetool.formats.stream import Stream
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: What Flink up to 1.3 wrote where there was no timer service: their number.
+#: What Flink up to 1.3 wrote of an operator without timer services: their number.
 _NO_SERVICE = bytes(4)
 
 
@@ -48,12 +48,12 @@ class RawTimerForm:
 
 
 def is_own_state(place: KeyedPlace, around: Surroundings) -> bool:
-    """Tell whether raw keyed state that is no timers holds something at all."""
+    """Tell whether raw keyed state that no form claims holds state of the operator."""
     return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, around).holds_own_state()
 
 
 class _Raw:
-    """Raw keyed state of one subtask, whatever it is."""
+    """Raw keyed state of one subtask, timers or other."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
         self.around = around
@@ -64,7 +64,7 @@ class _Raw:
             self.ranges = offset_ranges(place.handle.start, place.handle.offsets, self.stream, nothing=-1)
 
     def timer_header(self) -> KeyedHeader | None:
-        """Return which timers it holds, ``None`` where they are none or it is the operator's own."""
+        """Return the header of its timers, ``None`` where it has none or is the operator's own."""
         if not self.ranges:
             return None
         least = min(self.ranges, key=lambda r: r.size_bytes)  # all name the same services
@@ -149,8 +149,8 @@ class TimerSource:
         return {r.number: r.size_bytes for r in self.ranges}
 
     def within(self, key_groups: Collection[int]) -> TimerSource | None:
-        some = tuple(r for r in self.ranges if r.number in key_groups)
-        return replace(self, ranges=some) if some else None
+        ranges = tuple(r for r in self.ranges if r.number in key_groups)
+        return replace(self, ranges=ranges) if ranges else None
 
     def header(self) -> KeyedHeader:
         least = min(self.ranges, key=lambda r: r.size_bytes)

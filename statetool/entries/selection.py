@@ -1,4 +1,4 @@
-"""The states of a stream that are wanted, and where the keys of their entries are."""
+"""The wanted states of a header, and the keys of their entries."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class StateSelection:
     def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
         """Return a hash of each entry's key (of all of a timer), 0 for entries of states that are not wanted.
 
-        The deltas of a change log, whose state ids follow those of entries, have the hashes of the entries that they are about.
+        The deltas of a change log, whose state ids follow those of entries, have the hashes of the entries that they change.
         """
-        found = np.zeros(len(window), dtype=np.int64)
+        hashes = np.zeros(len(window), dtype=np.int64)
         state = window.state % max(1, len(self.header.states))
         for number, meta in self.metas.items():
             index = np.flatnonzero(state == number)
             if len(index):
-                found[index] = self._key_hashes(window.take(index), meta) | 1
-        return found.view(np.uint64)
+                hashes[index] = self._key_hashes(window.take(index), meta) | 1
+        return hashes.view(np.uint64)
 
     def _key_hashes(self, entries: EntryBatch, meta: StateMeta) -> Int64s:
         start, stop = entries.key, entries.key_end

@@ -22,7 +22,7 @@ _WINDOWS: Final = 8
 
 
 class StreamReader:
-    """Reads key groups; one that is larger than a batch comes in windows, or where keys have to be whole, merged or by way of local disk.
+    """Reads key groups; one that is larger than a batch in windows, with ``whole_keys`` merged, or put together on local disk.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ class StreamReader:
     def batches(self, ranges: Iterable[KeyGroupRange]) -> Iterator[EntryBatch]:
         """Read key groups, several small ones at a time."""
         request = self.request
-        whole = request.memory_bytes if request.whole_keys else request.batch_bytes
+        limit = request.memory_bytes if request.whole_keys else request.batch_bytes
         share = _COMPRESSED_SHARE if self.layout.compressed else 1
         for groups in batches_of(ranges, limit=request.batch_bytes // share):
-            if len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, whole):
+            if len(groups) > 1 or not is_larger(self.f, groups[0], self.layout, limit):
                 yield read_entries(self.f, groups, self.layout)
             elif self.layout.heap is not None:
                 yield from self._large_heap_group(groups[0], self.layout.heap)
@@ -57,7 +57,7 @@ class StreamReader:
 
     def _large_heap_group(self, group: KeyGroupRange, header: KeyedHeader) -> Iterator[EntryBatch]:
         windows = heap_windows(self.f, group, header, window=self._window())
-        yield from self._whole(windows, group.number, group.size_bytes) if self.request.whole_keys else windows
+        yield from self._whole_keys(windows, group.number, group.size_bytes) if self.request.whole_keys else windows
 
     def _large_group(self, large: LargeKeyGroup) -> Iterator[EntryBatch]:
         if self.request.whole_keys:
@@ -67,14 +67,14 @@ class StreamReader:
                 yield from merged
                 return
         windows = large.windows(self._window())
-        yield from self._whole(windows, large.number, large.size_bytes) if self.request.whole_keys else windows
+        yield from self._whole_keys(windows, large.number, large.size_bytes) if self.request.whole_keys else windows
 
     def _window(self) -> int:
         request = self.request
         return max(_LEAST_WINDOW, request.memory_bytes // _WINDOWS) if request.whole_keys else request.batch_bytes
 
-    def _whole(self, windows: Iterable[EntryBatch], number: int, size_bytes: int) -> Iterator[EntryBatch]:
-        """Put the entries of each key together by way of local disk."""
+    def _whole_keys(self, windows: Iterable[EntryBatch], number: int, size_bytes: int) -> Iterator[EntryBatch]:
+        """Yield the entries of each key together, by way of local disk."""
         plain = StreamLayout(prefix=self.layout.prefix, states=self.layout.states, compressed=False)
         selection = StateSelection(self.header, self.request.states)
         memory = self.request.memory_bytes

@@ -1,7 +1,7 @@
 """Keyed streams with an offset for each key group: canonical savepoints, full RocksDB snapshots, and the layout of the heap backend.
 
-Handle tag 7 is canonical. Tags 3 and 12 do not tell: full RocksDB snapshots are canonical, those of the heap backend are not, so the first
-key groups are walked, which fails at once on anything else.
+Handle tag 7 is canonical. Tags 3 and 12 have both layouts: full RocksDB snapshots are canonical, those of the heap backend are not. So the
+first key groups are read as canonical, which fails at once on anything else.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class StoredStream(StoredState):
         return min((o for o in self.handle.offsets if o > 0), default=self.stream.size_bytes)
 
     def ranges(self) -> list[KeyGroupRange]:
-        """Return where the key groups are that are not empty, in the order of the stream.
+        """Return where the key groups lie that are not empty, in the order of the stream.
 
         Raises
         ------
@@ -151,13 +151,13 @@ class StoredStream(StoredState):
                 read_entries(f, next(batches_of(ranges, limit=_SAMPLE_BYTES)), layout)
                 return False
             except FormatError as error:
-                # Some wrong offsets do not make it another layout; which they are shows when the key groups are read.
-                right = sum(
+                # A few wrong offsets do not make it another layout: reading the key groups reports them.
+                heap_groups = sum(
                     r.size_bytes >= NUMBER_BYTES
                     and int.from_bytes(f.read_at(r.offset, NUMBER_BYTES), "big") == r.number
                     for r in ranges
                 )
-                if 2 * right <= len(ranges):
+                if 2 * heap_groups <= len(ranges):
                     raise FormatError(
                         f"keyed state of handle tag {self.handle.tag} in neither the canonical nor the heap layout",
                         hint="the file is damaged, or not the one that the metadata means",
@@ -184,8 +184,8 @@ class StreamSource:
         return {r.number: r.size_bytes for r in self.ranges}
 
     def within(self, key_groups: Collection[int]) -> StreamSource | None:
-        some = tuple(r for r in self.ranges if r.number in key_groups)
-        return replace(self, ranges=some) if some else None
+        ranges = tuple(r for r in self.ranges if r.number in key_groups)
+        return replace(self, ranges=ranges) if ranges else None
 
     def header(self) -> KeyedHeader:
         with placed(self):
@@ -202,7 +202,6 @@ class StreamSource:
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
         """Yield errors of the checksums of compressed key groups, of which Flink writes one for each 64 KiB and reads none."""
-
         from statetool.formats.compression import check_sums
 
         if not self.header().compressed:

@@ -1,9 +1,10 @@
-"""Put the entries of each key of a key group together that is larger than memory.
+"""Put the entries of each key together, in a key group that is larger than memory.
 
-Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than a
-window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a file
-is a row of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is still too large
-is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however large it is.
+Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than
+a window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a
+file is a sequence of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is
+still too large is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however
+large it is.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def merged_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_byt
         return None
     window = max(1, memory_bytes // (4 * max(1, len(sections))))
     runs = [_Run(group.windows(window, section=s), selection, s.state) for s in sections]
-    return (concat(parts) for parts in complete_keys(runs))
+    return (concat(batches) for batches in complete_keys(runs))
 
 
 class _Run:
-    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` is what has been read and not yet taken."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` has the entries that were read and not yet taken."""
 
     def __init__(self, windows: Iterator[EntryBatch], selection: StateSelection, state: int) -> None:
         self._windows = windows
@@ -66,11 +67,11 @@ class _Run:
     def _split(self) -> None:
         entries, keys = self._selection.split(self.batch, self._state)
         self._key, self._key_end = keys.key, keys.key_end
-        bad = descent(entries.data, self._key, self._key_end)
-        if bad:
+        descending = descent(entries.data, self._key, self._key_end)
+        if descending:
             raise entries.locate(
                 FormatError("the keys of a state are not in order").at(
-                    offset=int(self._key[bad]), state=self._selection.metas[self._state].name
+                    offset=int(self._key[descending]), state=self._selection.metas[self._state].name
                 )
             )
 
@@ -123,20 +124,20 @@ def dealt_by_key(
     *,
     memory_bytes: int,
 ) -> Iterator[EntryBatch]:
-    """Yield the entries of one key group such that those of one hash are in one batch, in the order in which they came.
+    """Yield the entries of one key group, those of one hash in one batch, in the order in which they came.
 
     Parameters
     ----------
     windows
         All entries of the key group, in batches that fit memory.
     hashes
-        Gives a hash of each entry's key, 0 for entries that are not wanted.
+        Returns a hash of each entry's key, 0 for entries that are not wanted.
     layout
-        What the files on local disk are walked with.
+        The layout of the files on local disk.
     size_bytes
         Bytes of all entries, about.
     memory_bytes
-        What a batch may have, or the largest single key where that is more.
+        The most bytes of a batch, unless a single key has more.
     """
     with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
         dealer = _Dealer(hashes, key_group, layout, memory_bytes)
@@ -159,11 +160,11 @@ class _Dealer:
             files = [stack.enter_context(p.path.open("wb")) for p in parts]
             for window in windows:
                 hashes = self.hashes(window)
-                for number, blob, some in self.blobs(window, hashes, n, level):
+                for number, blob, key_hashes in self.blobs(window, hashes, n, level):
                     part = parts[number]
                     part.ranges.append(KeyGroupRange(self.key_group, part.size_bytes, len(blob)))
                     part.size_bytes += len(blob)
-                    part.low, part.high = min(part.low, int(some.min())), max(part.high, int(some.max()))
+                    part.low, part.high = min(part.low, int(key_hashes.min())), max(part.high, int(key_hashes.max()))
                     files[number].write(blob)
         for part in parts:
             if part.ranges:

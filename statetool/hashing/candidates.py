@@ -1,6 +1,6 @@
 """Which conventions are tried for a class whose ``hashCode()`` is not known, and how all of them are tested at once.
 
-Fields count in an unknown order, and perhaps not all of them: Flink's snapshots sort the fields of a POJO by name. A polynomial
+Which fields count, and in which order, is not known: Flink's snapshots sort the fields of a POJO by name. A polynomial
 ``h = multiplier * h + hash`` over every ordered choice of fields covers ``Objects.hash``, ``Arrays.hashCode``, records, data classes,
 Lombok, commons' HashCodeBuilder and what IDEs generate; exclusive or and sum, and Scala's ``productHash``, are tried beside it.
 """
@@ -12,17 +12,16 @@ from itertools import combinations, permutations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from statetool.hashing.formulas import STYLES, Convention, Style, class_fields
+from statetool.formats.keyed.entries import Int64s
+from statetool.hashing.formulas import Convention, Style, class_fields
 from statetool.hashing.key_hash import key_groups
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.tuples import CaseClassSerializer
 
-Int64s = npt.NDArray[np.int64]
-#: First those that people and tools use most: of formulas that agree on all keys the first is named.
+#: The most used first: of formulas with equal hash codes for all keys, the first is named.
 STARTS: Final = (1, 0, 17, 7, 3, 5, 2, 11, 13, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 MULTIPLIERS: Final = (
     31, 37, 59, 17, 7, 13, 19, 23, 29, 41, 43, 47, 53, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 397, 1000003,
@@ -48,19 +47,19 @@ _FEW_ORDERS: Final = 400
 
 
 def field_orders(n: int, most: int = _MOST_ORDERS) -> list[tuple[int, ...]]:
-    """Return ordered choices of ``n`` fields, the complete ones first; where they are too many, short ones and the given order."""
-    given = tuple(range(n))
-    found: dict[tuple[int, ...], None] = {given: None}
+    """Return ordered choices of ``n`` fields, those of all fields first; above ``most``, the declared order and short choices."""
+    declared = tuple(range(n))
+    orders: dict[tuple[int, ...], None] = {declared: None}
     for size in (n, *range(1, n)):
         count = 1
         for i in range(size):
             count *= n - i
-        if len(found) + count <= most:
-            found |= dict.fromkeys(permutations(given, size))
+        if len(orders) + count <= most:
+            orders |= dict.fromkeys(permutations(declared, size))
         elif size < n:
-            choices = (tuple(c) for c in combinations(given, size))
-            found |= dict.fromkeys(c for c, _ in zip(choices, range(most // n), strict=False))
-    return list(found)
+            choices = (tuple(c) for c in combinations(declared, size))
+            orders |= dict.fromkeys(c for c, _ in zip(choices, range(most // n), strict=False))
+    return list(orders)
 
 
 def few_conventions(serializer: Serializer) -> Iterator[Convention]:
@@ -112,35 +111,35 @@ class Polynomials:
 
     @property
     def count(self) -> int:
-        """How many are tested."""
+        """How many polynomials are tested."""
         return len(self.orders) * len(STARTS) * len(MULTIPLIERS)
 
     def surviving(self) -> list[tuple[int, int, int]]:
-        """Return ``(start, multiplier, index of the order)`` of those that put every key into its key group."""
-        found = []
+        """Return ``(start, multiplier, index of the order)`` of each polynomial that puts every key into its key group."""
+        survivors = []
         for multiplier in MULTIPLIERS:
             starts = np.array(STARTS, dtype=np.int64)
             powers = np.array([pow(multiplier, int(n), 1 << 32) for n in self.lengths], dtype=np.int64)
             head = (starts[:, None] * powers[None, :]) & 0xFFFFFFFF
-            which = np.arange(len(self.orders))
-            tail = self._tail(0, multiplier, which)
-            good = np.flatnonzero(self._groups((head + tail[None, :]).ravel()) == self.groups[0])
-            at_start, which = good // len(self.orders), good % len(self.orders)
+            order_index = np.arange(len(self.orders))
+            tail = self._tail(0, multiplier, order_index)
+            fitting = np.flatnonzero(self._groups((head + tail[None, :]).ravel()) == self.groups[0])
+            at_start, order_index = fitting // len(self.orders), fitting % len(self.orders)
             for key in range(1, len(self.groups)):
-                if not len(which):
+                if not len(order_index):
                     break
-                unique, back = np.unique(which, return_inverse=True)
+                unique, back = np.unique(order_index, return_inverse=True)
                 tail = self._tail(key, multiplier, unique)[back]
-                good = np.flatnonzero(self._groups(head[at_start, which] + tail) == self.groups[key])
-                at_start, which = at_start[good], which[good]
-            found += [(STARTS[s], multiplier, int(o)) for s, o in zip(at_start, which, strict=True)]
-        return found
+                fitting = np.flatnonzero(self._groups(head[at_start, order_index] + tail) == self.groups[key])
+                at_start, order_index = at_start[fitting], order_index[fitting]
+            survivors += [(STARTS[s], multiplier, int(o)) for s, o in zip(at_start, order_index, strict=True)]
+        return survivors
 
-    def _tail(self, key: int, multiplier: int, which: Int64s) -> Int64s:
+    def _tail(self, key: int, multiplier: int, order_index: Int64s) -> Int64s:
         """Return the polynomials of one key without their start, modulo 2 to the 32."""
         values = self.hashes[key] & 0xFFFFFFFF
-        total = np.zeros(len(which), dtype=np.int64)
-        orders, lengths = self.orders[which], self.lengths[which]
+        total = np.zeros(len(order_index), dtype=np.int64)
+        orders, lengths = self.orders[order_index], self.lengths[order_index]
         for i in range(orders.shape[1]):
             step = (total * multiplier + values[orders[:, i]]) & 0xFFFFFFFF
             total = np.where(i < lengths, step, total)
@@ -151,7 +150,7 @@ class Polynomials:
 
 
 def other_conventions(serializer: Serializer, usable: Sequence[str]) -> Iterator[Convention]:
-    """Yield what is no polynomial: Avro's, Scala's, exclusive or, sum."""
+    """Yield the conventions that are no polynomials: Avro's, Scala's, exclusive or, sum."""
     if isinstance(serializer, AvroSerializer):
         yield from _AVRO
         return
@@ -167,8 +166,3 @@ def other_conventions(serializer: Serializer, usable: Sequence[str]) -> Iterator
         for chosen in combinations(usable, size):
             yield Convention(kind="xor", fields=chosen)
             yield Convention(kind="sum", fields=chosen)
-
-
-def styles() -> tuple[Style, ...]:
-    """Return the styles, those used most first."""
-    return STYLES

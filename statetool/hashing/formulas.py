@@ -1,7 +1,7 @@
 """What ``hashCode()`` of a user's class may be: the conventions, how they are written, and keys hashed by them.
 
-A snapshot names a class and its fields, its ``hashCode()`` lies in user code. A :class:`HashFormula` says for each such class how it
-hashes, in words that a person can read and declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``,
+A snapshot names a class and its fields; its ``hashCode()`` lies in user code. A :class:`HashFormula` has a convention for each such
+class, which a person can read and declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``,
 ``commons(a, b)``, ``polynomial[17, 31](a, b)``, ``polynomial[1, 31, plain](a, b)``, ``xor(a, b)``, ``sum(a, b)``, ``scala(_1, _2)``,
 ``scala2.13(_1, _2)``; of an enum ``name()`` or ``ordinal()``; of an Avro record ``avro[1, 10]()`` (as Avro 1.12 hashes) or
 ``avro[0, 0]()`` (as Avro 1.8 does): what the hash of a string starts with, and at which field or element the hash ends.
@@ -34,9 +34,9 @@ from statetool.serializers.tuples import CaseClassSerializer, scala_hash, scala_
 from statetool.types import LogicalType, Scalar
 
 Kind = Literal["polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal", "avro"]
-#: How parts are hashed: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1 and 0, the zeros of a float
-#: 0; in ``plain-old`` those of a double too); ``kotlin`` booleans 1 and 0; ``lombok`` booleans 79 and 97, null 43
-#: (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
+#: How parts are hashed, the most used style first: ``boxed`` as ``Objects.hashCode`` does; ``plain`` as IDEs write it (booleans 1
+#: and 0, the zeros of a float 0; in ``plain-old`` those of a double too); ``kotlin`` booleans 1 and 0; ``lombok`` booleans 79 and 97,
+#: null 43 (``lombok-boxed``: null 43 alone); ``commons`` booleans 0 and 1.
 Style = Literal["boxed", "plain", "kotlin", "plain-old", "lombok", "lombok-boxed", "commons"]
 STYLES: Final[tuple[Style, ...]] = get_args(Style)
 BOOLEANS: Final = {"plain": (0, 1), "kotlin": (0, 1), "plain-old": (0, 1), "lombok": (97, 79), "commons": (1, 0)}
@@ -65,7 +65,6 @@ class Convention:
     style: Style = "boxed"
 
     def __str__(self) -> str:
-        name = self.kind
         if self.kind == "polynomial":
             shape = (self.start, self.multiplier, self.style)
             known = [n for n, s in _NAMED.items() if s == shape]
@@ -73,24 +72,24 @@ class Convention:
             return f"{known[0] if known else f'polynomial[{words}]'}({', '.join(self.fields)})"
         if self.kind == "avro":
             return f"avro[{self.start}, {self.multiplier}]()"
-        return f"{name}({', '.join(self.fields)})"
+        return f"{self.kind}({', '.join(self.fields)})"
 
 
 def parse_convention(text: str) -> Convention:
-    """Read a convention as it is written.
+    """Parse a convention as it is written.
 
     Raises
     ------
     OptionError
-        It is not one.
+        The text is no convention.
     """
     if avro := _AVRO.fullmatch(text):
         return Convention(kind="avro", start=int(avro.group(1)), multiplier=int(avro.group(2)))
-    found = _WRITTEN.fullmatch(text)
-    name = found.group(1) if found else ""
-    if found and (name in _NAMED or name in ("polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal")):
-        fields = tuple(f.strip() for f in found.group(5).split(",") if f.strip())
-        start, multiplier, style = found.group(2), found.group(3), found.group(4) or "boxed"
+    match = _WRITTEN.fullmatch(text)
+    name = match.group(1) if match else ""
+    if match and (name in _NAMED or name in ("polynomial", "xor", "sum", "scala", "scala2.13", "name", "ordinal")):
+        fields = tuple(f.strip() for f in match.group(5).split(",") if f.strip())
+        start, multiplier, style = match.group(2), match.group(3), match.group(4) or "boxed"
         if (start is not None) == (name == "polynomial") and style in STYLES:
             if name in _NAMED:
                 shape = _NAMED[name]
@@ -126,7 +125,7 @@ class HashFormula:
 
     @classmethod
     def declared(cls, words: Mapping[str, str]) -> HashFormula:
-        """Return what a user declares: conventions as they are written, by the full name of the Java class."""
+        """Return the formula of written conventions by the full name of their Java class."""
         return cls(tuple(sorted((name, parse_convention(text)) for name, text in words.items())))
 
 
@@ -146,12 +145,12 @@ def user_class(serializer: Serializer) -> str | None:
 
 def user_classes(key: Serializer) -> dict[str, Serializer]:
     """Return the user's classes inside a key type, outer ones first, with a serializer of each."""
-    found: dict[str, Serializer] = {}
+    classes: dict[str, Serializer] = {}
     for serializer in _tree(key):
         name = user_class(serializer)
         if name is not None:
-            found.setdefault(name, serializer)
-    return found
+            classes.setdefault(name, serializer)
+    return classes
 
 
 def _tree(serializer: Serializer) -> Iterator[Serializer]:
@@ -172,7 +171,7 @@ def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:
 
 
 def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
-    """Return the serializer with the hash codes of the formula in place of those that lie in user code."""
+    """Return the serializer with the formula's hash codes for the classes that it names."""
     name = user_class(serializer)
     convention = formula.of(name) if name is not None else None
     if convention is not None:
@@ -189,7 +188,7 @@ def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
 
 
 class HashedSerializer(Serializer):
-    """A user's class with a convention for its hash code; all else is as before."""
+    """The serializer of a user's class, with a convention for its hash code."""
 
     def __init__(self, serializer: Serializer, convention: Convention, formula: HashFormula) -> None:
         super().__init__(serializer.snapshot_class, serializer.snapshot_version)
@@ -241,7 +240,7 @@ class HashedSerializer(Serializer):
 
 
 def combine(convention: Convention, hashes: list[int]) -> int:
-    """Return the hash code that the parts' hash codes give."""
+    """Return the hash code that a convention makes of the parts' hash codes."""
     match convention.kind:
         case "xor":
             h = 0
@@ -264,7 +263,7 @@ def class_fields(serializer: Serializer) -> dict[str, Serializer]:
 
 
 def null_hash(style: Style) -> int:
-    """Return what a null counts."""
+    """Return the hash code of a null field."""
     return 43 if style in ("lombok", "lombok-boxed") else 0
 
 
@@ -274,7 +273,7 @@ def part_hash(part: Serializer, value: Any, style: Style) -> int:
     Raises
     ------
     UnsupportedError
-        It has none that is the same in two processes.
+        Its hash code differs from process to process, or is not known.
     """
     if value is None:
         return null_hash(style)

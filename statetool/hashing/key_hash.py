@@ -1,6 +1,6 @@
 """Java hash codes and key groups of many encoded keys at once.
 
-The plain path is ``Serializer.hash_code`` of each decoded key; types that occur often are hashed from their bytes.
+``Serializer.hash_code`` of each decoded key is the plain path; types that occur often are hashed from their bytes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from statetool.formats.keyed.entries import Int64s
 from statetool.io.cursor import Cursor
 from statetool.kernels import encode
+from statetool.kernels.arrays import Bytes
 from statetool.kernels.skip import skip_many
 from statetool.kernels.skip_program import compile_skip
 from statetool.serializers.base import Serializer
 from statetool.serializers.simple import SimpleSerializer
 from statetool.serializers.tuples import TupleSerializer
 
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
 _NUMBERS: Final = {"Byte": 1, "Short": 2, "Int": 4, "Long": 8, "Boolean": 1, "Float": 4, "Double": 8, "Char": 2}
 
 
@@ -43,9 +43,9 @@ def hash_keys(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -
     UnsupportedError
         The hash lies in user code.
     """
-    found = _by_kernels(serializer, data, start, end)
-    if found is not None:
-        return found
+    hashes = _by_kernels(serializer, data, start, end)
+    if hashes is not None:
+        return hashes
     view = data.data
     hashes = np.empty(len(start), dtype=np.int64)
     for i, (a, b) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
@@ -108,26 +108,26 @@ def _loaded(data: Bytes, start: Int64s, size: int) -> Int64s:
 def _behind_varint(data: Bytes, start: Int64s) -> Int64s:
     """Return the position behind the number that each string starts with."""
     after = start.copy()
-    more = np.ones(len(start), dtype=np.bool_)
-    while more.any():
-        more[more] = data[after[more]] >= 0x80
-        after[more] += 1
+    in_number = np.ones(len(start), dtype=np.bool_)
+    while in_number.any():
+        in_number[in_number] = data[after[in_number]] >= 0x80
+        after[in_number] += 1
     return after + 1
 
 
 def _tuples(serializer: TupleSerializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
-    h: Any = None
-    at = start
+    codes: Any = None
+    positions = start
     for part in serializer.nested:
         program = compile_skip(part.program())
         if program is None:
             return None
-        after = np.empty_like(at)
-        if skip_many(data, program, at, end, after)[0] != 0:
+        ends = np.empty_like(positions)
+        if skip_many(data, program, positions, end, ends)[0] != 0:
             return None  # the plain path says what is wrong
-        hashes = _by_kernels(part, data, at, after)
+        hashes = _by_kernels(part, data, positions, ends)
         if hashes is None:
             return None
-        h = hashes if h is None else (31 * h + hashes).astype(np.uint32).view(np.int32).astype(np.int64)
-        at = after
-    return h if h is None else np.asarray(h, dtype=np.int64)
+        codes = hashes if codes is None else (31 * codes + hashes).astype(np.uint32).view(np.int32).astype(np.int64)
+        positions = ends
+    return codes if codes is None else np.asarray(codes, dtype=np.int64)

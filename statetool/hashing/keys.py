@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from statetool.errors import DecodeError, StatetoolError
+from statetool.formats.keyed.entries import Int64s
 from statetool.hashing.formulas import HashFormula, hashed
 from statetool.hashing.key_hash import hash_keys
 from statetool.hashing.vector_hash import hash_pojos
 from statetool.io.cursor import Cursor
+from statetool.kernels.arrays import Bytes
 from statetool.serializers.base import Serializer
 from statetool.serializers.ends import find_ends
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 
 
 class KeyHasher:
@@ -27,7 +23,7 @@ class KeyHasher:
     key
         Their serializer.
     formula
-        How the classes hash whose ``hashCode()`` lies in user code.
+        How classes hash whose ``hashCode()`` lies in user code.
     """
 
     def __init__(self, key: Serializer, formula: HashFormula | None = None) -> None:
@@ -58,8 +54,8 @@ class KeyHasher:
         DecodeError
             The offset is the position in ``data``.
         """
-        found = hash_pojos(self.hashed, data, start, end)
-        return hash_keys(self.hashed, data, start, end) if found is None else found
+        codes = hash_pojos(self.hashed, data, start, end)
+        return hash_keys(self.hashed, data, start, end) if codes is None else codes
 
 
 def decode_key(key: Serializer, data: Bytes, start: int, end: int) -> Any:

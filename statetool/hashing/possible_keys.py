@@ -1,12 +1,12 @@
 """Which keys and namespaces Flink can hold.
 
-Both are objects: its heap tables and its timers refuse null, and a key's key group is that of its hash code. What a key is made of may be
-null wherever a serializer writes it: the fields of tuples (``TupleSerializer`` asks the serializers of its fields), case classes, POJOs
-and rows, so also the only field of the rows that PyFlink makes of keys; the elements of lists. ``hashCode()`` of all of them counts
-null as a number. Keys inside map state may be null too: on heap they lie in a ``HashMap``, in RocksDB as what their serializer writes.
+Flink's heap tables and timers refuse a null key and a null namespace. The parts of a key may be null wherever their serializer writes
+null: the fields of tuples (``TupleSerializer`` asks the serializers of its fields), of case classes, POJOs and rows, so also the only
+field of the rows that PyFlink makes of keys; the elements of lists. ``hashCode()`` of all of them counts null as a number. Keys inside
+map state may be null too: on heap they lie in a ``HashMap``, in RocksDB as their serializer writes them.
 
-An array hashes by where it lies in memory, alone and inside tuples and collections, so that its key group is another in each
-process; ``KeyedStream`` refuses such keys. Rows look into their arrays, and a class of the user may do so.
+An array hashes by where it lies in memory, alone and inside tuples and collections, so its key group differs from process to process;
+``KeyedStream`` refuses such keys. Rows hash the elements of their arrays, and a class of the user may do so.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from statetool.errors import OptionError
+from statetool.formats.keyed.entries import Int64s
+from statetool.kernels.arrays import Bytes
 from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import CompositeSerializer
@@ -24,8 +25,6 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.simple import SimpleSerializer
 
-Bytes = npt.NDArray[np.uint8]
-Int64s = npt.NDArray[np.int64]
 #: Types whose only value is null.
 _ONLY_NULL: Final = ("Void", "Null")
 
@@ -36,7 +35,7 @@ def check_key_type(key: Serializer) -> None:
     Raises
     ------
     OptionError
-        It hashes by where it lies in memory, or has no value but null.
+        Keys of the type hash by where they lie in memory, or can only be null.
     """
     if isinstance(key, SimpleSerializer) and key.spec.name in _ONLY_NULL:
         raise OptionError(f"keys of type {key.type_name} can only be null", hint="Flink has no null keys")
@@ -50,7 +49,7 @@ def check_key_type(key: Serializer) -> None:
 
 
 def _array_inside(serializer: Serializer) -> Serializer | None:
-    """Return the array whose identity counts in the hash code, if there is one."""
+    """Return the serializer of an array that hashes by where it lies in memory, ``None`` where the key has none."""
     if isinstance(serializer, GenericArraySerializer):
         return serializer
     if isinstance(serializer, SimpleSerializer):
@@ -59,7 +58,7 @@ def _array_inside(serializer: Serializer) -> Serializer | None:
         return serializer if serializer.type_class.startswith("[") else None
     if isinstance(serializer, RowSerializer) or not isinstance(serializer, CompositeSerializer):
         return None
-    return next((found for part in serializer.nested if (found := _array_inside(part)) is not None), None)
+    return next((array for part in serializer.nested if (array := _array_inside(part)) is not None), None)
 
 
 def nulls_among(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s:
@@ -79,7 +78,7 @@ def nulls_among(serializer: Serializer, data: Bytes, start: Int64s, end: Int64s)
     form = serializer.null_form()
     if form is None:
         return np.empty(0, dtype=np.int64)
-    found = np.flatnonzero(end - start == len(form))
+    nulls = np.flatnonzero(end - start == len(form))
     for i, byte in enumerate(form):
-        found = found[data[start[found] + i] == byte]
-    return found
+        nulls = nulls[data[start[nulls] + i] == byte]
+    return nulls

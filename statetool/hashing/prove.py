@@ -1,8 +1,8 @@
 """Find how keys hash by testing formulas against the key groups in which the keys already lie.
 
-A wrong formula puts a key into its key group by chance once in ``max parallelism`` times. So ``n`` different hash codes that all agree
-leave a wrong one of ``c`` tested formulas a chance of at most ``c / max parallelism ** n``; what is not below :data:`MOST_CHANCE`
-is refused. The keys that the proof did not see are checked one by one when they are moved.
+By chance, a wrong formula puts one of ``max parallelism`` keys into its key group. Where ``n`` different hash codes fit, a wrong one
+of ``c`` tested formulas fits with a probability of at most ``c / max parallelism ** n``; a formula with a higher bound than
+:data:`MOST_CHANCE` is refused. Keys outside of the sample are checked one by one when they are moved.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any, Final
 
 import numpy as np
@@ -20,10 +20,12 @@ from statetool.entries.selection import key_starts
 from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.key_groups import key_group_for
 from statetool.formats.keyed.distinct import distinct
-from statetool.hashing.candidates import Polynomials, few_conventions, field_orders, other_conventions, styles
+from statetool.hashing.candidates import Polynomials, few_conventions, field_orders, other_conventions
 from statetool.hashing.formulas import (
+    STYLES,
     Convention,
     HashFormula,
+    Style,
     class_fields,
     formula_hash,
     hashed,
@@ -45,10 +47,10 @@ _ALTERNATIVES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProof:
-    """What was found.
+    """How keys hash, and how sure that is.
 
-    ``formula`` is ``None`` where the key type's own hash code is known. ``keys_tested`` are the different hash codes, ``chance`` bounds
-    the probability that a wrong formula passes.
+    ``formula`` is ``None`` where the key type's own hash code is known. ``keys_tested`` counts the different hash codes, ``chance``
+    bounds the probability that a wrong formula passes.
     """
 
     formula: HashFormula | None = None
@@ -73,7 +75,7 @@ def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: Hash
     sources
         The operator's keyed state.
     declared
-        What the user says of classes; it is tested too.
+        The formula that the user declared; it is tested too.
 
     Raises
     ------
@@ -96,12 +98,12 @@ def prove_hashes(sources: Sequence[EntrySource], key: Serializer, declared: Hash
     if key.framed_only:
         raise UnsupportedError(
             f"keys of type {key.type_name} cannot be taken apart, so their hash code cannot be found",
-            hint=_declare(sources, classes),
+            hint=_declaration_hint(sources, classes),
         )
     sample = sample_keys(sources, key)
     if not sample.values:
         return KeyProof()
-    return find_formula(key, declared, sample, _declare(sources, classes))
+    return find_formula(key, declared, sample, _declaration_hint(sources, classes))
 
 
 def find_formula(key: Serializer, declared: HashFormula, sample: Sample, hint: str) -> KeyProof:
@@ -134,16 +136,13 @@ def sample_keys(sources: Sequence[EntrySource], key: Serializer, *, most: int = 
         Damaged bytes.
     """
     max_parallelism = sources[0].context.max_parallelism
-    found: dict[tuple[int, bytes], Any] = {}
+    keys: dict[tuple[int, bytes], Any] = {}
     hasher = KeyHasher(key)
-    for source in sources:
-        for value, group, raw in _keys(source, hasher):
-            found.setdefault((group, raw), value)
-            if len(found) >= most:
-                break
-        if len(found) >= most:
+    for value, group, raw in chain.from_iterable(_keys(source, hasher) for source in sources):
+        keys.setdefault((group, raw), value)
+        if len(keys) >= most:
             break
-    return Sample(list(found.values()), [group for group, _ in found], max_parallelism)
+    return Sample(list(keys.values()), [group for group, _ in keys], max_parallelism)
 
 
 def _keys(source: EntrySource, hasher: KeyHasher) -> Iterator[tuple[Any, int, bytes]]:
@@ -160,8 +159,8 @@ def _keys(source: EntrySource, hasher: KeyHasher) -> Iterator[tuple[Any, int, by
             raise batch.locate(error).at(operator=source.context.operator) from None
 
 
-def _declare(sources: Sequence[EntrySource], classes: dict[str, Serializer]) -> str:
-    """Say what the user can do."""
+def _declaration_hint(sources: Sequence[EntrySource], classes: dict[str, Serializer]) -> str:
+    """Return the hint how to declare a hash code, or do without."""
     name, serializer = next(iter(classes.items()))
     fields = ", ".join(class_fields(serializer))
     example = "avro[1, 10]()" if isinstance(serializer, AvroSerializer) else f"Objects.hash({fields})"
@@ -176,12 +175,12 @@ def _declared_proof(key: Serializer, formula: HashFormula, sample: Sample) -> Ke
     hash_code = formula_hash(formula, key)
     hashes = set()
     for value, group in zip(sample.values, sample.groups, strict=True):
-        found = hash_code(value)
-        hashes.add(found)
-        if key_group_for(found, sample.max_parallelism) != group:
+        code = hash_code(value)
+        hashes.add(code)
+        if key_group_for(code, sample.max_parallelism) != group:
             raise OptionError(
                 f"the declared hash code ({formula}) puts {value!r} into key group "
-                f"{key_group_for(found, sample.max_parallelism)}, it lies in {group}",
+                f"{key_group_for(code, sample.max_parallelism)}, it lies in {group}",
                 hint="leave the declaration out to have the formula looked for, or correct it",
             )
     return KeyProof(formula=formula, keys_tested=len(hashes), chance=_chance(1, len(hashes), sample))
@@ -212,9 +211,9 @@ class _Search:
                 hint=hint,
             )
         if len(fitting) > 1:
-            some = " or ".join(str(f) for f, _ in fitting[:_ALTERNATIVES])
+            alternatives = " or ".join(str(f) for f, _ in fitting[:_ALTERNATIVES])
             raise UnsupportedError(
-                f"{len(fitting)} formulas fit all {len(self.sample.values)} keys of {self.key.type_name}: {some}",
+                f"{len(fitting)} formulas fit all {len(self.sample.values)} keys of {self.key.type_name}: {alternatives}",
                 hint=hint,
             )
         formula, hashes = fitting[0]
@@ -240,14 +239,14 @@ class _Search:
                     yield base
 
     def combinations(self) -> Iterator[dict[str, Convention]]:
-        """Yield conventions for the classes inside the key; a class may have none where fields of it may be left out."""
+        """Yield conventions for the classes inside the key; none for a class whose field the key's own class may leave out."""
         lists = [list(few_conventions(s)) for s in self.inner.values()]
-        each = max(2, int(_MOST_COMBINATIONS ** (1 / max(1, len(lists)))))
+        most = max(2, int(_MOST_COMBINATIONS ** (1 / max(1, len(lists)))))
         if self.root is not None:
             # Each combination is a search of its own.
-            each = min(each, max(2, int(400 ** (1 / max(1, len(lists))))))
+            most = min(most, max(2, int(400 ** (1 / max(1, len(lists))))))
         options: list[list[Convention | None]] = [
-            [*([None] if self.root is not None else []), *islice(found, each)] for found in lists
+            [*([None] if self.root is not None else []), *islice(conventions, most)] for conventions in lists
         ]
         for chosen in product(*options):
             yield {n: c for n, c in zip(self.inner, chosen, strict=True) if c is not None}
@@ -265,21 +264,21 @@ class _Search:
             return False
 
     def of_root(self, base: HashFormula) -> Iterator[HashFormula]:
-        """Yield the formulas of the key's own class that fit, under what is assumed of the classes inside."""
+        """Yield the formulas of the key's own class that fit, where ``base`` has the conventions of the classes inside."""
         assert self.root is not None
         fields = class_fields(self.key)
-        parts = {name: hashed(part, base) for name, part in fields.items()}
-        seen: set[bytes] = set()
+        hashed_fields = {name: hashed(field, base) for name, field in fields.items()}
+        tested_columns: set[bytes] = set()
         usable: list[str] = []
-        for style in styles():
-            columns = {n: c for n in fields if (c := self.column(list(fields).index(n), parts[n], style)) is not None}
+        for style in STYLES:
+            columns = {n: c for i, n in enumerate(fields) if (c := self.column(i, hashed_fields[n], style)) is not None}
             usable = list(columns)
             if not usable:
                 continue
             hashes = np.array(list(columns.values()), dtype=np.int64).T
-            if hashes.tobytes() in seen:
+            if hashes.tobytes() in tested_columns:
                 continue
-            seen.add(hashes.tobytes())
+            tested_columns.add(hashes.tobytes())
             orders = field_orders(len(usable))
             groups = np.array(self.sample.groups[:_FIRST_KEYS], dtype=np.int64)
             search = Polynomials(orders, hashes, groups, self.sample.max_parallelism)
@@ -296,8 +295,8 @@ class _Search:
             if self.fits(formula, _FIRST_KEYS):
                 yield formula
 
-    def column(self, place: int, part: Serializer, style: Any) -> list[int] | None:
-        """Return the hash codes of one field of the first keys, ``None`` where it has none."""
+    def column(self, place: int, part: Serializer, style: Style) -> list[int] | None:
+        """Return the hash codes of one field of the first keys, ``None`` where its type has none."""
         try:
             return [part_hash(part, value[place], style) for value in self.sample.values[:_FIRST_KEYS]]
         except UnsupportedError:
@@ -308,10 +307,10 @@ class _Search:
         return HashFormula(tuple(sorted({**dict(base.classes), self.root: convention}.items())))
 
     def different(self, formulas: Iterator[HashFormula]) -> list[tuple[HashFormula, tuple[int, ...]]]:
-        """Return those that fit all keys, one for each way in which they hash the keys."""
-        found: dict[tuple[int, ...], HashFormula] = {}
+        """Return the formulas that fit all keys, each with the keys' hash codes; of formulas with equal hash codes the first."""
+        by_hashes: dict[tuple[int, ...], HashFormula] = {}
         for formula in formulas:
             if self.fits(formula, len(self.sample.values)):
                 hash_code = formula_hash(formula, self.key)
-                found.setdefault(tuple(hash_code(v) for v in self.sample.values), formula)
-        return [(formula, hashes) for hashes, formula in found.items()]
+                by_hashes.setdefault(tuple(hash_code(v) for v in self.sample.values), formula)
+        return [(formula, hashes) for hashes, formula in by_hashes.items()]

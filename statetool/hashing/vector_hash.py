@@ -1,6 +1,6 @@
 """Hash codes of many encoded POJO keys at once, where their convention is a polynomial over simple fields.
 
-Exactly what :class:`~statetool.hashing.formulas.HashedSerializer` gives value by value, without decoding.
+They equal what :class:`~statetool.hashing.formulas.HashedSerializer` gives value by value; nothing is decoded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 
 from statetool.formats.keyed.entries import Int64s
 from statetool.hashing.formulas import BOOLEANS, ZEROS, HashedSerializer, Style, null_hash
-from statetool.hashing.key_hash import Bytes, hash_keys
+from statetool.hashing.key_hash import hash_keys
+from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
 from statetool.kernels.skip import skip_many
 from statetool.kernels.skip_program import compile_skip
@@ -25,7 +26,7 @@ _TYPES: Final = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "
 
 
 def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
-    """Return the hash codes of encoded keys, ``None`` where they have to be decoded one by one.
+    """Return the hash codes of encoded keys, ``None`` where keys have to be decoded one by one.
 
     Parameters
     ----------
@@ -41,10 +42,10 @@ def hash_pojos(hashed: Serializer, data: Bytes, start: Int64s, end: Int64s) -> I
     columns = _columns(pojo, wanted, hashed.convention.style, data, start, end)
     if columns is None:
         return None
-    h = np.full(len(start), hashed.convention.start, dtype=np.int64)
+    codes = np.full(len(start), hashed.convention.start, dtype=np.int64)
     for place in hashed.places:
-        h = (h * hashed.convention.multiplier + columns[place]) & 0xFFFFFFFF
-    return h.astype(np.uint32).view(np.int32).astype(np.int64)
+        codes = (codes * hashed.convention.multiplier + columns[place]) & 0xFFFFFFFF
+    return codes.astype(np.uint32).view(np.int32).astype(np.int64)
 
 
 def _columns(
@@ -52,29 +53,29 @@ def _columns(
 ) -> dict[int, Int64s] | None:
     """Return the hash codes of the wanted fields by their place."""
     columns: dict[int, Int64s] = {}
-    at = start + 1
+    positions = start + 1
     for place, (_, part) in enumerate(pojo.fields):
         program = compile_skip(part.program())
-        if program is None or (at >= end).any():
+        if program is None or (positions >= end).any():
             return None
-        there = np.flatnonzero(data[at] == 0)
-        first, stop = at[there] + 1, end[there]
-        after = np.empty_like(first)
-        if skip_many(data, program, first, stop, after)[0] != OK:
+        present = np.flatnonzero(data[positions] == 0)
+        starts, stops = positions[present] + 1, end[present]
+        ends = np.empty_like(starts)
+        if skip_many(data, program, starts, stops, ends)[0] != OK:
             return None  # decoding says what is wrong
         if place in wanted:
-            hashes = _part_hashes(wanted[place], style, data, first, after)
+            hashes = _part_hashes(wanted[place], style, data, starts, ends)
             if hashes is None:
                 return None
             columns[place] = np.full(len(start), null_hash(style), dtype=np.int64)
-            columns[place][there] = hashes
-        at = at + 1
-        at[there] = after
-    return columns if (at == end).all() else None
+            columns[place][present] = hashes
+        positions = positions + 1
+        positions[present] = ends
+    return columns if (positions == end).all() else None
 
 
 def _part_hashes(part: Serializer, style: Style, data: Bytes, start: Int64s, end: Int64s) -> Int64s | None:
-    """Return what :func:`~statetool.hashing.formulas.part_hash` gives of values that are there."""
+    """Return what :func:`~statetool.hashing.formulas.part_hash` gives of values that are not null, ``None`` for types it does not serve."""
     if not isinstance(part, SimpleSerializer) or part.spec.name not in _TYPES:
         return None
     name = part.spec.name

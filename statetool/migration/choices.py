@@ -1,4 +1,4 @@
-"""What is said of a migration, and what it consists of."""
+"""The steps of a migration, and what the user chose for a state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Step:
     path
         Where: ``value`` (of a list ``element``, of a map ``map_key`` and ``map_value``), and fields behind it.
     loses
-        Whether a value is lost, or may change or be refused, so that the step has to be accepted by its path.
+        Whether values are lost, may change or may be refused, so that the step has to be accepted.
     """
 
     path: str
@@ -31,20 +31,20 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What a plan says of one state, by the paths of new fields.
+    """The user's choices for one state, by the paths of new fields.
 
     Attributes
     ----------
     sources
-        Old names of fields that were renamed.
+        Old names of renamed fields.
     fills
-        Values of fields that are new, as JSON has them.
+        Values of added fields, as in JSON.
     constants
         New names of an enum's constants by old ones.
     accept
-        Steps that lose something: path and change of each.
+        Accepted steps: path and change of each.
     last_access_ms
-        Last access of values that get a time to live.
+        Last access of values that get a time to live, in epoch milliseconds.
     """
 
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""From the old and the new serializer of a value to the conversion between them, and the steps that it consists of.
+"""Compile the conversion from the old serializer of a value to the new one, and the steps that it consists of.
 
-Fields go by name. What writes the values checks that every one is exactly a value of the new type, so that narrowing refuses values and
-never changes them.
+Fields go by name. The encoder of the new type checks that each value is exactly one of its values, so narrowing refuses values and never
+changes them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from statetool.types.options import ReadOptions
 #: Values as they are: nothing is rounded or hidden.
 EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 _ACCESS: Final = TimestampType("ms", zoned=True)
-#: Makes the column of a field out of the columns of the old fields, by name, and the number of rows.
+#: Returns the column of a new field from the columns of the old fields, by name, and the number of rows.
 _Make = Callable[[dict[str, pa.Array], int], pa.Array]
 
 
 class Compiler:
-    """Compiles conversions of one state; ``steps`` are those of all that it compiled."""
+    """Compiles the conversions of one state; ``steps`` are those of all its conversions."""
 
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
@@ -49,29 +49,29 @@ class Compiler:
         return self._any(Side.of(old), Side.of(new), path)
 
     def key(self, old: Serializer, new: Serializer, path: str) -> Convert:
-        """Compile the conversion of keys of a map, no two of which may become one."""
+        """Compile the conversion of the keys of a map; it refuses to make two keys one."""
         outer, self._is_key = self._is_key, True
         convert = self._any(Side.of(old), Side.of(new), path)
         self._is_key = outer
         return convert
 
-    def say(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
+    def add_step(self, path: str, change: Change, text: str, *, loses: bool = False) -> None:
         """Add a step."""
         self.steps.append(Step(path=path, change=change, text=text, loses=loses))
 
     def unused(self) -> list[Step]:
-        """Return a step that cannot be done for each thing that was said of a place where it means nothing."""
-        said = self.choices
-        fields = {*said.sources, *said.fills} - self._fields
-        both = said.sources.keys() & said.fills.keys()
+        """Return an impossible step for each choice at a path where it means nothing."""
+        choices = self.choices
+        fields = {*choices.sources, *choices.fills} - self._fields
+        both = choices.sources.keys() & choices.fills.keys()
         texts = dict.fromkeys(fields, "no such field in the new type")
         texts |= dict.fromkeys(both, "both an old name and a value are said of it")
-        texts |= {path: "no constants of an enum" for path in said.constants if path not in self._constants_at}
+        texts |= {path: "no constants of an enum" for path in choices.constants if path not in self._constants_at}
         return [Step(path=path, change="impossible", text=text) for path, text in sorted(texts.items())]
 
     def impossible(self, path: str, text: str) -> Convert:
         """Add a step that cannot be done."""
-        self.say(path, "impossible", text)
+        self.add_step(path, "impossible", text)
         return same
 
     def _any(self, old: Side, new: Side, path: str) -> Convert:
@@ -87,7 +87,7 @@ class Compiler:
             case TtlType(), TtlType():
                 return self._struct(_timed(old), _timed(new), path)
             case TtlType(value), _:
-                self.say(path, "drop", "the times of last access", loses=True)
+                self.add_step(path, "drop", "the times of last access", loses=True)
                 convert = self._any(_inner(old, value), new, path)
                 return lambda array: convert(_fields(array, _timed(old))["value"])
             case _, TtlType(value):
@@ -103,34 +103,36 @@ class Compiler:
     def _leaf(self, old: Side, new: Side, path: str) -> Convert:
         if old.logical == new.logical:
             return self._constants(old, new, path)
-        found = leaf_change(old.logical, new.logical)
-        if found is None:
+        leaf = leaf_change(old.logical, new.logical)
+        if leaf is None:
             return self.impossible(path, f"{old.type_name} does not become {new.type_name}")
-        self.say(path, found.change, f"{old.type_name} to {new.type_name}", loses=found.change == "narrow")
-        return found.convert
+        self.add_step(path, leaf.change, f"{old.type_name} to {new.type_name}", loses=leaf.change == "narrow")
+        return leaf.convert
 
     def _constants(self, old: Side, new: Side, path: str) -> Convert:
-        """Compile text, some of which are constants of enums."""
+        """Compile the conversion of values of one type: of enums, the new names of constants."""
         self._constants_at.add(path)
         names = dict(self.choices.constants.get(path, {}))
         if old.constants and (unknown := [n for n in names if n not in old.constants]):
             return self.impossible(path, f"{', '.join(unknown)}: no constants of {old.type_name}")
         if names:
-            self.say(path, "constants", ", ".join(f"{a} becomes {b}" for a, b in names.items()), loses=self._is_key)
+            self.add_step(
+                path, "constants", ", ".join(f"{a} becomes {b}" for a, b in names.items()), loses=self._is_key
+            )
         if not new.constants:
             return constants_of(names) if names else same
         gone = [n for n in old.constants if names.get(n, n) not in new.constants]
         if gone:
-            self.say(path, "constants", f"{', '.join(gone)}: refused where a value is one of them", loses=True)
+            self.add_step(path, "constants", f"{', '.join(gone)}: refused where a value is one of them", loses=True)
         elif not old.constants:
-            self.say(path, "narrow", f"{old.type_name} to {new.type_name}: other text is refused", loses=True)
+            self.add_step(path, "narrow", f"{old.type_name} to {new.type_name}: other text is refused", loses=True)
         return constants_of(names) if names else same
 
     def _with_ttl(self, old: Side, value: Side, path: str) -> Convert:
         access = self.choices.last_access_ms
         if access is None:
             return self.impossible(path, "values get a time to live: say 'last_access_ms' in the plan")
-        self.say(path, "add", f"last access {access}")
+        self.add_step(path, "add", f"last access {access}")
         convert = self._any(old, value, path)
         stamp = pa.scalar(access * 1000, type=pa.timestamp("us", tz="UTC"))
         return lambda array: pa.StructArray.from_arrays(
@@ -140,18 +142,18 @@ class Compiler:
     def _list(self, old: Side, new: Side, a: LogicalType, b: LogicalType, path: str) -> Convert:
         was_set, is_set = _is_set(old), _is_set(new)
         if is_set and not was_set:
-            self.say(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
+            self.add_step(path, "narrow", "a list becomes a set: elements that are equal become one", loses=True)
         before = len(self.steps)
         convert = self._any(old.part(0, a), new.part(0, b), f"{path}.element")
         may_join = is_set and was_set and any(step.loses for step in self.steps[before:])
 
         def lists(array: pa.Array) -> pa.Array:
-            counts, elements = list_parts(_some(array))
-            made = convert(elements)
+            counts, elements = list_parts(_without_nulls(array))
+            converted = convert(elements)
             if may_join:
-                check_distinct(counts, made)
+                check_distinct(counts, converted)
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            return _spread(pa.ListArray.from_arrays(pa.array(offsets), made), array)
+            return _spread(pa.ListArray.from_arrays(pa.array(offsets), converted), array)
 
         return lists
 
@@ -166,11 +168,11 @@ class Compiler:
         value = self._any(old.part(1, old.logical.value), new.part(1, new.logical.value), f"{path}.value")
 
         def maps(array: pa.Array) -> pa.Array:
-            counts, keys, values = map_parts(_some(array))
-            made = key(keys)
+            counts, keys, values = map_parts(_without_nulls(array))
+            converted = key(keys)
             if may_join:
-                check_distinct(counts, made)
-            entries = pa.StructArray.from_arrays([made, value(values)], names=["key", "value"])
+                check_distinct(counts, converted)
+            entries = pa.StructArray.from_arrays([converted, value(values)], names=["key", "value"])
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
             return _spread(pa.ListArray.from_arrays(pa.array(offsets), entries), array)
 
@@ -188,29 +190,29 @@ class Compiler:
                 self._dropped(name, old, path)
 
         def structs(array: pa.Array) -> pa.Array:
-            some = _some(array)
-            fields = _fields(some, old)
-            parts = []
+            present = _without_nulls(array)
+            fields = _fields(present, old)
+            columns = []
             for name, make in makers.items():
                 try:
-                    parts.append(make(fields, len(some)))
+                    columns.append(make(fields, len(present)))
                 except StatetoolError as error:
                     raise error.inside(name) from error.__cause__
-            made = pa.StructArray.from_arrays(parts, names=list(makers)) if parts else some
-            return _spread(made, array)
+            converted = pa.StructArray.from_arrays(columns, names=list(makers)) if columns else present
+            return _spread(converted, array)
 
         return structs
 
     def _source(self, name: str, old: Side, new: Side, path: str) -> str | None:
-        """Return the old name of a field, ``None`` where it is new."""
+        """Return the old name of a field, ``None`` where the field is added."""
         assert isinstance(old.logical, StructType)
         before = [f.name for f in old.logical.fields]
-        here = f"{path}.{name}"
-        self._fields.add(here)
-        if here in self.choices.fills:
+        field_path = f"{path}.{name}"
+        self._fields.add(field_path)
+        if field_path in self.choices.fills:
             return None
-        if (given := self.choices.sources.get(here)) is not None:
-            return given
+        if (chosen := self.choices.sources.get(field_path)) is not None:
+            return chosen
         if name in before:
             return name
         if isinstance(new.logical, StructType) and _positional(old) and _positional(new):
@@ -219,34 +221,34 @@ class Compiler:
         return next((a for a in new.aliases(name) if a in before), None)
 
     def _check_positions(self, old: Side, new: Side, sources: dict[str, str | None], path: str) -> None:
-        """Fields that are only numbered belong together by their place, which may not be meant where their number differs."""
+        """Add a step where numbered fields go by position and their count differs: other pairs of fields may be meant."""
         if not (_positional(old) and _positional(new)) or len(_names(old)) == len(_names(new)):
             return
-        said = {*self.choices.sources, *self.choices.fills}
-        if all(f"{path}.{name}" in said for name in sources if name != KIND_FIELD):
+        chosen = {*self.choices.sources, *self.choices.fills}
+        if all(f"{path}.{name}" in chosen for name in sources if name != KIND_FIELD):
             return
         pairs = ", ".join(f"{name} from {source}" for name, source in sources.items() if source is not None)
         text = f"the fields have no names, and {len(_names(old))} become {len(_names(new))}: {pairs}"
-        self.say(path, "positions", text, loses=True)
+        self.add_step(path, "positions", text, loses=True)
 
     def _field(
         self, field: Field, source: str | None, before: dict[str, LogicalType], old: Side, new: Side, path: str
     ) -> _Make:
-        here = f"{path}.{field.name}"
+        field_path = f"{path}.{field.name}"
         if source is None:
-            return self._added(field, old, new, here)
+            return self._added(field, old, new, field_path)
         if source not in before:
-            self.impossible(here, f"there is no field {source!r} among {', '.join(before)}")
+            self.impossible(field_path, f"there is no field {source!r} among {', '.join(before)}")
             return lambda fields, n: pa.nulls(n)
         if source != field.name and not (_positional(old) and _positional(new)):
-            self.say(here, "rename", f"from {source}")
+            self.add_step(field_path, "rename", f"from {source}")
         if field.name == _class_field(new) and source == _class_field(old):
             return self._classes(old, new, source)
-        convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), here)
+        convert = self._any(old.field(source, before[source]), new.field(field.name, field.type), field_path)
         return lambda fields, n: convert(fields[source])
 
-    def _added(self, field: Field, old: Side, new: Side, here: str) -> _Make:
-        value = self.choices.fills.get(here, NO_DEFAULT)
+    def _added(self, field: Field, old: Side, new: Side, field_path: str) -> _Make:
+        value = self.choices.fills.get(field_path, NO_DEFAULT)
         if field.name == KIND_FIELD:
             value = "+I"
         elif field.name == _class_field(new) and isinstance(new.serializer, PojoSerializer):
@@ -254,27 +256,27 @@ class Compiler:
         elif value is NO_DEFAULT:
             value = new.default(field.name, field.type)
         if value is NO_DEFAULT:
-            self.impossible(here, "new, and has no default: say its value in the plan's 'fills'")
+            self.impossible(field_path, "new, and has no default: say its value in the plan's 'fills'")
             return lambda fields, n: pa.nulls(n)
         try:
             make = filled(value, arrow_type(field.type, EXACT))
         except EncodeError as error:
-            self.impossible(here, error.message)
+            self.impossible(field_path, error.message)
             return lambda fields, n: pa.nulls(n)
-        self.say(here, "add", f"new: {value!r}" if value is not None else "new: null")
+        self.add_step(field_path, "add", f"new: {value!r}" if value is not None else "new: null")
         return lambda fields, n: make(n)
 
     def _dropped(self, name: str, old: Side, path: str) -> None:
-        here = f"{path}.{name}"
+        field_path = f"{path}.{name}"
         if self._is_key:
-            self.impossible(here, "dropped from a key, so that two keys may become one")
+            self.impossible(field_path, "dropped from a key, so that two keys may become one")
         elif name == _class_field(old):
-            self.impossible(here, "values of subclasses have no place in a type that does not describe them")
+            self.impossible(field_path, "values of subclasses have no place in a type that does not describe them")
         else:
-            self.say(here, "drop", "its values", loses=True)
+            self.add_step(field_path, "drop", "its values", loses=True)
 
     def _classes(self, old: Side, new: Side, source: str) -> _Make:
-        """Names of classes: the class itself may have got another one."""
+        """Compile the names of the values' classes: the POJO class itself may be renamed."""
         assert isinstance(old.serializer, PojoSerializer)
         assert isinstance(new.serializer, PojoSerializer)
         convert = constants_of({old.serializer.pojo_class: new.serializer.pojo_class})
@@ -282,20 +284,20 @@ class Compiler:
 
 
 def check_distinct(counts: npt.NDArray[np.int64], keys: pa.Array) -> None:
-    """Refuse maps and sets (int64[n]: how many keys each has) that have one twice once they are converted: Java would keep one.
+    """Refuse maps and sets with two equal keys after the conversion, of which Java would keep one; ``counts`` (int64[n]) has their sizes.
 
     Raises
     ------
     EncodeError
-        Names the key.
+        Two keys are equal; names the key.
     """
-    texts, at = [repr(key) for key in keys.to_pylist()], 0
+    texts, start = [repr(key) for key in keys.to_pylist()], 0
     for count in counts.tolist():
-        some = texts[at : at + count]
-        at += count
-        if len(set(some)) < count:
+        own_texts = texts[start : start + count]
+        start += count
+        if len(set(own_texts)) < count:
             raise EncodeError(
-                f"two keys of a map, or elements of a set, become one: {next(t for t in some if some.count(t) > 1)}"
+                f"two keys of a map, or elements of a set, become one: {next(t for t in own_texts if own_texts.count(t) > 1)}"
             )
 
 
@@ -320,7 +322,7 @@ def _positional(side: Side) -> bool:
 
 
 def _timed(side: Side) -> Side:
-    """Return values with their last access as structs."""
+    """Return the side of values with a time to live as a struct of last access and value."""
     assert isinstance(side.logical, TtlType)
     return Side(StructType.of(last_access=_ACCESS, value=side.logical.value), side.serializer)
 
@@ -330,7 +332,7 @@ def _inner(side: Side, value: LogicalType) -> Side:
 
 
 def _fields(array: pa.Array, side: Side) -> dict[str, pa.Array]:
-    """Return the fields of structs by name, timestamps with the nanoseconds below them."""
+    """Return the columns of a struct's fields by name; timestamps keep their nanoseconds."""
     logical = side.logical
     assert isinstance(logical, StructType)
     kind_field = bool(logical.fields) and logical.fields[-1].name == KIND_FIELD
@@ -338,14 +340,14 @@ def _fields(array: pa.Array, side: Side) -> dict[str, pa.Array]:
     return {f.name: c for f, c in zip(logical.fields, columns, strict=True)}
 
 
-def _some(array: pa.Array) -> pa.Array:
+def _without_nulls(array: pa.Array) -> pa.Array:
     return array.filter(array.is_valid()) if array.null_count else array
 
 
-def _spread(made: pa.Array, array: pa.Array) -> pa.Array:
-    """Put converted values back between the nulls."""
+def _spread(converted: pa.Array, array: pa.Array) -> pa.Array:
+    """Return the converted values with the nulls of ``array`` at their places."""
     if not array.null_count:
-        return made
+        return converted
     valid = is_valid(array)
     index = pa.array(np.cumsum(valid) - 1, mask=~valid)
-    return made.take(index)
+    return converted.take(index)

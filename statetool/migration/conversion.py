@@ -1,4 +1,4 @@
-"""The conversion of one state's entries or elements: what a composition takes. Made on the driver, compiled and run in tasks."""
+"""The conversion of one state's entries or elements, for a composition: made on the driver, compiled and run in tasks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from statetool.errors import StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.projections import with_projections
-from statetool.formats.state_meta import StateMeta, read_m6, write_m6
+from statetool.formats.state_meta import StateMeta, read_m6
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.kernels.program import Pairs
 from statetool.migration.choices import Choices
 from statetool.migration.compiling import EXACT, Compiler, check_distinct
@@ -31,16 +30,9 @@ from statetool.types import MapType
 from statetool.types.declared import TypeContext
 
 
-def meta_bytes(meta: StateMeta) -> bytes:
-    """Return how a state is described, as it stands in headers."""
-    out = Output()
-    write_m6(out, meta)
-    return bytes(out)
-
-
 @lru_cache(maxsize=256)
 def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
-    """Parse what :func:`meta_bytes` returned; its serializers are made once."""
+    """Parse what :func:`~statetool.entries.joined_headers.meta_bytes` returned; equal bytes give the same serializers."""
     reader = snapshot_reader(types)
     c = Cursor(raw)
     meta = read_m6(c, types, lambda c, *_: reader.proxied(c))
@@ -50,17 +42,17 @@ def parse_meta(raw: bytes, types: TypeContext) -> StateMeta:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Conversions of the parts of a state: of its keys, where it is a map, and its values."""
+    """The conversions of a state: of its map keys, if it is a map, and of its values."""
 
     key: Convert
     value: Convert
 
 
 def compile_state(old: StateMeta, new: StateMeta, compiler: Compiler) -> Compiled:
-    """Compile what becomes of the values of a state; the steps are the compiler's."""
+    """Compile the conversion of a state's map keys and values; the compiler keeps the steps."""
     if old.kind == "broadcast":
-        keys = [m.serializers["KEY_SERIALIZER"] for m in (old, new)]
-        return Compiled(compiler.key(keys[0], keys[1], "map_key"), compiler.value(old.value, new.value, "map_value"))
+        old_key, new_key = (m.serializers["KEY_SERIALIZER"] for m in (old, new))
+        return Compiled(compiler.key(old_key, new_key, "map_key"), compiler.value(old.value, new.value, "map_value"))
     if old.kind in ("union", "list") and old.namespace is None:
         return Compiled(same, compiler.value(old.value, new.value, "element"))
     before, after = StateShape(old), StateShape(new)
@@ -92,7 +84,7 @@ class TypeConversion:
     Attributes
     ----------
     before, after
-        How the state is described (:func:`meta_bytes`).
+        The old and the new description of the state (:func:`~statetool.entries.joined_headers.meta_bytes`).
     """
 
     before: bytes
@@ -143,13 +135,12 @@ class TypeConversion:
             assert before.user_key is not None
             assert after.user_key is not None
             split = split_keys(batch, header.key, old)
-            found = decode_framed(before.user_key, data, split.user_key, batch.key_end, EXACT)
+            user_keys = decode_framed(before.user_key, data, split.user_key, batch.key_end, EXACT)
             prefix = Ranges(data, batch.key, split.user_key - batch.key)
-            keys = Chain((prefix, measure(after.user_key, compiled.key(found))), len(batch))
+            keys = Chain((prefix, measure(after.user_key, compiled.key(user_keys))), len(batch))
             array = map_values(before.element, data, pos, end, EXACT)
-            valid = is_valid(array)
-            some = array.filter(array.is_valid())
-            values: Piece = Flagged(valid, measure(after.element, compiled.value(some)), (0, 1), 0)
+            present = array.filter(array.is_valid())
+            values: Piece = Flagged(is_valid(array), measure(after.element, compiled.value(present)), (0, 1), 0)
         elif before.kind == "list":
             counts, starts, ends = split_joined(before.element, data, pos, end)
             array = decode_framed(before.element, data, starts, ends, EXACT)
@@ -176,9 +167,9 @@ class TypeConversion:
         program, logical = Pairs(key.program(), value.program()), MapType(key.logical, value.logical)
         maps, after = decode_column(program, logical, data, starts, ends, EXACT)
         check_filled(after, ends)
-        made = compiled.key(maps.keys)
+        new_keys = compiled.key(maps.keys)
         offsets = as_numpy(maps.offsets).astype(np.int64)
         counts = offsets[1:] - offsets[:-1]
-        check_distinct(counts, made)
-        keys = measure(new.serializers["KEY_SERIALIZER"], made)
-        return pack(Elements(counts, Chain((keys, measure(new.value, compiled.value(maps.items))), len(made))))
+        check_distinct(counts, new_keys)
+        keys = measure(new.serializers["KEY_SERIALIZER"], new_keys)
+        return pack(Elements(counts, Chain((keys, measure(new.value, compiled.value(maps.items))), len(new_keys))))

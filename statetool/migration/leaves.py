@@ -1,4 +1,4 @@
-"""Values without parts: which types become which others, and what that may cost."""
+"""Conversions between types without parts: which are possible, and which may refuse values."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _UNITS: Final = ("ms", "us", "ns")
 
 
 class LeafChange(NamedTuple):
-    """How values become others; what cannot be done exactly is refused where it is written."""
+    """A conversion; values that it cannot convert exactly are refused where they are written."""
 
     change: Change
     convert: Convert
 
 
 def same(array: pa.Array) -> pa.Array:
-    """Return a column as it is: writing it checks that every value fits."""
+    """Return the column unchanged: writing it checks that every value fits."""
     return array
 
 
 def leaf_change(old: LogicalType, new: LogicalType) -> LeafChange | None:
-    """Return how values of a type become those of another one, ``None`` where they cannot.
+    """Return the conversion of values of one type to another, ``None`` where there is none.
 
     Examples
     --------
@@ -92,18 +92,18 @@ def _cast(kind: pa.DataType) -> Convert:
 
 
 def _whole(array: pa.Array) -> pa.Array:
-    """Return text of numbers as that of integers, so that 1.0 and 1.00 are one key."""
-    found: list[str | None] = []
+    """Return decimal numbers (as text) as text of integers, so that 1.0 and 1.00 become one key."""
+    integers: list[str | None] = []
     for text in array.to_pylist():
         number = None if text is None else Decimal(text)
         if number is not None and number != int(number):
             raise EncodeError(f"{text} is not an integer")
-        found.append(None if number is None else str(int(number)))
-    return pa.array(found, type=pa.string())
+        integers.append(None if number is None else str(int(number)))
+    return pa.array(integers, type=pa.string())
 
 
 def constants_of(names: dict[str, str]) -> Convert:
-    """Return what gives constants other names."""
+    """Return the conversion that renames constants."""
 
     def convert(array: pa.Array) -> pa.Array:
         values = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
@@ -115,7 +115,7 @@ def constants_of(names: dict[str, str]) -> Convert:
 
 
 def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
-    """Return what makes columns of one value.
+    """Return a function from a number of rows to a column that repeats the value.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
         The value is not one of the type.
     """
     try:
-        scalar = pa.scalar(_pairs(value, kind), type=kind)
+        scalar = pa.scalar(_map_pairs(value, kind), type=kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         try:
             scalar = pa.scalar(str(value)).cast(kind)
@@ -134,5 +134,5 @@ def filled(value: Any, kind: pa.DataType) -> Callable[[int], pa.Array]:
     return lambda n: pa.repeat(scalar, n)
 
 
-def _pairs(value: Any, kind: pa.DataType) -> Any:
+def _map_pairs(value: Any, kind: pa.DataType) -> Any:
     return list(value.items()) if pa.types.is_map(kind) and isinstance(value, dict) else value

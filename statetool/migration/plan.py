@@ -1,7 +1,7 @@
-"""Which states get another type, and how: planned of a snapshot and one of the new job, kept as JSON, corrected by hand.
+"""Plan which states get another type, and how: from a snapshot and one of the new job, kept as JSON, corrected by hand.
 
-What a plan keeps are the new descriptions and what was said (:class:`~statetool.migration.choices.Choices`); its steps are found anew
-whenever it is read, so that they are always those of the snapshot at hand.
+A plan keeps the new descriptions of states and the user's :class:`~statetool.migration.choices.Choices`; its steps are computed again
+whenever it is read, so they are always those of the snapshot at hand.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from statetool.comparison.meaning import all_parts, snapshot_bytes
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
+from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import OptionError, UnknownNameError, UnsupportedError, suggest
 from statetool.formats.state_meta import StateMeta
 from statetool.migration.choices import Choices, Step
 from statetool.migration.compiling import Compiler
-from statetool.migration.conversion import TypeConversion, compile_state, meta_bytes
+from statetool.migration.conversion import TypeConversion, compile_state
 from statetool.migration.text import parsed_state
 from statetool.saving.composition import OperatorChange
 from statetool.serializers.kryo.serializer import KryoSerializer
@@ -26,7 +27,7 @@ from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import TypeContext
 
-#: Checked as RocksDB sees it, which migrates less than the heap does; no release is asked for.
+#: RocksDB migrates less than the heap backend; the release does not matter.
 _JOB: Final = Job(backend="rocksdb", target=None)
 _UNCHANGED: Final = (Level.AS_IS, Level.RECONFIGURED)
 
@@ -40,7 +41,7 @@ class StateMigration:
     before, after
         The types, for people.
     steps
-        What it consists of, in the order of the new fields.
+        In the order of the new fields.
     """
 
     uid: str
@@ -53,12 +54,12 @@ class StateMigration:
 
     @property
     def choices(self) -> Choices:
-        """What was said of it."""
+        """The user's choices for the state."""
         return self.conversion.choices
 
     @property
     def name(self) -> str:
-        """What paths of steps begin with where they are accepted by name."""
+        """``uid.state``, with which the names of its steps begin."""
         return f"{self.uid}.{self.state}"
 
     @property
@@ -71,18 +72,18 @@ class StateMigration:
         )
 
     def accepted_as(self, step: Step) -> str:
-        """Return the name by which a step is accepted: where it is, and what it does where another one loses something there."""
-        alone = sum(s.loses and s.path == step.path for s in self.steps) < 2
-        return f"{self.name}.{step.path}" + ("" if alone or not step.loses else f":{step.change}")
+        """Return the name by which a step is accepted: its path, and its change where two steps lose something there."""
+        unique = sum(s.loses and s.path == step.path for s in self.steps) < 2
+        return f"{self.name}.{step.path}" + ("" if unique or not step.loses else f":{step.change}")
 
     def with_choices(self, choices: Choices) -> StateMigration:
-        """Return the migration with other choices, and the steps that follow."""
+        """Return the migration with other choices, and the steps that follow from them."""
         return _migration(self.uid, self.scope, replace(self.conversion, choices=choices))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
-    """One step, as it is shown: ``step`` is the name by which it is accepted."""
+    """One step for people: ``step`` is the name by which it is accepted."""
 
     step: str
     change: str
@@ -99,7 +100,7 @@ class MigrationPlan:
     metadata_version
         That of the snapshot of the new job.
     refused
-        What differs and cannot be migrated: keys, namespaces, kinds of state.
+        Differences that cannot be migrated: of keys, namespaces, kinds of state.
     """
 
     states: tuple[StateMigration, ...]
@@ -123,15 +124,15 @@ class MigrationPlan:
         UnknownNameError
             There is no such step.
         OptionError
-            Two states have one.
+            Two states have a step of this name.
         """
         known = [{s.accepted_as(step): step for step in s.steps} for s in self.states]
         for name in names:
-            found = sum(name in steps for steps in known)
-            if not found:
+            count = sum(name in steps for steps in known)
+            if not count:
                 every = [n for steps in known for n in steps]
                 raise UnknownNameError(f"the plan has no step {name!r}", hint=suggest(name, every))
-            _check_one(name, found)
+            _check_unique(name, count)
         states = []
         for s in self.states:
             steps = {(step.path, step.change) for step in s.steps if s.accepted_as(step) in names}
@@ -139,7 +140,7 @@ class MigrationPlan:
         return replace(self, states=tuple(states))
 
     def renaming(self, names: Mapping[str, str]) -> MigrationPlan:
-        """Return the plan with fields that were renamed: old names by the new field's, as steps are named.
+        """Return the plan with renamed fields: old names by the new field's path, as in names of steps.
 
         Raises
         ------
@@ -149,10 +150,10 @@ class MigrationPlan:
         plan = self
         for name, old in names.items():
             known = [s.name for s in self.states]
-            found = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
-            if found is None:
+            state = max((n for n in known if name.startswith(f"{n}.")), key=len, default=None)
+            if state is None:
                 raise UnknownNameError(f"{name!r} is no field of a state of the plan", hint=suggest(name, known))
-            plan = plan.saying(found, sources={name.removeprefix(f"{found}."): old})
+            plan = plan.saying(state, sources={name.removeprefix(f"{state}."): old})
         return plan
 
     def saying(
@@ -164,12 +165,12 @@ class MigrationPlan:
         constants: Mapping[str, Mapping[str, str]] | None = None,
         last_access_ms: int | None = None,
     ) -> MigrationPlan:
-        """Return the plan with more said of one state (``uid.state``), by paths inside of it.
+        """Return the plan with more choices for one state (``uid.state``), by paths inside of it.
 
         Parameters
         ----------
         sources, fills
-            Old names of new fields, and values of those that are new.
+            Old names of renamed fields, and values of added ones.
         constants
             New names of an enum's constants by old ones.
         last_access_ms
@@ -180,12 +181,12 @@ class MigrationPlan:
         UnknownNameError
             There is no such state.
         OptionError
-            There are two.
+            Two states have this name.
         """
         known = [s.name for s in self.states]
         if state not in known:
             raise UnknownNameError(f"the plan has no state {state!r}", hint=suggest(state, known))
-        _check_one(state, known.count(state))
+        _check_unique(state, known.count(state))
         old = self.states[known.index(state)].choices
         choices = replace(
             old,
@@ -197,17 +198,17 @@ class MigrationPlan:
         return replace(self, states=tuple(s.with_choices(choices) if s.name == state else s for s in self.states))
 
     def check(self) -> None:
-        """Refuse a plan of which something cannot be done, or loses something and was not accepted.
+        """Refuse a plan with steps that cannot be done, or that lose something and were not accepted.
 
         Raises
         ------
         UnsupportedError
             Names every such step.
         """
-        bad = [row for row in self.rows if row.needs != "nothing"]
-        lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in bad)]
+        unsettled = [row for row in self.rows if row.needs != "nothing"]
+        lines = [*self.refused, *(f"{row.step}: {row.change}: {row.text}" for row in unsettled)]
         if lines:
-            accepted = all(row.needs == "acceptance" for row in bad) and not self.refused
+            accepted = all(row.needs == "acceptance" for row in unsettled) and not self.refused
             hint = "accept the steps by name, or correct the plan: 'from' names a field's old name, 'fills' its value"
             raise UnsupportedError(
                 f"the migration {'would lose values' if accepted else 'cannot be done'}: {'; '.join(lines)}", hint=hint
@@ -215,15 +216,15 @@ class MigrationPlan:
 
     @property
     def changes(self) -> dict[str, OperatorChange]:
-        """What becomes of each operator."""
+        """The conversions of each operator's states, by its uid."""
         by_uid: dict[str, dict[str, TypeConversion]] = {}
         for s in self.states:
             by_uid.setdefault(s.uid, {})[s.state] = s.conversion
-        return {uid: OperatorChange(conversions=found) for uid, found in by_uid.items()}
+        return {uid: OperatorChange(conversions=conversions) for uid, conversions in by_uid.items()}
 
 
-def _check_one(name: str, found: int) -> None:
-    if found > 1:
+def _check_unique(name: str, count: int) -> None:
+    if count > 1:
         raise OptionError(f"two states of the plan have {name!r}", hint="say it in the plan's JSON, state by state")
 
 
@@ -234,28 +235,28 @@ def _needs(state: StateMigration, step: Step) -> Literal["nothing", "acceptance"
 
 
 def plan_migration(old: Inventory, new: Inventory) -> MigrationPlan:
-    """Plan what gives the states of a snapshot the types that they have in one of the new job.
+    """Plan the migration of a snapshot's states to the types that they have in a snapshot of the new job.
 
-    States whose values Flink reads as they are stay; so do those of operators that the new job does not have.
+    States whose values Flink reads unchanged stay; so do those of operators that the new job does not have.
 
     Raises
     ------
     FormatError, UnknownSerializerError
         A header that cannot be read.
     """
-    places = {o.state.operator_id: o for o in new.operators.values()}
+    new_operators = {o.state.operator_id: o for o in new.operators.values()}
     states: list[StateMigration] = []
     refused: list[str] = []
     for operator in old.operators.values():
-        place = places.get(operator.state.operator_id)
-        if place is None:
+        successor = new_operators.get(operator.state.operator_id)
+        if successor is None:
             continue
-        refused += _refused(operator, place)
-        states += _migrations(operator, place)
+        refused += _refused(operator, successor)
+        states += _migrations(operator, successor)
     return MigrationPlan(states=tuple(states), metadata_version=new.metadata.version, refused=tuple(refused))
 
 
-def _pairs(
+def _state_pairs(
     old: OperatorInventory, new: OperatorInventory
 ) -> Iterator[tuple[Literal["keyed", "operator"], StateMeta, StateMeta]]:
     for name, (_, meta) in old.keyed_states.items():
@@ -267,7 +268,7 @@ def _pairs(
 
 
 def _migrations(old: OperatorInventory, new: OperatorInventory) -> Iterator[StateMigration]:
-    for scope, before, after in _pairs(old, new):
+    for scope, before, after in _state_pairs(old, new):
         if before.kind != after.kind or before.backend_type != after.backend_type or _stays(before, after, old, new):
             continue
         conversion = TypeConversion(
@@ -314,12 +315,12 @@ def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: Ope
 
 
 def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:
-    """Yield what differs beside values."""
+    """Yield the differences that cannot be migrated."""
     if old.keyed.key is not None and new.keyed.key is not None:
-        found = resolve(old.keyed.key, new.keyed.key)
-        if found.level not in _UNCHANGED:
-            yield f"{old.label}: keys: {found.reason}"
-    for _, before, after in _pairs(old, new):
+        resolution = resolve(old.keyed.key, new.keyed.key)
+        if resolution.level not in _UNCHANGED:
+            yield f"{old.label}: keys: {resolution.reason}"
+    for _, before, after in _state_pairs(old, new):
         yield from _refused_state(f"{old.label}.{before.name}", before, after)
 
 
@@ -327,50 +328,50 @@ def _refused_state(name: str, before: StateMeta, after: StateMeta) -> Iterator[s
     if before.kind != after.kind or before.backend_type != after.backend_type:
         yield f"{name}: a {before.kind} state became a {after.kind} state, or one of another API"
     elif before.namespace is not None and after.namespace is not None:
-        found = resolve(before.namespace, after.namespace)
-        if found.level not in _UNCHANGED:
-            yield f"{name}: namespaces: {found.reason}"
+        resolution = resolve(before.namespace, after.namespace)
+        if resolution.level not in _UNCHANGED:
+            yield f"{name}: namespaces: {resolution.reason}"
 
 
-def read_plan(found: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
-    """Return the plan that JSON says, for a snapshot.
+def read_plan(record: Mapping[str, Any], inventory: Inventory) -> MigrationPlan:
+    """Return the plan in a JSON object, for a snapshot.
 
     Raises
     ------
     OptionError
         It is not a plan.
     UnknownNameError
-        The snapshot does not have an operator or a state of it.
+        The snapshot does not have an operator or a state of the plan.
     """
-    if not isinstance(found, Mapping) or found.get("version") != 1 or not isinstance(found.get("states"), list):
+    if not isinstance(record, Mapping) or record.get("version") != 1 or not isinstance(record.get("states"), list):
         raise OptionError("not a plan of a migration", hint="statetool check A B --plan FILE writes one")
-    kryo = found.get("kryo")
+    kryo = record.get("kryo")
     states = []
-    refused = [str(text) for text in found.get("refused", ())]
-    for entry in found["states"]:
-        given = parsed_state(entry)
-        operator = inventory.operator(given.uid)
+    refused = [str(text) for text in record.get("refused", ())]
+    for entry in record["states"]:
+        written = parsed_state(entry)
+        operator = inventory.operator(written.uid)
         metas = (
             {n: m for n, (_, m) in operator.keyed_states.items()}
-            if given.scope == "keyed"
+            if written.scope == "keyed"
             else operator.operator_states
         )
-        if given.state not in metas:
+        if written.state not in metas:
             raise UnknownNameError(
-                f"operator {operator.label!r} has no {given.scope} state {given.state!r}",
-                hint=suggest(given.state, metas),
+                f"operator {operator.label!r} has no {written.scope} state {written.state!r}",
+                hint=suggest(written.state, metas),
             )
         types: TypeContext = replace(operator.types, kryo=kryo)
         conversion = TypeConversion(
-            before=meta_bytes(metas[given.state]),
+            before=meta_bytes(metas[written.state]),
             before_types=operator.types,
-            after=given.target,
+            after=written.target,
             types=types,
-            choices=given.choices,
+            choices=written.choices,
         )
-        differs = list(_refused_state(f"{operator.label}.{given.state}", metas[given.state], conversion.meta))
+        differs = list(_refused_state(f"{operator.label}.{written.state}", metas[written.state], conversion.meta))
         refused += [text for text in differs if text not in refused]
         if not differs:
-            states.append(_migration(operator.label, given.scope, conversion))
-    version = int(found.get("metadata_version", inventory.metadata.version))
+            states.append(_migration(operator.label, written.scope, conversion))
+    version = int(record.get("metadata_version", inventory.metadata.version))
     return MigrationPlan(states=tuple(states), metadata_version=version, refused=tuple(refused))

@@ -1,4 +1,4 @@
-"""One side of a conversion: a logical type, with what its serializer or its Avro schema says beyond it."""
+"""One side of a conversion: a logical type, with its serializer or Avro schema, which say more than the logical type."""
 
 from __future__ import annotations
 
@@ -22,16 +22,13 @@ from statetool.types import DateType, DecimalType, ListType, LogicalType, MapTyp
 _NUMBERS: Final = ("int8", "int16", "int32", "int64", "float32", "float64")
 #: Classes whose values are text in themselves.
 _TEXT: Final = {f"java.{n}" for n in ("lang.String", "lang.Character", "util.UUID", "util.Currency", "util.Locale")}
-#: There is no default: it has to be said.
+#: A field has no default: its value has to be chosen.
 NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A type at one place.
-
-    ``schema`` is the Avro schema there, ``named`` the schemas that it refers to by name.
-    """
+    """A type at one path of a value; ``schema`` is its Avro schema, ``named`` the schemas that it refers to by name."""
 
     logical: LogicalType
     serializer: Serializer | None = None
@@ -40,10 +37,10 @@ class Side:
 
     @classmethod
     def of(cls, serializer: Serializer) -> Side:
-        """Return the side of a whole serializer; where it only adds null to another one, what is inside of that one counts."""
+        """Return the side of a serializer; of one that only adds null to another, that of the other."""
         serializer = unwrap(serializer)
-        while len(parts := serializer.children()) == 1 and parts[0][1].logical == serializer.logical:
-            serializer = unwrap(parts[0][1])
+        while len(children := serializer.children()) == 1 and children[0][1].logical == serializer.logical:
+            serializer = unwrap(children[0][1])
         if isinstance(serializer, AvroSerializer):
             schema = json.loads(serializer.schema_json)
             named = named_schemas(schema)
@@ -77,7 +74,7 @@ class Side:
 
     @property
     def only_text(self) -> bool:
-        """Whether values are JSON text because nothing says what a class holds; only Kryo makes objects of it again."""
+        """Whether values are JSON text because the fields of their class are not known; only Kryo makes objects of it again."""
         s = self.serializer
         if not isinstance(s, KryoSerializer) or self.logical != Scalar("string"):
             return False
@@ -114,8 +111,8 @@ class Side:
             return Side(logical, None, None if entry is None else _resolved(entry["type"], self.named), self.named)
         if self.serializer is None:
             return Side(logical)
-        found = dict(self.serializer.children()).get(name)
-        return Side(logical) if found is None or found.logical != logical else Side.of(found)
+        child = dict(self.serializer.children()).get(name)
+        return Side(logical) if child is None or child.logical != logical else Side.of(child)
 
     def aliases(self, name: str) -> tuple[str, ...]:
         """Return the older names of a field that an Avro schema gives."""
@@ -123,9 +120,9 @@ class Side:
         return () if entry is None else tuple(entry.get("aliases", ()))
 
     def default(self, name: str, logical: LogicalType) -> Any:
-        """Return what a field that is added holds, ``NO_DEFAULT`` where that has to be said.
+        """Return the default of an added field, ``NO_DEFAULT`` where its value has to be chosen.
 
-        A POJO's numbers are 0, as ``int`` and ``Integer`` are described alike and the former has no null.
+        A POJO's numbers are 0, since snapshots describe ``int`` and ``Integer`` alike and ``int`` has no null.
         """
         if isinstance(self.schema, list):
             return None
@@ -160,7 +157,7 @@ def _zero(logical: LogicalType) -> Any:
 
 
 def _avro_default(entry: Mapping[str, Any], logical: LogicalType, named: Mapping[str, Any]) -> Any:
-    """Return the default of a field as columns have it: Avro's JSON writes bytes as text, and times in units of the schema's own."""
+    """Return the default of a field as a value of its column: Avro's JSON has bytes as text, and times in the schema's unit."""
     if "default" not in entry:
         return NO_DEFAULT
     return _avro_value(entry["default"], _resolved(entry["type"], named), logical, named)
@@ -172,15 +169,15 @@ def _avro_value(value: Any, schema: Any, logical: LogicalType, named: Mapping[st
     match logical:
         case StructType(fields) if isinstance(value, dict) and isinstance(schema, dict) and "fields" in schema:
             entries = {f["name"]: f for f in schema["fields"]}
-            given = {n: {**f, "default": value[n]} if n in value else f for n, f in entries.items()}
-            found = {f.name: _avro_default(given[f.name], f.type, named) for f in fields}
-            return NO_DEFAULT if any(v is NO_DEFAULT for v in found.values()) else found
+            with_values = {n: {**f, "default": value[n]} if n in value else f for n, f in entries.items()}
+            values = {f.name: _avro_default(with_values[f.name], f.type, named) for f in fields}
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in values.values()) else values
         case ListType(element) if isinstance(value, list):
-            parts = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
-            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else parts
+            elements = [_avro_value(v, _resolved(schema["items"], named), element, named) for v in value]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else elements
         case MapType(_, part) if isinstance(value, dict):
-            parts = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
-            return NO_DEFAULT if any(v is NO_DEFAULT for v in parts) else list(zip(value, parts, strict=True))
+            elements = [_avro_value(v, _resolved(schema["values"], named), part, named) for v in value.values()]
+            return NO_DEFAULT if any(v is NO_DEFAULT for v in elements) else list(zip(value, elements, strict=True))
         case TimestampType(unit="ns") if isinstance(value, int):
             return dict(zip(("timestamp", "nanos"), divmod(value, 1000), strict=True))
         case TimestampType(unit="ms") if isinstance(value, int):
@@ -210,10 +207,10 @@ def _is_named(schema: Any) -> bool:
 
 
 def _resolved(schema: Any, named: Mapping[str, Any]) -> Any:
-    """Return the schema behind a name, and of a type that may be null the type."""
+    """Return the schema that a name refers to; of a type that may be null, the type."""
     if isinstance(schema, list):
-        some = [branch for branch in schema if branch != "null"]
-        return _resolved(some[0], named) if len(some) == 1 else schema
+        branches = [branch for branch in schema if branch != "null"]
+        return _resolved(branches[0], named) if len(branches) == 1 else schema
     if isinstance(schema, str):
         return named.get(schema, schema)
     if isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):

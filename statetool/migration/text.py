@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenState:
-    """What a plan says of one state; ``target`` is its new description."""
+class WrittenState:
+    """The entry of a state in a written plan; ``target`` is the state's new description."""
 
     uid: str
     state: str
@@ -26,7 +26,7 @@ class GivenState:
 
 
 def plan_record(plan: MigrationPlan) -> dict[str, Any]:
-    """Return a plan as it is written; of ``steps``, which are for people, only ``accept`` is read again."""
+    """Return a plan as JSON; of ``steps``, which are for people, only ``accept`` is read again."""
     kryo = next((s.conversion.types.kryo for s in plan.states), None)
     return {
         "version": 1,
@@ -62,13 +62,13 @@ def _state_record(state: StateMigration) -> dict[str, Any]:
     }
 
 
-def parsed_state(entry: Any) -> GivenState:
-    """Parse what a plan says of one state.
+def parsed_state(entry: Any) -> WrittenState:
+    """Parse the entry of a state in a plan.
 
     Raises
     ------
     OptionError
-        It is not that.
+        It is no such entry.
     """
     try:
         access = entry.get("last_access_ms")
@@ -83,6 +83,6 @@ def parsed_state(entry: Any) -> GivenState:
         )
         scope: Literal["keyed", "operator"] = "operator" if entry["scope"] == "operator" else "keyed"
         target = base64.b64decode(entry["target"], validate=True)
-        return GivenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
+        return WrittenState(uid=entry["uid"], state=entry["state"], scope=scope, target=target, choices=choices)
     except (AttributeError, KeyError, TypeError, ValueError, binascii.Error) as e:
         raise OptionError(f"a state of the plan is not as plans have it: {e!r}", hint="write the plan anew") from e

@@ -1,13 +1,14 @@
-"""Which releases have a serializer snapshot class: what the target lacks is refused before anything is written.
+"""Which releases have a serializer snapshot class: those that the target lacks are refused before anything is written.
 
 Facts are those of the class lists of the releases' own jars (1.13.6, 1.15.4, 1.17.2, 1.20.5 and 2.3.0; of variants and bitmaps 2.0.2, 2.1.3 and 2.2.0 as well).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
+from statetool.comparison.meaning import all_parts
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
@@ -16,7 +17,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 
 _ORDER: Final = tuple(RELEASES)
-#: The first release that has a class, by its name behind the last dot (of one that moved, by its package).
+#: The first release that has a class, by its name behind the last dot (by its full name, if the class moved to another package).
 _SINCE: Final = {
     "SetSerializerSnapshot": "2.0",
     "VariantSerializer$VariantSerializerSnapshot": "2.1",
@@ -79,7 +80,7 @@ def check_proxy(version: int, target: Target) -> None:
 
 
 def _check(serializer: Serializer, release: str) -> None:
-    for part in _tree(serializer):
+    for part in all_parts(serializer):
         name = part.snapshot_class
         short = name.rpartition(".")[2]
         since = _SINCE.get(short) or _SINCE.get(name)
@@ -102,7 +103,7 @@ def _check(serializer: Serializer, release: str) -> None:
 
 
 def _check_kryo(serializer: KryoSerializer, release: str) -> None:
-    """Refuse values that the other Kryo wrote: the snapshots look the same, the bytes do not."""
+    """Refuse values that the other version of Kryo wrote: snapshots are the same, bytes are not."""
     wrote = serializer.context.kryo
     needs = 2 if _before(release, "2.0") else 5
     if wrote is not None and wrote != needs:
@@ -111,12 +112,6 @@ def _check_kryo(serializer: KryoSerializer, release: str) -> None:
             f"values of {serializer.type_name} that the Kryo of Flink {one} wrote, which Flink {other} cannot read",
             hint=f"choose a release of {one}, or bootstrap the state anew with another type",
         )
-
-
-def _tree(serializer: Serializer) -> Iterator[Serializer]:
-    yield serializer
-    for _, child in serializer.children():
-        yield from _tree(child)
 
 
 def _is_old(proxied: bytes | None) -> bool:

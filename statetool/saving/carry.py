@@ -1,8 +1,8 @@
 """Carry operators over into a new snapshot as they are: their files are copied, and their handles name the copies.
 
-What was relative to the metadata stays relative (tag 6), what was absolute becomes the absolute path of the copy (tag 2): state that
-Flink may share between checkpoints has to have absolute paths, or a job that claims the new snapshot would name its files
-relative to a later checkpoint. Segments of merged files become files of their own, relative where they were the checkpoint's alone.
+Paths relative to the metadata stay relative (tag 6), absolute ones become the absolute path of the copy (tag 2): state that Flink may
+share between checkpoints has to have absolute paths, or a job that claims the new snapshot would name its files relative to a later
+checkpoint. Segments of merged files become files of their own, with relative paths where they belonged to the checkpoint alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statetool.io.listing import stat
 from statetool.saving.publish import StagedFile
 
 Resolve: TypeAlias = Callable[[StreamHandle], Stream | None]
-#: Copies streams into the target, in the order given.
+#: Copies streams into the target; the files are in the order of the streams.
 CopyAll: TypeAlias = Callable[[list[Stream]], list[StagedFile]]
 InFile: TypeAlias = FileHandle | RelativeFileHandle | SegmentHandle
 _SHARED_SCOPE: Final = 1
@@ -47,7 +47,7 @@ class Carrier:
     _sizes: dict[str, int] = field(default_factory=dict)
 
     def plan(self, operators: Iterable[OperatorState]) -> list[Stream]:
-        """Return what has to be copied, each range of a file once.
+        """Return the streams to copy, each range of a file once.
 
         Raises
         ------
@@ -68,13 +68,13 @@ class Carrier:
         if place is None:
             raise UnsupportedError(f"a stream handle of kind {type(old).__name__} cannot be copied")
         if place.file not in self._sizes:
-            found = stat(place.file)
-            if found is None:
+            file = stat(place.file)
+            if file is None:
                 raise SnapshotNotFoundError(f"file {place.file} of the snapshot is not there")
-            self._sizes[place.file] = found.size_bytes
+            self._sizes[place.file] = file.size_bytes
         size = self._sizes[place.file]
         if is_log:
-            # The handle of a change log counts other bytes than those of the file.
+            # The handle of a compressed change log counts uncompressed bytes.
             return replace(place, size_bytes=size)
         if size < place.start + place.size_bytes:
             raise FormatError(
@@ -84,7 +84,7 @@ class Carrier:
         return place
 
     def copy(self, operators: Iterable[OperatorState], copy_all: CopyAll) -> None:
-        """Copy what lies in files."""
+        """Copy the files of operators."""
         streams = self.plan(operators)
         self.staged |= dict(zip(streams, copy_all(streams), strict=True))
 
@@ -112,7 +112,7 @@ def flink_uri(directory: str) -> str:
 
 
 def referenced(operator: OperatorState, resolve: Resolve) -> OperatorState:
-    """Return an operator whose handles name its files by where they are."""
+    """Return an operator whose handles name its files by their absolute paths."""
 
     def absolute(handle: StreamHandle) -> StreamHandle:
         if not isinstance(handle, FileHandle | RelativeFileHandle | SegmentHandle):

@@ -24,7 +24,7 @@ from statetool.saving.uids import change_uids, id_and_uid
 from statetool.saving.versions import Target, fitted
 
 
-def write_composition(wanted: Composition, target: str, release: Target, runner: Runner) -> str:
+def write_composition(composition: Composition, target: str, release: Target, runner: Runner) -> str:
     """Write a new snapshot.
 
     Returns
@@ -35,46 +35,46 @@ def write_composition(wanted: Composition, target: str, release: Target, runner:
     Raises
     ------
     TargetExistsError
-        The target is there.
+        The target exists.
     OptionError, UnknownNameError, UnsupportedError
-        What was asked for cannot be; nothing was written.
+        The composition is not possible; nothing was written.
     EncodeError
-        A value that its type cannot hold, or a key that comes twice.
+        A value that its type cannot hold, or a duplicate key.
     """
     Publication.check(target)
-    rest, planned = plan_composition(wanted, runner, release)
-    _check_ids(wanted, rest, planned)
-    skeleton = _metadata(wanted, [*rest, *(p.old for p in planned if p.old is not None)])
+    unchanged, planned = plan_composition(composition, runner, release)
+    _check_ids(composition, unchanged, planned)
+    skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
     fitted(skeleton, release, properties=savepoint_properties())
-    _check_serializers(wanted, skeleton, planned, release)
+    _check_serializers(composition, skeleton, planned, release)
     with Publication(target) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
-        carried = {o.operator_id: o for o in _carried(wanted, skeleton.operators, runner, staging, staged)}
-        made = iter(runner.run([job for p in planned for job in p.jobs], staging))
+        carried = {o.operator_id: o for o in _carried(composition, skeleton.operators, runner, staging, staged)}
+        results = iter(runner.run([job for p in planned for job in p.jobs], staging))
         for p in planned:
             # Subtasks that had finished hold no state from then on: there are neither keys nor tables for them.
-            over = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
-            streams = [stream for _ in p.jobs for stream in next(made) if stream.subtask not in over]
+            finished = {s.index for s in p.old.subtasks if s.finished} if p.old is not None else set()
+            streams = [stream for _ in p.jobs for stream in next(results) if stream.subtask not in finished]
             staged += [s.file for s in streams if s.file is not None]
             written = _written(p, None if p.old is None else carried[p.old.operator_id], streams)
             carried[written.operator_id] = written
         operators = list(carried.values())
-        metadata = _with_uids(wanted, _metadata(wanted, operators))
+        metadata = _with_uids(composition, _metadata(composition, operators))
         metadata = fitted(metadata, release, properties=savepoint_properties())
         return publication.commit(write_metadata(metadata), staged)
 
 
-def _metadata(wanted: Composition, operators: Sequence[OperatorState]) -> SnapshotMetadata:
-    base = None if wanted.base is None else wanted.base.metadata
+def _metadata(composition: Composition, operators: Sequence[OperatorState]) -> SnapshotMetadata:
+    base = None if composition.base is None else composition.base.metadata
     if base is None:
-        return SnapshotMetadata(version=3, checkpoint_id=wanted.checkpoint_id or 0, operators=tuple(operators))
+        return SnapshotMetadata(version=3, checkpoint_id=composition.checkpoint_id or 0, operators=tuple(operators))
     order = {o.operator_id: i for i, o in enumerate(base.operators)}
     ordered = sorted(operators, key=lambda o: order.get(o.operator_id, len(order)))
     properties = base.properties
     if properties and _native(base.operators):
         properties = savepoint_properties("native" if _native(operators) else "canonical")
-    checkpoint_id = base.checkpoint_id if wanted.checkpoint_id is None else wanted.checkpoint_id
+    checkpoint_id = base.checkpoint_id if composition.checkpoint_id is None else composition.checkpoint_id
     return replace(base, operators=tuple(ordered), checkpoint_id=checkpoint_id, properties=properties)
 
 
@@ -87,14 +87,16 @@ def is_native(handle: KeyedHandle) -> bool:
     return handle is not None and not (isinstance(handle, KeyGroupsHandle) and handle.tag == CANONICAL_TAG)
 
 
-def _with_uids(wanted: Composition, metadata: SnapshotMetadata) -> SnapshotMetadata:
-    return change_uids(metadata, wanted.uids) if wanted.uids else metadata
+def _with_uids(composition: Composition, metadata: SnapshotMetadata) -> SnapshotMetadata:
+    return change_uids(metadata, composition.uids) if composition.uids else metadata
 
 
-def _check_ids(wanted: Composition, rest: Sequence[OperatorState], planned: Sequence[PlannedOperator]) -> None:
+def _check_ids(
+    composition: Composition, unchanged: Sequence[OperatorState], planned: Sequence[PlannedOperator]
+) -> None:
     """Refuse two operators of one id, after uids were changed."""
-    olds = [*rest, *(p.old for p in planned if p.old is not None)]
-    after = _with_uids(wanted, _metadata(wanted, olds)).operators
+    olds = [*unchanged, *(p.old for p in planned if p.old is not None)]
+    after = _with_uids(composition, _metadata(composition, olds)).operators
     taken = {o.operator_id: o.uid or o.operator_id for o in after}
     for p in planned:
         if p.old is None and id_and_uid(p.uid)[0] in taken:
@@ -105,12 +107,12 @@ def _check_ids(wanted: Composition, rest: Sequence[OperatorState], planned: Sequ
 
 
 def _check_serializers(
-    wanted: Composition, skeleton: SnapshotMetadata, planned: Sequence[PlannedOperator], release: Target
+    composition: Composition, skeleton: SnapshotMetadata, planned: Sequence[PlannedOperator], release: Target
 ) -> None:
-    """Refuse serializers that the release does not have, in what is carried over and in what is written."""
+    """Refuse serializers that the release does not have, in carried state and in new state."""
     if release.release is None:
         return
-    by_id = {} if wanted.base is None else {o.state.operator_id: o for o in wanted.base.operators.values()}
+    by_id = {} if composition.base is None else {o.state.operator_id: o for o in composition.base.operators.values()}
     for state in skeleton.operators:
         operator = by_id[state.operator_id]
         try:
@@ -132,18 +134,18 @@ def _check_serializers(
 
 
 def _carried(
-    wanted: Composition,
+    composition: Composition,
     operators: Sequence[OperatorState],
     runner: Runner,
     staging: Staging,
     staged: list[StagedFile],
 ) -> list[OperatorState]:
-    """Return operators of the base whose handles are right in the target."""
-    if wanted.base is None:
+    """Return operators of the base with handles for the target."""
+    if composition.base is None:
         return list(operators)
-    if wanted.reference:
-        return [referenced(o, wanted.base.resolve) for o in operators]
-    carrier = Carrier(wanted.base.resolve, staging.target)
+    if composition.reference:
+        return [referenced(o, composition.base.resolve) for o in operators]
+    carrier = Carrier(composition.base.resolve, staging.target)
     carrier.copy(operators, lambda streams: runner.copy_all(streams, staging))
     staged += carrier.staged.values()
     return [carrier.carried(o) for o in operators]
@@ -160,14 +162,14 @@ def _written(planned: PlannedOperator, old: OperatorState | None, streams: Seque
         else:
             subtask = replace(subtask, managed_operator=stream.handle)
         subtasks[stream.subtask] = subtask
-    whole = tuple(subtasks[i] for i in sorted(subtasks))
+    new_subtasks = tuple(subtasks[i] for i in sorted(subtasks))
     if old is not None:
-        return replace(old, subtasks=whole)
+        return replace(old, subtasks=new_subtasks)
     operator_id, uid = id_and_uid(planned.uid)
     return OperatorState(
         operator_id=operator_id,
         parallelism=planned.parallelism,
         max_parallelism=planned.max_parallelism,
-        subtasks=whole,
+        subtasks=new_subtasks,
         uid=uid,
     )

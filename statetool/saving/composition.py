@@ -1,4 +1,4 @@
-"""What a new snapshot is made of, and who does the work."""
+"""The description of a new snapshot, and the protocol of those that write its streams."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class StateConversion(Protocol):
 
     @property
     def meta(self) -> StateMeta:
-        """The state as it is described from then on, under its old name."""
+        """The new description of the state, under its old name."""
         ...
 
     @property
     def types(self) -> TypeContext:
-        """What is known of the new types beside their snapshots."""
+        """The declarations of the new types, beside their snapshots."""
         ...
 
     def entries(self, header: KeyedHeader, batch: EntryBatch) -> EntryBatch:
@@ -49,28 +49,28 @@ class StateConversion(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorChange:
-    """What becomes of one operator, or what a new one is made of.
+    """The change of one operator, or the description of a new one.
 
     Attributes
     ----------
     bootstraps
         New state (:mod:`statetool.saving.bootstrap`); states of an operator of the base that have the same names are replaced.
     max_parallelism, parallelism
-        ``None``: as in the base. Where they are others, keys move to other key groups, and key groups to other subtasks.
+        ``None``: as in the base. Where they differ, keys move to other key groups, and key groups to other subtasks.
     new
         Whether it is known that the base has no such operator.
     formula
-        How keys hash that move, where their own serializer does not know.
+        How moving keys hash, where their own serializer does not know.
     without, renames
-        States of an operator of the base that go, and new names by old ones.
+        States of the base to leave out, and new names of states by old ones.
     canonical
         Whether keyed state is written anew though nothing of it changes.
     elements
-        List and union states of the base whose elements are others, as the bytes that they have, by subtask.
+        New elements (their bytes) of list and union states of the base, by state and subtask.
     coordinator
-        The coordinator's state, if it is another one; empty: it has none any more.
+        New state of the coordinator, empty for none; ``None``: as in the base.
     conversions
-        States of the base whose values get another type, by their names in it.
+        How values of states of the base get another type, by the states' old names.
     """
 
     bootstraps: tuple[Any, ...] = ()
@@ -93,17 +93,17 @@ class Composition:
     Attributes
     ----------
     base
-        The snapshot that it is made from, if any; what is not named below is carried over byte for byte.
+        The snapshot that it is made from, if any; all that is not named below is carried over byte for byte.
     changes
         By uid (or operator id) in the base; others are new operators.
     removed
-        Operators of the base that go.
+        Operators of the base to leave out.
     uids
-        New uids by old ones, for what is left of the base.
+        New uids of the other operators of the base by old ones.
     checkpoint_id
         ``None``: that of the base, or 0.
     max_parallelism
-        Of new operators that do not say theirs.
+        Of new operators without one of their own.
     reference
         Whether files of the base are named where they are instead of copied.
     inline_bytes
@@ -127,7 +127,7 @@ class StreamJob:
     Attributes
     ----------
     tables
-        What the user gave, with the recipe by which its rows become entries.
+        The user's tables, each with the recipe by which its rows become entries.
     kept
         Entries of the base.
     """
@@ -138,15 +138,15 @@ class StreamJob:
 
 
 class Runner(Protocol):
-    """Does the work: in this process or on Spark."""
+    """Writes streams: in this process or on Spark."""
 
     @property
     def parallelism(self) -> int:
-        """Parallelism of operators that do not say theirs."""
+        """Parallelism of new operators without one of their own."""
         ...
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return what the tables of a bootstrap look like."""
+        """Return the schemas of a bootstrap's tables, and the services of its timers."""
         ...
 
     def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:

@@ -22,7 +22,7 @@ class ConvertRow:
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """All operators, and what becomes of those that are rewritten."""
+    """All operators, and the changes of those that are rewritten."""
 
     operators: tuple[ConvertRow, ...]
     changes: Mapping[str, OperatorChange]

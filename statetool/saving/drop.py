@@ -22,7 +22,7 @@ class DropRow:
 
 @dataclass(frozen=True, slots=True)
 class DropPlan:
-    """All that is left out."""
+    """The operators and states that are left out."""
 
     dropped: tuple[DropRow, ...]
     operators: frozenset[str]
@@ -44,32 +44,32 @@ def plan_drop(inventory: Inventory, operators: Iterable[str], states: Mapping[st
     UnknownNameError
         An operator or state that is not there; names the near ones.
     OptionError
-        Nothing to leave out, or states of an operator that is left out as a whole.
+        Nothing is left out, or states of an operator that is left out as a whole.
     """
     rows: list[DropRow] = []
-    whole: set[str] = set()
+    dropped: set[str] = set()
     for name in operators:
         operator = inventory.operator(name)
-        if operator.state.operator_id not in whole:
-            whole.add(operator.state.operator_id)
+        if operator.state.operator_id not in dropped:
+            dropped.add(operator.state.operator_id)
             rows.append(
                 DropRow(operator=operator.label, operator_id=operator.state.operator_id, state=None, kind="operator")
             )
     changes: dict[str, OperatorChange] = {}
     for name, wanted in states.items():
         operator = inventory.operator(name)
-        state = operator.state
-        if state.operator_id in whole or state.operator_id in changes:
+        operator_id = operator.state.operator_id
+        if operator_id in dropped or operator_id in changes:
             raise OptionError(f"operator {operator.label} is named twice")
-        known = {n: m.kind for n, (_, m) in operator.keyed_states.items()}
-        known |= {n: m.kind for n, m in operator.operator_states.items()}
+        kinds = {n: m.kind for n, (_, m) in operator.keyed_states.items()}
+        kinds |= {n: m.kind for n, m in operator.operator_states.items()}
         chosen = list(dict.fromkeys(wanted))
-        for one in chosen:
-            if one not in known:
-                raise UnknownNameError(f"operator {operator.label} has no state {one!r}", hint=suggest(one, known))
-            rows.append(DropRow(operator=operator.label, operator_id=state.operator_id, state=one, kind=known[one]))
+        for state in chosen:
+            if state not in kinds:
+                raise UnknownNameError(f"operator {operator.label} has no state {state!r}", hint=suggest(state, kinds))
+            rows.append(DropRow(operator=operator.label, operator_id=operator_id, state=state, kind=kinds[state]))
         if chosen:
-            changes[state.operator_id] = OperatorChange(without=frozenset(chosen))
+            changes[operator_id] = OperatorChange(without=frozenset(chosen))
     if not rows:
         raise OptionError("nothing to leave out", hint="name operators, or states of an operator")
-    return DropPlan(tuple(rows), frozenset(whole), changes)
+    return DropPlan(tuple(rows), frozenset(dropped), changes)

@@ -1,4 +1,4 @@
-"""The work of a write in threads of this process, with no JVM: tables are ``pyarrow.Table`` s; what is dealt lies on local disk."""
+"""Write streams in threads of this process, with no JVM: tables are ``pyarrow.Table`` s, dealt entries lie on local disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import Spill, dealt
 
 MEMORY_BYTES: Final = 64 << 20
-#: Rows that are encoded at once: few enough that all that is made of them stays in the processor's cache.
+#: Rows that are encoded at once: few enough that their entries stay in the processor's cache.
 _BATCH_ROWS: Final = 1 << 14
 Progress: TypeAlias = Callable[[int], object]
 
@@ -39,7 +39,7 @@ class LocalRunner:
     threads
         How many, by default one a core.
     progress
-        Called with bytes as they are done: of what is kept of a base, and of each copied file.
+        Called with a number of bytes once they are done: of entries kept of a base, and of each copied file.
     """
 
     def __init__(self, threads: int | None = None, progress: Progress | None = None) -> None:
@@ -51,7 +51,7 @@ class LocalRunner:
         return 1
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return what the tables of a bootstrap look like."""
+        """Return the schemas of a bootstrap's tables, and the services of its timers."""
         table = _table(bootstrap.data)
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return Table(schema=table.schema)
@@ -93,7 +93,7 @@ class LocalRunner:
 
 
 def _work(job: StreamJob) -> Iterator[tuple[Callable[[], Iterable[EntryBatch]], int]]:
-    """Yield what can be dealt at the same time: what makes batches of entries, and the stored bytes that they come from."""
+    """Yield the sources that are dealt at the same time: a function that makes batches of entries, and the stored bytes it reads."""
     for kept in job.kept:
         yield kept.batches, kept.size_bytes
     for data, recipe in job.tables:

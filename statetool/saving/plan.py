@@ -30,9 +30,9 @@ from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 
-#: How like another name is that a slip of the fingers may have made (of ``nearest``).
-_A_SLIP: Final = 0.7
-Described: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
+#: From this likeness on (of ``nearest``), a name may be a typing error for another.
+_TYPING_ERROR: Final = 0.7
+DescribedTables: TypeAlias = Sequence[tuple[KeyedBootstrap | ElementBootstrap, Table]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class PlannedOperator:
     Attributes
     ----------
     old
-        What is carried over of it, where the base has it.
+        The part of it that is carried over, where the base has it.
     keyed, elements
         How its keyed state and its operator state are written anew.
     """
@@ -56,44 +56,44 @@ class PlannedOperator:
 
     @property
     def jobs(self) -> tuple[StreamJob, ...]:
-        """What is written of it."""
+        """The jobs that write it."""
         return tuple(job for job in (self.keyed, self.elements) if job is not None)
 
 
 def plan_composition(
-    wanted: Composition, runner: Runner, release: Target
+    composition: Composition, runner: Runner, release: Target
 ) -> tuple[list[OperatorState], list[PlannedOperator]]:
     """Return the operators of the base that stay as they are, and those that are written so that a release reads them.
 
     Raises
     ------
     OptionError, UnknownNameError, UnsupportedError
-        What was asked for cannot be.
+        The composition is not possible.
     """
-    base = () if wanted.base is None else wanted.base.metadata.operators
-    removed = {find_operator(base, name).operator_id for name in wanted.removed}
-    left = [o for o in base if o.operator_id not in removed]
+    base = () if composition.base is None else composition.base.metadata.operators
+    removed = {find_operator(base, name).operator_id for name in composition.removed}
+    remaining = [o for o in base if o.operator_id not in removed]
     planned: list[PlannedOperator] = []
     changed: set[str] = set()
-    for name, given in wanted.changes.items():
+    for name, requested in composition.changes.items():
         try:
-            change = replace(given, bootstraps=tuple(for_release(b, release) for b in given.bootstraps))
+            change = replace(requested, bootstraps=tuple(for_release(b, release) for b in requested.bootstraps))
             tables = [(b, runner.describe(b)) for b in change.bootstraps]
-            old = _find(left, name)
-            if given.new and old is not None:
+            old = _find(remaining, name)
+            if requested.new and old is not None:
                 raise OptionError(f"operator {name!r} is there already", hint="leave new=True out to change it")
             if old is None:
-                if not given.new and wanted.base is not None and _find(base, name) is None:
-                    _check_meant(name, given, wanted.base.operators)
-                planned.append(_plan_new(name, change, tables, wanted, runner))
+                if not requested.new and composition.base is not None and _find(base, name) is None:
+                    _check_meant(name, requested, composition.base.operators)
+                planned.append(_plan_new(name, change, tables, composition, runner))
                 continue
             if old.operator_id in changed:
                 raise OptionError(f"operator {name!r} is changed twice, under two names")
             changed.add(old.operator_id)
-            planned.append(_plan_change(name, old, change, tables, wanted))
+            planned.append(_plan_change(name, old, change, tables, composition))
         except StatetoolError as error:
             raise error.at(operator=name) from error.__cause__
-    return [o for o in left if o.operator_id not in changed], planned
+    return [o for o in remaining if o.operator_id not in changed], planned
 
 
 def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None:
@@ -104,8 +104,8 @@ def _find(operators: Sequence[OperatorState], name: str) -> OperatorState | None
 
 
 def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorInventory]) -> None:
-    """Refuse to add an operator that looks like a slip in the name of one that is there."""
-    near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_A_SLIP)
+    """Refuse to add an operator whose name may be a typing error for one of the base."""
+    near = nearest(uid.lower(), [name.lower() for name in base], cutoff=_TYPING_ERROR)
     likes = [b.like.state for b in change.bootstraps if b.like is not None]
     meant = [name for name, operator in base.items() if name.lower() in near or operator.state in likes]
     if meant:
@@ -116,28 +116,28 @@ def _check_meant(uid: str, change: OperatorChange, base: Mapping[str, OperatorIn
 
 
 def _plan_new(
-    uid: str, change: OperatorChange, tables: Described, wanted: Composition, runner: Runner
+    uid: str, change: OperatorChange, tables: DescribedTables, composition: Composition, runner: Runner
 ) -> PlannedOperator:
     if change.without or change.renames:
-        known = [] if wanted.base is None else list(wanted.base.operators)
+        known = [] if composition.base is None else list(composition.base.operators)
         raise UnknownNameError(f"no operator {uid!r} whose states could be changed", hint=suggest(uid, known))
     if not uid:
         raise OptionError("an operator without a uid", hint="the uid is what Flink finds the state by")
-    max_parallelism = change.max_parallelism or wanted.max_parallelism
+    max_parallelism = change.max_parallelism or composition.max_parallelism
     parallelism = change.parallelism or min(max_parallelism, runner.parallelism)
     check_max_parallelism(max_parallelism, parallelism)
-    plan = _Plan(uid, change, tables, max_parallelism, parallelism, wanted.inline_bytes)
+    plan = _Plan(uid, change, tables, max_parallelism, parallelism, composition.inline_bytes)
     return plan.planned(None, plan.keyed(None), plan.elements(None))
 
 
 def _plan_change(
-    name: str, old: OperatorState, change: OperatorChange, tables: Described, wanted: Composition
+    name: str, old: OperatorState, change: OperatorChange, tables: DescribedTables, composition: Composition
 ) -> PlannedOperator:
-    assert wanted.base is not None
-    operator = wanted.base.operator(name)
+    assert composition.base is not None
+    operator = composition.base.operator(name)
     max_parallelism = change.max_parallelism or old.max_parallelism
     parallelism = change.parallelism or old.parallelism
-    check_moves(wanted.base.metadata, operator, max_parallelism, parallelism)
+    check_moves(composition.base.metadata, operator, max_parallelism, parallelism)
     edited = bool(change.elements) or change.coordinator is not None
     if old.fully_finished and (change.bootstraps or edited):
         raise OptionError(f"operator {operator.label!r} had finished: Flink restores no state of it")
@@ -146,7 +146,7 @@ def _plan_change(
             "some subtasks had finished, and hold no state from then on",
             hint="let the job finish, or take a savepoint before it does",
         )
-    plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, wanted.inline_bytes)
+    plan = _Plan(operator.label, change, tables, max_parallelism, parallelism, composition.inline_bytes)
     plan.check_names(operator)
     moves = moved(old, max_parallelism, parallelism)
     # Timers in raw keyed state become managed ones where keys move; nothing else is in there (check_moves).
@@ -158,7 +158,7 @@ def _plan_change(
     )
     writes_elements = spreads or plan.touches(operator.operator_states, elements=True)
     elements = plan.elements(operator) if writes_elements else None
-    kept = replace(
+    carried = replace(
         old,
         parallelism=parallelism,
         max_parallelism=max_parallelism,
@@ -174,16 +174,16 @@ def _plan_change(
             if s.index < parallelism
         ),
     )
-    return plan.planned(kept, keyed, elements)
+    return plan.planned(carried, keyed, elements)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is asked of one operator, with what its tables look like."""
+    """The change of one operator, with the schemas of its tables."""
 
     label: str
     change: OperatorChange
-    tables: Described
+    tables: DescribedTables
     max_parallelism: int
     parallelism: int
     inline_bytes: int
@@ -212,8 +212,8 @@ class _Plan:
         for name in (*change.without, *change.renames, *change.elements, *change.conversions):
             if name not in known:
                 raise UnknownNameError(f"operator {self.label!r} has no state {name!r}", hint=suggest(name, known))
-        both = operator.keyed_states.keys() & operator.operator_states.keys()
-        for name in both & {*change.without, *change.renames, *change.conversions}:
+        in_both = operator.keyed_states.keys() & operator.operator_states.keys()
+        for name in in_both & {*change.without, *change.renames, *change.conversions}:
             raise OptionError(
                 f"operator {self.label!r} has a keyed state and an operator state {name!r}, which nothing here tells apart",
                 hint="bootstrap the one that changes anew",
@@ -229,12 +229,12 @@ class _Plan:
     def touches(self, names: Collection[str], *, elements: bool = False) -> bool:
         """Tell whether states of the base, or new ones beside them, are written."""
         new = self.element_tables if elements else self.keyed_tables
-        given = self.change.elements if elements else ()
+        edits = self.change.elements if elements else ()
         change = self.change
-        return bool(new) or any(n in names for n in (*change.without, *change.renames, *change.conversions, *given))
+        return bool(new) or any(n in names for n in (*change.without, *change.renames, *change.conversions, *edits))
 
     def types(self, base: TypeContext) -> TypeContext:
-        """Return what is known of classes beside their snapshots: of the operator that new state is like, or that it is put to."""
+        """Return the declarations for new state: those of conversions, of an operator that it is like, or of the base."""
         likes = [b.like.types for b, _ in self.tables if b.like is not None]
         types = next(iter([*(c.types for c in self.change.conversions.values()), *likes]), base)
         python = tuple(p for b, _ in self.keyed_tables for p in python_states(b))
@@ -287,7 +287,7 @@ class _Plan:
             parallelism=self.parallelism,
             without=self.change.without | self.element_names,
             renames=self.change.renames,
-            given=self.change.elements,
+            new_elements=self.change.elements,
             conversions=self.change.conversions,
             inline_bytes=self.inline_bytes,
             types=self.types(NOTHING_DECLARED if operator is None else operator.types),
@@ -311,7 +311,7 @@ class _Plan:
 
 
 def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:
-    """Return the handle of coordinator state, which is always inside of the metadata."""
+    """Return the handle of coordinator state, which is always inline in the metadata."""
     if not coordinator:
         return None
     name = old.coordinator.name if isinstance(old.coordinator, ByteStreamHandle) else f"coordinator-{old.operator_id}"
@@ -319,12 +319,12 @@ def _inline(old: OperatorState, coordinator: bytes) -> ByteStreamHandle | None:
 
 
 def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | None:
-    """Find how keys hash: as declared, or as the keys of the operator that they are like prove.
+    """Return how keys hash: as declared, or as the keys of the operator in ``like`` prove.
 
     Raises
     ------
     OptionError, UnsupportedError
-        Nothing says it, and no column says the key groups.
+        It is neither declared nor proved, and no column has the key groups.
     """
     classes = user_classes(key)
     if not classes:
@@ -349,18 +349,18 @@ def _formula_of(bootstrap: KeyedBootstrap, key: Serializer) -> HashFormula | Non
 def _converted(
     header: KeyedHeader, base: TypeContext, conversions: Mapping[str, StateConversion]
 ) -> tuple[StateMeta, ...]:
-    """Return the states of a header as they are described once some are converted.
+    """Return the descriptions of a header's states, the new ones of converted states.
 
     Raises
     ------
     UnsupportedError
-        Some get values of another Kryo, which the release that reads them would take those for that stay.
+        Values are converted to another version of Kryo, and others would stay, which the release would take for that version's.
     """
     kryo = {c.types.kryo for c in conversions.values()}
     if kryo - {base.kryo}:
-        left = {m.name: m.value for m in header.states if m.name not in conversions} | {"its keys": header.key}
-        for name, serializer in left.items():
-            if any(isinstance(part, KryoSerializer) for part in all_parts(serializer)):
+        staying = {m.name: m.value for m in header.states if m.name not in conversions} | {"its keys": header.key}
+        for name, serializer in staying.items():
+            if any(isinstance(nested, KryoSerializer) for nested in all_parts(serializer)):
                 raise UnsupportedError(
                     f"{name}: {serializer.type_name} would stay as Kryo {base.kryo} wrote it, while others get Kryo {min(filter(None, kryo))}",
                     hint="migrate all states that Kryo wrote together; keys cannot be migrated",
@@ -378,7 +378,7 @@ def _drops_raw_timers(operator: OperatorInventory, gone: Collection[str]) -> boo
     Raises
     ------
     UnsupportedError
-        Some of them are, and others would stay.
+        Only a part of them is.
     """
     raw = operator.keyed.raw_timer_states
     if not raw & set(gone):
@@ -399,7 +399,7 @@ def moved(operator: OperatorState, max_parallelism: int, parallelism: int) -> bo
 def check_moves(
     metadata: SnapshotMetadata, operator: OperatorInventory, max_parallelism: int, parallelism: int
 ) -> None:
-    """Refuse what cannot be right under new key groups or subtasks.
+    """Refuse state that cannot move to other key groups or subtasks.
 
     Raises
     ------

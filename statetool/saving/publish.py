@@ -77,7 +77,7 @@ class Staging:
 
     @property
     def marker(self) -> str:
-        """URI of the file that says that this write is going on."""
+        """URI of the file that exists while this write goes on."""
         return files.join(self.target, _MARKER + self.write_id)
 
 
@@ -146,12 +146,12 @@ class Publication:
 
     @staticmethod
     def check(target: str) -> None:
-        """Refuse a target that is there, except for an empty directory or what a killed write left.
+        """Refuse a target that exists, except for an empty directory or files that a killed write left.
 
         Raises
         ------
         TargetExistsError
-            Names what is there.
+            Names what exists.
         """
         _leftovers(target.rstrip("/") or "/")
 
@@ -175,7 +175,7 @@ class Publication:
         if self._open:
             self.abort()
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            # Not of the target, whose errors are ours already: what does not fit into memory waits in temporary files.
+            # A temporary file had no space (for what does not fit into memory): errors of the target are ours already.
             raise targets.write_failed(error, error.filename or tempfile.gettempdir()) from error
 
     def commit(self, metadata: bytes, staged: Iterable[StagedFile]) -> str:
@@ -227,11 +227,11 @@ class Publication:
             targets.remove_dir(self.target)
 
     def _verify(self, wanted: dict[str, int]) -> None:
-        found = targets.list_sizes(self.target)
+        sizes = targets.list_sizes(self.target)
         for name, size in wanted.items():
-            if found.get(name) != size:
+            if sizes.get(name) != size:
                 raise FormatError(
-                    f"staged file {name} should have {size} bytes, found {found.get(name, 'no file')}",
+                    f"staged file {name} should have {size} bytes, found {sizes.get(name, 'no file')}",
                     hint="the write was disturbed and nothing was published; start it again",
                 ).at(file=files.join(self.target, name))
 

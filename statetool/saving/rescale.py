@@ -25,13 +25,13 @@ class RescaleRow:
     ----------
     keys_move
         ``no``: there is no keyed state, or its key groups stay; ``divisor``: the old key group tells the new one; ``hash``: by
-        the key type's own hash code; ``formula``: by a hash code that lies in user code; ``refused``: they cannot.
+        the key type's own hash code; ``formula``: by a hash code that lies in user code; ``refused``: keys cannot move.
     problem
-        Why they cannot move, and what to do.
+        Why keys cannot move, and what to do.
     formula
         The formula, as it can be declared.
     keys_tested, chance
-        Distinct hash codes that it was tested on, and an upper bound of the probability that a wrong one passes.
+        Distinct hash codes that the formula was tested on, and an upper bound of the probability that a wrong one passes.
     size_bytes
         Bytes of keyed state that are written again.
     """
@@ -52,7 +52,7 @@ class RescaleRow:
 
 @dataclass(frozen=True, slots=True)
 class RescalePlan:
-    """All operators that change, and how; ``refusals`` are why some cannot."""
+    """The operators that change, and how; ``refusals`` say why keys of an operator cannot move."""
 
     operators: tuple[RescaleRow, ...]
     changes: Mapping[str, OperatorChange]
@@ -91,22 +91,23 @@ def plan_rescale(
     parallelism
         Number of subtasks, for all operators or by uid; by default it stays, at most the new max parallelism.
     hashes
-        How classes hash, by their full names (:mod:`statetool.hashing.formulas`), instead of looking for it.
+        How classes hash, by their full names (:mod:`statetool.hashing.formulas`); without, formulas are looked for.
 
     Raises
     ------
     OptionError, UnknownNameError, UnsupportedError
     """
+    operators = _by_id(inventory)
     wanted = _by_operator(inventory, max_parallelism)
     subtasks = {} if parallelism is None else _by_operator(inventory, parallelism)
     stray = [] if isinstance(parallelism, int) else [i for i in subtasks if i not in wanted]
     if stray:
-        labels = [_by_id(inventory)[i].label for i in stray]
+        labels = [operators[i].label for i in stray]
         raise OptionError(f"parallelism of {', '.join(labels)} without a max parallelism")
     declared = HashFormula.declared(hashes or {})
     rows, changes, refusals = [], {}, []
     for operator_id, number in wanted.items():
-        operator = _by_id(inventory)[operator_id]
+        operator = operators[operator_id]
         new = subtasks.get(operator_id, min(operator.state.parallelism, number))
         check_max_parallelism(number, new)
         formula = None
@@ -129,13 +130,13 @@ def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
 def _by_operator(inventory: Inventory, numbers: int | Mapping[str, int]) -> dict[str, int]:
     if isinstance(numbers, int):
         return dict.fromkeys(_by_id(inventory), numbers)
-    found: dict[str, int] = {}
+    by_id: dict[str, int] = {}
     for name, number in numbers.items():
         operator_id = inventory.operator(name).state.operator_id
-        if operator_id in found:
+        if operator_id in by_id:
             raise OptionError(f"{name!r} names an operator a second time")
-        found[operator_id] = number
-    return found
+        by_id[operator_id] = number
+    return by_id
 
 
 def _plan_operator(
@@ -166,7 +167,7 @@ def _plan_operator(
 
 
 def _row(
-    operator: OperatorInventory, max_parallelism: int, parallelism: int, keys_move: str, **more: Any
+    operator: OperatorInventory, max_parallelism: int, parallelism: int, keys_move: str, **fields: Any
 ) -> RescaleRow:
     old = operator.state
     return RescaleRow(
@@ -178,5 +179,5 @@ def _row(
         new_parallelism=parallelism,
         keys_move=keys_move,
         size_bytes=sum(p.size_bytes for s in old.subtasks for p in streams_of(s.managed_keyed)),
-        **more,
+        **fields,
     )

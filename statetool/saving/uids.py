@@ -97,7 +97,7 @@ def change_uids(metadata: SnapshotMetadata, changes: Mapping[str, str]) -> Snaps
 
 
 def id_and_uid(name: str) -> tuple[str, str]:
-    """Return the operator id and the uid of a new name: of 32 hex digits, which are an id, there is no uid."""
+    """Return the operator id and the uid of a new name; 32 hex digits are an id without a uid."""
     return (name.lower(), "") if _OPERATOR_ID.fullmatch(name) else (operator_id_for_uid(name), name)
 
 

@@ -47,7 +47,7 @@ WIDEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the reader of a snapshot understands; ``release`` is ``None`` where any of them may read it."""
+    """What the reader of a snapshot reads; ``release`` is ``None`` where it may be any release."""
 
     release: str | None
     metadata_version: int
@@ -89,14 +89,14 @@ def fitted(metadata: SnapshotMetadata, target: Target, *, properties: bytes) -> 
     Raises
     ------
     UnsupportedError
-        It holds what the release cannot read.
+        The snapshot holds what the release cannot read.
     """
     for operator in metadata.operators:
         _check(operator, target)
     version = target.metadata_version
     operators = tuple(_channels_fitted(o, version) for o in metadata.operators)
-    kept = (metadata.properties or properties) if version >= 4 else b""
-    return replace(metadata, version=version, operators=operators, properties=kept)
+    new_properties = (metadata.properties or properties) if version >= 4 else b""
+    return replace(metadata, version=version, operators=operators, properties=new_properties)
 
 
 def _check(operator: OperatorState, target: Target) -> None:

@@ -1,7 +1,7 @@
 """Check in-flight data of unaligned checkpoints: every buffer that a handle names lies in its stream.
 
-A stream is i4 version 0 and buffers, each i4 length and bytes; the offsets of a handle are where lengths start. A merged handle
-has them in a blob of its own: i4 n, n times i4 gate, i4 channel, i8 size, i4 k, k times i8 offset.
+A stream is i4 version 0 and buffers, each i4 length and bytes; the offsets of a handle point to the lengths. A merged handle has its
+offsets in a blob: i4 n, n times i4 gate, i4 channel, i8 size, i4 k, k times i8 offset.
 Follows ``ChannelStateSerializerImpl``.
 """
 
@@ -31,12 +31,12 @@ def offsets_of(handle: AnyChannelHandle) -> list[int]:
     if not isinstance(handle, MergedChannelHandle):
         return list(handle.offsets)
     c = Cursor(handle.channels)
-    found: list[int] = []
+    offsets: list[int] = []
     for _ in range(c.count("channels", at_least=20)):
         c.i4(), c.i4(), c.i8()
-        found += [c.i8() for _ in range(c.count("offsets", at_least=8))]
+        offsets += [c.i8() for _ in range(c.count("offsets", at_least=8))]
     c.expect_end("the offsets of merged channels")
-    return found
+    return offsets
 
 
 def check_channels(

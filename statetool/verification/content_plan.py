@@ -20,11 +20,11 @@ from statetool.verification.channels import check_channels
 from statetool.verification.entry_check import EXACT, ContentTask
 from statetool.verification.problems import Problem, Severity, note, problem_of, reading_failed
 
-_MOST_OF_A_PART: Final = 100
+_MOST_PROBLEMS_OF_A_TASK: Final = 100
 
 
 class ContentPlanner:
-    """Plans the checks of one operator's contents; what cannot be planned is a problem, unless it is among the ``known`` ones."""
+    """Plans the checks of one operator's contents; what cannot be planned is a problem, a missing file only if ``known`` has no error."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ContentPlanner:
         self.resolve = resolve
         self.deep = deep
         self.problems: list[Problem] = []
-        #: Why the hash codes of a user's classes were not found.
+        #: Why no formula of the hash codes of the user's classes was proved.
         self.unproved = ""
 
     def run(self) -> list[ContentTask]:
@@ -56,24 +56,24 @@ class ContentPlanner:
         return tasks
 
     def guarded(self, look: Callable[[], Any], subtask: int | None = None, *, severity: Severity = "error") -> Any:
-        """Return what ``look`` gives, ``None`` where it raises, which becomes a problem."""
+        """Return the result of ``look``; where it raises, add the error to the problems and return ``None``."""
         try:
             return look()
         except SnapshotNotFoundError as error:
-            # Files that are not there have been named already.
+            # The check of the structure has named missing files already.
             if not any(p.severity == "error" for p in self.known):
                 self.problems.append(problem_of(error, operator=self.operator.label, subtask=subtask))
         except StatetoolError as error:
             place: dict[str, Any] = {"operator": self.operator.label, "subtask": subtask}
-            found = (
+            problem = (
                 reading_failed(error, **place) if severity == "error" else problem_of(error, severity=severity, **place)
             )
-            self.problems.append(found)
+            self.problems.append(problem)
         return None
 
     @cached_property
     def formula(self) -> HashFormula | None:
-        """How the user's classes in a key hash, as the key groups of a sample prove; ``None`` where there are none, or no proof."""
+        """How the user's classes in a key hash, as a sample of keys proves; ``None`` where there are no such classes, or no proof."""
         try:
             key = self.operator.keyed.needed_key()
             if not user_classes(key):
@@ -84,7 +84,7 @@ class ContentPlanner:
             return None
 
     def context(self) -> KeyedContext:
-        """Return what is known of the operator; where a header cannot be read, its own check says so."""
+        """Return the context of the operator's entries; where a header cannot be read, the check of its entries says so."""
         try:
             return self.operator.keyed.context
         except StatetoolError:
@@ -104,7 +104,7 @@ class ContentPlanner:
         return list(stored.sources(self.context(), groups=None, target_bytes=TARGET_BYTES))
 
     def task(self, part: EntrySource | ElementSplit, formula: HashFormula | None = None) -> ContentTask:
-        return ContentTask(part, self.operator.label, self.deep, _MOST_OF_A_PART, formula)
+        return ContentTask(part, self.operator.label, self.deep, _MOST_PROBLEMS_OF_A_TASK, formula)
 
     def elements(self) -> Iterator[ContentTask]:
         for name in self.guarded(lambda: self.operator.operator_states) or ():
@@ -123,16 +123,16 @@ class ContentPlanner:
         return plan_elements(self.operator, spec, one_copy=False)
 
     def unknown_serializers(self) -> Iterator[tuple[str, OpaqueSerializer]]:
-        """Yield the serializers of states and keys whose snapshots are not known, with the name of a state each."""
+        """Yield the serializers of states and keys whose snapshots are not known, each with the name of a state."""
         metas = [*(m for _, m in self.operator.listed_keyed.values()), *self.operator.listed_elements.values()]
-        parts = [(m.name, s) for m in metas for s in m.serializers.values()]
-        parts += [(m.name, h.key) for h, m in self.operator.listed_keyed.values()]
-        for name, serializer in parts:
+        serializers = [(m.name, s) for m in metas for s in m.serializers.values()]
+        serializers += [(m.name, h.key) for h, m in self.operator.listed_keyed.values()]
+        for name, serializer in serializers:
             if isinstance(serializer, OpaqueSerializer) and serializer.proxy_bytes is not None:
                 yield name, serializer
 
     def notes(self) -> None:
-        """Say what no check reaches."""
+        """Add a note for what no check reaches."""
         label = self.operator.label
         for name, unknown in self.unknown_serializers():
             error = UnknownSerializerError(f"its values are bytes of a type that is not known: {unknown.reason}")

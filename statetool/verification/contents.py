@@ -18,7 +18,7 @@ from statetool.verification.problems import UNREAD, Problem, problem_of, severit
 
 
 def check_contents(task: ContentTask) -> ContentResult:
-    """Check what a task is about."""
+    """Run one task."""
     if isinstance(task.part, ElementSplit):
         return _check_elements(task, task.part)
     check = EntryCheck(task, task.part)
@@ -30,7 +30,7 @@ def check_contents(task: ContentTask) -> ContentResult:
 
 
 def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = None) -> None:
-    """Check a source; where it cannot be read, its halves, down to single key groups, and of those single states."""
+    """Check a source; where it cannot be read, its halves, down to single key groups, and in those single states."""
     if check.full:
         return
     request = EntryRequest(states=None if state is None else (state,))
@@ -50,14 +50,14 @@ def _check_entries(check: EntryCheck, source: EntrySource, state: str | None = N
             check.lost(error.at(key_group=groups[0] if len(groups) == 1 else None), state=state)
             return
         check.result = before
-        for part in smaller:
-            _check_entries(check, part)
+        for half in smaller:
+            _check_entries(check, half)
         for name in states:
             _check_entries(check, source, name)
 
 
 def _separable(source: EntrySource) -> tuple[str, ...]:
-    """Return the states of a source that may be read though others cannot."""
+    """Return the states of a source that can be read one by one, none where there is only one."""
     try:
         states = tuple(m.name for m in source.header().states)
     except StatetoolError:
@@ -69,18 +69,18 @@ def _check_elements(task: ContentTask, split: ElementSplit) -> ContentResult:
     """Decode the elements of one operator state."""
     result = ContentResult([])
     (name,) = split.spec.states
-    left = [(0, len(split.starts))]
-    while left and len(result.problems) < task.most:
-        first, stop = left.pop()
-        some = replace(split, starts=split.starts[first:stop], ends=split.ends[first:stop])
+    ranges = [(0, len(split.starts))]
+    while ranges and len(result.problems) < task.most:
+        first, stop = ranges.pop()
+        elements = replace(split, starts=split.starts[first:stop], ends=split.ends[first:stop])
         try:
-            result.elements += sum(n for n, _ in element_rows(some))
+            result.elements += sum(n for n, _ in element_rows(elements))
         except StatetoolError as error:
             if stop - first == 1:
                 result.problems.append(_element_problem(error, split, name))
             else:
                 middle = (first + stop) // 2
-                left += [(middle, stop), (first, middle)]
+                ranges += [(middle, stop), (first, middle)]
     if not result.problems:
         result.problems += _element_checksums(split, name)
     return result

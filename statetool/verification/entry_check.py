@@ -13,15 +13,16 @@ import numpy as np
 
 from statetool.columns.values import StateShape
 from statetool.entries.form import EntrySource
-from statetool.entries.keys import SplitKeys, split_keys
+from statetool.entries.keys import split_keys
+from statetool.entries.selection import TIMESTAMP_BYTES
 from statetool.errors import DecodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta, check_timers
 from statetool.hashing.formulas import HashFormula
 from statetool.hashing.key_hash import key_groups
-from statetool.hashing.keys import Int64s, KeyHasher, decode_key
+from statetool.hashing.keys import KeyHasher, decode_key
 from statetool.hashing.possible_keys import nulls_among
 from statetool.io.cursor import Cursor
 from statetool.serializers.ends import find_ends
@@ -31,16 +32,15 @@ from statetool.types.options import ReadOptions
 from statetool.types.shown import shown
 from statetool.verification.problems import UNREAD, Problem, Severity, problem_of, reading_failed, severity_of
 
-_TIMESTAMP_BYTES: Final = 8
-#: Where the parts of entries start and end.
+#: Where a part of each entry, its key or its namespace, starts and ends.
 _Spans: TypeAlias = tuple[Int64s, Int64s]
-#: What a value is, not how it is shown: nothing is rounded, and what a table would refuse is still checked.
+#: Values exactly: nothing is rounded, and what a table would refuse is still checked.
 EXACT: Final = ReadOptions(nanos="always", decimals="string", ttl="raw")
 
 
 @dataclass(frozen=True, slots=True)
 class ContentTask:
-    """What one task checks; picklable. ``most`` problems are looked for; ``formula`` says how the user's classes in a key hash."""
+    """What one task checks, until it has ``most`` problems; picklable. ``formula`` says how the user's classes in a key hash."""
 
     part: EntrySource | ElementSplit
     operator: str
@@ -51,7 +51,7 @@ class ContentTask:
 
 @dataclass(slots=True)
 class ContentResult:
-    """What was found. ``elements`` are those of operator state; ``unknown_hash`` names a key type whose hash code is not known."""
+    """The result of a task. ``elements`` counts those of operator state; ``unknown_hash`` names a key type whose hash code is not known."""
 
     problems: list[Problem]
     entries: int = 0
@@ -60,12 +60,12 @@ class ContentResult:
     unknown_hash: str = ""
 
     def copy(self) -> ContentResult:
-        """Return a result that does not change with this one."""
+        """Return a copy that does not change with this result."""
         return replace(self, problems=list(self.problems))
 
 
 class EntryCheck:
-    """Check of the entries of one subtask."""
+    """The check of one source of entries."""
 
     def __init__(self, task: ContentTask, source: EntrySource) -> None:
         self.task = task
@@ -88,7 +88,7 @@ class EntryCheck:
         )
 
     def lost(self, error: StatetoolError, *, state: str | None = None) -> None:
-        """Say why a whole piece of state could not be read."""
+        """Add why a whole piece of state could not be read."""
         place = {"operator": self.context.operator, "subtask": self.subtask, "state": state, "file": self.file}
         self.result.problems.append(reading_failed(error, **place))
 
@@ -97,7 +97,7 @@ class EntryCheck:
         return len(self.result.problems) >= self.task.most
 
     def start(self, header: KeyedHeader) -> None:
-        """Make ready for batches of streams with this header."""
+        """Prepare for batches of streams with this header."""
         self.header = header
         self.hasher = KeyHasher(self.header.key, self.task.formula)
         names = [m.name for m in self.header.states]
@@ -106,59 +106,58 @@ class EntryCheck:
     def batch(self, batch: EntryBatch) -> None:
         """Check entries; raises nothing."""
         self.result.entries += len(batch)
-        found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
+        checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]] = []
         for number, meta in enumerate(self.header.states):
             entries = batch.of_state(number)
             if not len(entries):
                 continue
-            for some, start, end in self.keys(entries, meta):
-                found.append((meta, some, start, end))
+            for readable, start, end in self.keys(entries, meta):
+                checked.append((meta, readable, start, end))
                 if meta.kind != "timers":
-                    self.twins(some, meta)
+                    self.duplicates(readable, meta)
                 if self.task.deep:
-                    self.values(some, meta)
-        if found:
-            self.hashes(batch, found)
+                    self.values(readable, meta)
+        if checked:
+            self.hashes(batch, checked)
 
     def keys(self, entries: EntryBatch, meta: StateMeta) -> list[tuple[EntryBatch, Int64s, Int64s]]:
-        """Return the entries whose keys fit their serializers, with where the job's own key is in each."""
-        good: list[tuple[EntryBatch, Int64s, Int64s]] = []
+        """Return the entries whose keys fit their serializers, and where the job's own key starts and ends in each."""
+        readable: list[tuple[EntryBatch, Int64s, Int64s]] = []
 
-        def split(some: EntryBatch) -> None:
+        def split(batch: EntryBatch) -> None:
             if meta.kind == "timers":
-                for _ in [self.table.timer_rows(some, meta.name)]:
-                    start = some.key + _TIMESTAMP_BYTES
-                    key = self.header.key
-                    end = find_ends(key.program(), key.skip, some.data, start, some.key_end)
-                    self.nulls(some, meta, (start, end), (end, some.key_end))
-                    good.append((some, start, end))
+                self.table.timer_rows(batch, meta.name)
+                start, key = batch.key + TIMESTAMP_BYTES, self.header.key
+                end = find_ends(key.program(), key.skip, batch.data, start, batch.key_end)
+                self.nulls(batch, meta, (start, end), (end, batch.key_end))
+                readable.append((batch, start, end))
                 return
-            parts: SplitKeys = split_keys(some, self.header.key, meta)
-            self.nulls(some, meta, (parts.key, parts.key_end), (parts.namespace, parts.namespace_end))
-            good.append((some, parts.key, parts.key_end))
+            keys = split_keys(batch, self.header.key, meta)
+            self.nulls(batch, meta, (keys.key, keys.key_end), (keys.namespace, keys.namespace_end))
+            readable.append((batch, keys.key, keys.key_end))
 
         self.isolated(entries, meta, split, keys=True)
-        return good
+        return readable
 
     def nulls(self, entries: EntryBatch, meta: StateMeta, key: _Spans, namespace: _Spans) -> None:
-        """Find entries whose key or namespace is null, which Flink's heap tables and timers refuse."""
+        """Find entries with a null key or namespace, which Flink's heap tables and timers refuse."""
         what = "a timer" if meta.kind == "timers" else "an entry"
-        space = check_timers(meta).nested[1] if meta.kind == "timers" else meta.namespace
-        for name, serializer, spans in (("key", self.header.key, key), ("namespace", space, namespace)):
+        in_namespace = check_timers(meta).nested[1] if meta.kind == "timers" else meta.namespace
+        for name, serializer, spans in (("key", self.header.key, key), ("namespace", in_namespace, namespace)):
             if serializer is None or self.full:
                 continue
-            found = nulls_among(serializer, entries.data, *spans)
-            if len(found):
-                more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            null_entries = nulls_among(serializer, entries.data, *spans)
+            if len(null_entries):
+                more = f", and {len(null_entries) - 1} more" if len(null_entries) > 1 else ""
                 error = DecodeError(f"{what} with a null {name}{more}: Flink cannot hold it")
-                self.add(entries.locate(error.at(offset=int(entries.key[found[0]]))), state=meta.name)
+                self.add(entries.locate(error.at(offset=int(entries.key[null_entries[0]]))), state=meta.name)
 
     def isolated(
         self, entries: EntryBatch, meta: StateMeta, check: Callable[[EntryBatch], None], *, keys: bool = False
     ) -> None:
-        """Call ``check`` with entries, and with ever fewer around those that it raises for.
+        """Call ``check`` with entries; where it raises, with their halves, down to single entries.
 
-        ``keys``: it looks for keys; where their type is not known, none of these entries is read.
+        ``keys``: it splits keys; where their type is not known, none of these entries is read.
         """
         if self.full:
             return
@@ -181,12 +180,13 @@ class EntryCheck:
             error = error.at(offset=int(entry.key[0]))
         if error.where.file is None:
             error = entry.locate(error)
-        fine = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
-        if fine:
+        decodable = meta.kind != "timers" and decodes_plainly(StateShape(meta), entry)
+        if decodable:
             error.message = f"fine as it is, but no table can show it: {error.message}"
-        self.add(error, state=meta.name, severity="note" if fine else "error")
+        self.add(error, state=meta.name, severity="note" if decodable else "error")
 
-    def twins(self, entries: EntryBatch, meta: StateMeta) -> None:
+    def duplicates(self, entries: EntryBatch, meta: StateMeta) -> None:
+        """Find entries with the key, namespace and user key of an earlier entry."""
         ids, first = distinct(entries.data, entries.key, entries.key_end, entries.group)
         if len(first) == len(ids):
             return
@@ -200,22 +200,22 @@ class EntryCheck:
         if meta.kind == "timers":
             return
 
-        def decode(some: EntryBatch) -> None:
-            for _ in self.table.long_rows(some, meta.name):
+        def decode(batch: EntryBatch) -> None:
+            for _ in self.table.long_rows(batch, meta.name):
                 pass
 
         self.isolated(entries, meta, decode)
 
-    def hashes(self, batch: EntryBatch, found: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
+    def hashes(self, batch: EntryBatch, checked: list[tuple[StateMeta, EntryBatch, Int64s, Int64s]]) -> None:
         """Check that keys lie in the key groups of their hash codes."""
         if self.result.unknown_hash:
             return
-        start = np.concatenate([s for _, _, s, _ in found])
-        end = np.concatenate([e for _, _, _, e in found])
-        group = np.concatenate([b.group for _, b, _, _ in found])
+        start = np.concatenate([s for _, _, s, _ in checked])
+        end = np.concatenate([e for _, _, _, e in checked])
+        group = np.concatenate([b.group for _, b, _, _ in checked])
         _, first = distinct(batch.data, start, end, group)
         start, end, group = start[first], end[first], group[first]
-        states = np.repeat(np.arange(len(found)), [len(b) for _, b, _, _ in found])[first]
+        states = np.repeat(np.arange(len(checked)), [len(b) for _, b, _, _ in checked])[first]
         codes = np.zeros(len(first), dtype=np.int64)
         known = np.ones(len(first), dtype=np.bool_)
         try:
@@ -230,24 +230,24 @@ class EntryCheck:
                 except StatetoolError as error:
                     known[i] = False
                     error = error.at(offset=int(start[i]))
-                    self.add(batch.locate(error), state=found[states[i]][0].name)
-        right = key_groups(codes, self.context.max_parallelism)
+                    self.add(batch.locate(error), state=checked[states[i]][0].name)
+        expected = key_groups(codes, self.context.max_parallelism)
         self.result.keys += int(known.sum())
-        for i in np.flatnonzero(known & (right != group)).tolist():
+        for i in np.flatnonzero(known & (expected != group)).tolist():
             if self.full:
                 return
             text = shown(decode_key(self.header.key, batch.data, int(start[i]), int(end[i])), self.header.key.logical)
-            words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(right[i])}"
+            words = f"key {text} lies in key group {int(group[i])}, its hash code belongs to {int(expected[i])}"
             if self.task.formula is not None:
                 words += f" (if it is {self.task.formula}, as for the first keys)"
             wrong = batch.locate(DecodeError(words).at(offset=int(start[i])))
             wrong.where = replace(wrong.where, key_group=None)
-            # What a sample of keys proves may still not hold for keys that differ in other fields.
-            self.add(wrong, state=found[states[i]][0].name, severity="warning" if self.task.formula else "error")
+            # A formula that fits a sample of keys may be wrong for keys that differ in other fields.
+            self.add(wrong, state=checked[states[i]][0].name, severity="warning" if self.task.formula else "error")
 
 
 def decodes_plainly(shape: StateShape, entry: EntryBatch) -> bool:
-    """Tell whether the value of one entry decodes to its last byte by the readable reference of its serializer."""
+    """Tell whether the value of one entry decodes to its last byte by its serializer's own ``decode``."""
     c = Cursor(entry.data.data, int(entry.value[0]), int(entry.value_end[0]))
     element = shape.packed or shape.element
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with a snapshot."""
+"""The problems of a snapshot."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any, Final, Literal
 from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
 
 Severity = Literal["error", "warning", "note"]
-#: What is raised where nothing is known to be wrong: we alone cannot read it.
+#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
 UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 _NOT_READ: Final = "not read, so nothing is known of it: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One finding.
+    """One problem.
 
-    ``error``: Flink would fail to restore it, or restore something wrong. ``warning``: unusual, though
-    Flink can restore it. ``note``: could not
-    be checked, and why. ``offset`` counts bytes from the start of ``file`` (``problem`` says where it counts otherwise).
+    ``error``: Flink would fail to restore it, or restore something wrong. ``warning``: unusual, though Flink can restore it.
+    ``note``: could not be checked, and why. ``offset`` counts bytes from the start of ``file``, unless ``problem`` says otherwise.
     """
 
     severity: Severity
@@ -32,7 +31,7 @@ class Problem:
 
     @property
     def unread(self) -> bool:
-        """Whether it says that keyed or operator state was not read at all."""
+        """Whether keyed or operator state was not read at all."""
         return self.severity == "warning" and self.problem.startswith(_NOT_READ)
 
 
@@ -49,7 +48,7 @@ def problem_of(
     where = error.where
     places = (("key group", where.key_group), ("type", where.type_path), ("region", where.region))
     inside = ", ".join(f"{name} {value}" for name, value in places if value is not None)
-    said = f"{error.message} [{inside}]" if inside else error.message
+    text = f"{error.message} [{inside}]" if inside else error.message
     return Problem(
         severity=severity,
         operator=where.operator or operator,
@@ -57,12 +56,12 @@ def problem_of(
         state=where.state or state,
         file=where.file or file,
         offset=where.offset,
-        problem=f"{said}. {error.hint}" if error.hint else said,
+        problem=f"{text}. {error.hint}" if error.hint else text,
     )
 
 
 def reading_failed(error: StatetoolError, **place: Any) -> Problem:
-    """Return why keyed or operator state could not be read: a warning where only we cannot, else an error."""
+    """Return why keyed or operator state could not be read: a warning for errors of :data:`UNREAD`, else an error."""
     if not isinstance(error, UNREAD):
         return problem_of(error, **place)
     problem = problem_of(error, severity="warning", **place)
@@ -70,10 +69,10 @@ def reading_failed(error: StatetoolError, **place: Any) -> Problem:
 
 
 def severity_of(error: StatetoolError, otherwise: Severity = "error") -> Severity:
-    """Return how bad an error is: nothing is known to be wrong where nothing can be known."""
+    """Return ``note`` for errors of :data:`UNREAD`, else ``otherwise``."""
     return "note" if isinstance(error, UNREAD) else otherwise
 
 
 def note(operator: str, words: str, state: str | None = None) -> Problem:
-    """Return what could not be checked as a problem."""
+    """Return a note on what could not be checked."""
     return Problem(severity="note", operator=operator, subtask=None, state=state, file=None, offset=None, problem=words)

@@ -1,4 +1,4 @@
-"""Check what the metadata says of a snapshot: handles that resolve, lengths, key-group ranges, offsets."""
+"""Check the metadata of a snapshot: that handles resolve, lengths, key-group ranges, offsets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from statetool.io.listing import FoundFile
 from statetool.snapshot.operator import OperatorInventory
 from statetool.verification.problems import Problem, Severity, problem_of
 
-#: Bytes of a change log in front of what its offsets count from: the flag that says whether it is compressed.
+#: Size of the flag at the start of a change log, which says whether the rest is compressed; offsets count from behind it.
 _LOG_FLAG = 1
 #: Names that RocksDB gives to files.
 _DATABASE_FILE = re.compile(r"\d+\.(sst|log|blob)|(MANIFEST|OPTIONS)-\d+|CURRENT|IDENTITY")
@@ -51,19 +51,20 @@ class StructureCheck:
     find: Callable[[str], FoundFile | None]
     problems: list[Problem] = field(default_factory=list)
     streams: int = 0
-    _said: set[tuple[str, str]] = field(default_factory=set)
+    #: The files and words of problems of streams: many handles may name one file.
+    _reported: set[tuple[str, str]] = field(default_factory=set)
 
     def run(self) -> list[Problem]:
         """Return what is wrong."""
         state = self.operator.state
         self.streams_only()
-        seen: set[int] = set()
+        indexes: set[int] = set()
         for subtask in state.subtasks:
-            if subtask.index in seen:
-                self._say("error", f"subtask {subtask.index} is there twice", subtask.index)
+            if subtask.index in indexes:
+                self._report("error", f"subtask {subtask.index} is there twice", subtask.index)
             if subtask.index >= state.parallelism:
-                self._say("error", f"subtask {subtask.index} of an operator of parallelism {state.parallelism}")
-            seen.add(subtask.index)
+                self._report("error", f"subtask {subtask.index} of an operator of parallelism {state.parallelism}")
+            indexes.add(subtask.index)
             self._keyed_offsets(subtask.index, subtask.managed_keyed, raw=False)
             self._keyed_offsets(subtask.index, subtask.raw_keyed, raw=True)
             self._operator_offsets(subtask.index, subtask.managed_operator)
@@ -79,7 +80,7 @@ class StructureCheck:
             for slot, handle in _slots(subtask):
                 self._streams(subtask.index, slot, handle)
 
-    def _say(
+    def _report(
         self,
         severity: Severity,
         words: str,
@@ -108,8 +109,8 @@ class StructureCheck:
             try:
                 place = self.resolve(stream)
             except StatetoolError as error:
-                if (stream.path, "") not in self._said:
-                    self._said.add((stream.path, ""))
+                if (stream.path, "") not in self._reported:
+                    self._reported.add((stream.path, ""))
                     problem = problem_of(error, operator=self.operator.label, subtask=subtask, file=stream.path)
                     self.problems.append(problem)
                 continue
@@ -128,9 +129,9 @@ class StructureCheck:
             words = f"the file of {slot} state has {file.size_bytes} bytes, the metadata says {needed}"
         else:
             words = ""
-        if words and (place.file, words) not in self._said:
-            self._said.add((place.file, words))
-            self._say("error", words, subtask, file=place.file)
+        if words and (place.file, words) not in self._reported:
+            self._reported.add((place.file, words))
+            self._report("error", words, subtask, file=place.file)
 
     def _size(self, handle: StreamHandle) -> int | None:
         """Return the bytes of a stream, ``None`` for an empty one."""
@@ -157,7 +158,7 @@ class StructureCheck:
         what = "raw keyed" if raw else "keyed"
         size = self._size(handle.stream)
         if size is None:
-            self._say("error", f"{what} state without a stream", subtask)
+            self._report("error", f"{what} state without a stream", subtask)
             return
         used: dict[int, int] = {}
         for i, offset in enumerate(handle.offsets):
@@ -167,30 +168,30 @@ class StructureCheck:
                 continue
             if not 0 <= offset < size:
                 words = f"key group {group} of {what} state starts at byte {offset} of a stream of {size} bytes"
-                self._say("error", words, subtask, offset=offset)
+                self._report("error", words, subtask, offset=offset)
             elif offset in used:
                 words = f"key groups {used[offset]} and {group} of {what} state start at the same byte {offset}"
-                self._say("error", words, subtask, offset=offset)
+                self._report("error", words, subtask, offset=offset)
             used[offset] = group
 
     def _database(self, subtask: int, handle: IncrementalHandle) -> None:
         names = [name for name, _ in (*handle.shared, *handle.private)]
         for name in sorted({n for n in names if names.count(n) > 1}):
-            self._say("error", f"the database has two files {name}", subtask)
+            self._report("error", f"the database has two files {name}", subtask)
         for name in sorted({n for n in names if not _DATABASE_FILE.fullmatch(n)}):
-            self._say("warning", f"the database has a file {name!r}, which is no name of its files", subtask)
+            self._report("warning", f"the database has a file {name!r}, which is no name of its files", subtask)
         for what in ("CURRENT", "MANIFEST"):
             if not any(n == what or n.startswith(f"{what}-") for n in names):
-                self._say("error", f"the database has no {what} file", subtask)
+                self._report("error", f"the database has no {what} file", subtask)
         if handle.meta is None:
-            self._say("error", "the database has no description of its states", subtask)
+            self._report("error", "the database has no description of its states", subtask)
 
     def _log_offsets(self, subtask: int, handle: ChangesHandle) -> None:
         for offset, stream in handle.streams:
             size = self._size(stream)
             if size is None or not 0 <= offset < size:
                 words = f"a change set starts at byte {offset} of a change log of {size} bytes"
-                self._say("error", words, subtask, offset=offset)
+                self._report("error", words, subtask, offset=offset)
 
     def _operator_offsets(self, subtask: int, handle: OperatorHandle) -> None:
         if handle is None:
@@ -199,20 +200,20 @@ class StructureCheck:
         used: set[int] = set()
         for state in handle.states:
             if state.offsets and size is None:
-                self._say("error", "operator state without a stream", subtask, state.name)
+                self._report("error", "operator state without a stream", subtask, state.name)
                 return
             for offset in state.offsets:
                 if not 0 <= offset <= (size or 0):
                     words = f"an element starts at byte {offset} of a stream of {size} bytes"
-                    self._say("error", words, subtask, state.name, offset=offset)
+                    self._report("error", words, subtask, state.name, offset=offset)
                 elif offset in used and offset != size:
-                    self._say("error", f"two elements start at the same byte {offset}", subtask, state.name)
+                    self._report("error", f"two elements start at the same byte {offset}", subtask, state.name)
                 used.add(offset)
             if tuple(sorted(state.offsets)) != state.offsets:
-                self._say("error", "the offsets of its elements do not ascend", subtask, state.name)
+                self._report("error", "the offsets of its elements do not ascend", subtask, state.name)
             if state.mode == 2 and len(state.offsets) != 1:
                 words = f"broadcast state with {len(state.offsets)} offsets, expected 1"
-                self._say("error", words, subtask, state.name)
+                self._report("error", words, subtask, state.name)
 
     def _channel_offsets(self, subtask: SubtaskState) -> None:
         for channel in (*subtask.input_channels, *subtask.output_channels):
@@ -221,7 +222,7 @@ class StructureCheck:
             for offset in offsets:
                 if size is None or not 0 <= offset < size:
                     words = f"a buffer starts at byte {offset} of channel state of {size} bytes"
-                    self._say("error", words, subtask.index, offset=offset)
+                    self._report("error", words, subtask.index, offset=offset)
 
     # ---- key groups ---------------------------------------------------------------------------
 
@@ -231,33 +232,33 @@ class StructureCheck:
         owner: dict[int, int] = {}
         ranges = []
         for subtask in state.subtasks:
-            found = key_groups_of(subtask.raw_keyed if raw else subtask.managed_keyed)
-            if found is None:
+            groups = key_groups_of(subtask.raw_keyed if raw else subtask.managed_keyed)
+            if groups is None:
                 continue
-            ranges.append(found)
-            if not 0 <= found.start < found.stop <= state.max_parallelism:
-                words = f"{what} state of key groups {_span(found)}, there are {state.max_parallelism}"
-                self._say("error", words, subtask.index)
+            ranges.append(groups)
+            if not 0 <= groups.start < groups.stop <= state.max_parallelism:
+                words = f"{what} state of key groups {_span(groups)}, there are {state.max_parallelism}"
+                self._report("error", words, subtask.index)
                 continue
-            if twice := [g for g in found if g in owner]:
+            if twice := [g for g in groups if g in owner]:
                 words = (
                     f"key groups {_span(range(twice[0], twice[-1] + 1))} of {what} state are also in "
                     f"subtask {owner[twice[0]]}"
                 )
-                self._say("error", words, subtask.index)
-            owner.update((g, subtask.index) for g in found)
+                self._report("error", words, subtask.index)
+            owner.update((g, subtask.index) for g in groups)
             own = range_for(subtask.index, state.parallelism, state.max_parallelism)
-            if found != own and subtask.index < state.parallelism:
-                words = f"{what} state of key groups {_span(found)}, the subtask's own are {_span(own)}"
-                self._say("warning", words, subtask.index)
+            if groups != own and subtask.index < state.parallelism:
+                words = f"{what} state of key groups {_span(groups)}, the subtask's own are {_span(own)}"
+                self._report("warning", words, subtask.index)
         if ranges and not raw:
             self._gaps(state, owner)
 
     def _gaps(self, state: OperatorState, owner: dict[int, int]) -> None:
-        """Say which key groups are nowhere.
+        """Report key groups that no handle has.
 
-        A subtask that never saw a record may have registered no state and has no handle then; one that has a handle has all of
-        its key groups.
+        A subtask that never saw a record may have registered no state and then has no handle; a handle has all key groups of its
+        subtask.
         """
         with_state = {s.index for s in state.subtasks if s.managed_keyed is not None}
         done = {s.index for s in state.subtasks if s.finished}
@@ -268,13 +269,13 @@ class StructureCheck:
                 continue
             words = f"key groups {_span(range(missing[0], missing[-1] + 1))} are in no handle of keyed state"
             if subtask in with_state:
-                self._say("error", words, subtask)
+                self._report("error", words, subtask)
             else:
-                self._say("warning", f"{words}: the subtask has none, as if it had never seen a record", subtask)
+                self._report("warning", f"{words}: the subtask has none, as if it had never seen a record", subtask)
 
 
 def key_groups_of(handle: KeyedHandle) -> range | None:
-    """Return the key groups that a handle is about."""
+    """Return the key groups of a handle, ``None`` of an empty one."""
     match handle:
         case KeyGroupsHandle(start=start, offsets=offsets):
             return range(start, start + len(offsets))

@@ -1,4 +1,4 @@
-"""Verify a snapshot: from the handles of its metadata to, if wished, the last byte of every value."""
+"""Verify a snapshot: the handles of its metadata, its keyed state and, with ``deep``, every value to its last byte."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ MOST_PROBLEMS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was found, and how much was looked at.
+    """The problems of a snapshot, and how much was checked.
 
-    ``streams`` counts handles that were resolved, ``entries`` those of keyed state that were walked, ``keys`` those whose key group was
-    computed from their hash code. ``elements`` are those of operator state, of broadcast state those of each subtask's copy; they are
-    read with ``deep`` only. ``truncated``: there are more problems.
-    ``allow_unread``: that some state could not be read is known.
+    ``streams`` counts the handles that were resolved, ``entries`` the entries of keyed state that were read, ``keys`` the keys whose key
+    group was computed from their hash code, ``elements`` (read with ``deep`` only) the elements of operator state, of broadcast state
+    those of each subtask's copy. ``truncated``: there are more problems. ``allow_unread``: state that could not be read is accepted.
     """
 
     problems: tuple[Problem, ...]
@@ -46,9 +45,9 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong, and all keyed and operator state was read; other warnings and notes are no errors."""
-        wrong = any(p.severity == "error" for p in self.problems)
-        return not wrong and (self.allow_unread or not self.unread)
+        """Whether there is no error, and all keyed and operator state was read; other warnings and notes do not count."""
+        errors = any(p.severity == "error" for p in self.problems)
+        return not errors and (self.allow_unread or not self.unread)
 
     @property
     def unread(self) -> int:
@@ -57,15 +56,15 @@ class Verification:
 
 
 class _Contents:
-    """What the contents of all operators were found to be."""
+    """The results of all tasks together."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.entries = 0
         self.keys = 0
         self.elements = 0
-        #: By operator, the type of its keys whose hash code is not known.
-        self.unknown: dict[str, str] = {}
+        #: By operator, the type of keys whose hash code is not known.
+        self.unknown_hashes: dict[str, str] = {}
 
     def add(self, task: ContentTask, result: ContentResult) -> None:
         self.problems += result.problems
@@ -73,7 +72,7 @@ class _Contents:
         self.keys += result.keys
         self.elements += result.elements
         if result.unknown_hash:
-            self.unknown[task.operator] = result.unknown_hash
+            self.unknown_hashes[task.operator] = result.unknown_hash
 
 
 def verify_inventory(
@@ -84,30 +83,30 @@ def verify_inventory(
     most: int = MOST_PROBLEMS,
     allow_unread: bool = False,
 ) -> Verification:
-    """Check that a snapshot is whole; ``each`` calls a function for each of many items, here or in tasks of a cluster.
+    """Check that a snapshot is whole; the parameters are those of :func:`statetool.verify`.
 
-    The other parameters are those of :func:`statetool.verify`.
+    ``each`` runs a function for each task, in threads here or in tasks of a cluster.
     """
     from statetool.verification.contents import check_contents
 
-    planned = _Planned(inventory, deep)
-    problems = planned.problems
+    plan = _Plan(inventory, deep)
+    problems = plan.problems
     contents = _Contents()
-    results = each(check_contents, planned.tasks)
-    for task, result in zip(planned.tasks, results, strict=True):
+    results = each(check_contents, plan.tasks)
+    for task, result in zip(plan.tasks, results, strict=True):
         contents.add(task, result)
         if len(contents.problems) >= most:
             break
     truncated = len(contents.problems) >= most
     problems += contents.problems
-    for operator, reason in sorted(contents.unknown.items()):
-        unproved = planned.unproved.get(operator)
+    for operator, reason in sorted(contents.unknown_hashes.items()):
+        unproved = plan.unproved.get(operator)
         words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
     return Verification(
-        problems=tuple(_once(sorted(problems, key=_place))[:most]),
+        problems=tuple(_without_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),
-        streams=planned.streams,
+        streams=plan.streams,
         entries=contents.entries,
         keys=contents.keys,
         elements=contents.elements,
@@ -117,19 +116,19 @@ def verify_inventory(
     )
 
 
-class _Planned:
-    """What metadata alone tells, and what is to be looked at besides."""
+class _Plan:
+    """The problems that metadata alone shows, and the tasks that check contents."""
 
     def __init__(self, inventory: Inventory, deep: bool) -> None:
         from statetool.verification.content_plan import ContentPlanner
 
-        known: dict[str, FoundFile | None] = {}
+        found_files: dict[str, FoundFile | None] = {}
 
         def find(uri: str) -> FoundFile | None:
             place = files.canonical(uri)
-            if place not in known:
-                known[place] = stat(place)
-            return known[place]
+            if place not in found_files:
+                found_files[place] = stat(place)
+            return found_files[place]
 
         self.problems: list[Problem] = []
         self.tasks: list[ContentTask] = []
@@ -155,10 +154,10 @@ class _Planned:
             self.unproved[operator.label] = planner.unproved
 
 
-def _place(problem: Problem) -> tuple[int, str, int, str, int, str]:
-    order: tuple[Severity, ...] = ("error", "warning", "note")
+def _order(problem: Problem) -> tuple[int, str, int, str, int, str]:
+    severities: tuple[Severity, ...] = ("error", "warning", "note")
     return (
-        order.index(problem.severity),
+        severities.index(problem.severity),
         problem.operator or "",
         -1 if problem.subtask is None else problem.subtask,
         problem.file or "",
@@ -167,20 +166,23 @@ def _place(problem: Problem) -> tuple[int, str, int, str, int, str]:
     )
 
 
-def _once(problems: Iterable[Problem]) -> list[Problem]:
-    """Leave out repetitions; of what was not read or not checked, what differs in the place alone too: the first stands for all."""
-    kept: dict[Any, Problem] = {}
+def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
+    """Leave out repetitions; of problems that stand for others, those that differ only in their place too, and count them."""
+    firsts: dict[Any, Problem] = {}
     counts: dict[Any, int] = {}
     for problem in problems:
         words = problem.problem.partition(" [")[0]
-        same = (problem.operator, problem.state, words) if _stands_for_others(problem) else problem
-        kept.setdefault(same, problem)
-        counts[same] = counts.get(same, 0) + 1
+        identity = (problem.operator, problem.state, words) if _stands_for_others(problem) else problem
+        firsts.setdefault(identity, problem)
+        counts[identity] = counts.get(identity, 0) + 1
     return [
-        replace(p, problem=f"{p.problem} ({counts[same]} times)") if _stands_for_others(p) and counts[same] > 1 else p
-        for same, p in kept.items()
+        replace(p, problem=f"{p.problem} ({counts[identity]} times)")
+        if _stands_for_others(p) and counts[identity] > 1
+        else p
+        for identity, p in firsts.items()
     ]
 
 
 def _stands_for_others(problem: Problem) -> bool:
+    """Tell whether a problem says what was not read or not checked."""
     return problem.severity == "note" or problem.unread

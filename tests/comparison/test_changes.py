@@ -29,8 +29,8 @@ Row = dict[str, Any]
 
 
 def planned(path: Path, operator: str, request: ScanRequest) -> tuple[OperatorInventory, TableScan]:
-    found = Inventory(str(path), uids=("op",) if operator == "op" else ()).operator(operator)
-    return found, scan_table(found, request)
+    inventory = Inventory(str(path), uids=("op",) if operator == "op" else ()).operator(operator)
+    return inventory, scan_table(inventory, request)
 
 
 def changed(old: Path, new: Path, request: ScanRequest, operator: str = "op", *, upserts: bool = False) -> list[Row]:
@@ -48,12 +48,12 @@ def which(row: Row, ids: tuple[str, ...]) -> str:
 
 def fold(state: dict[str, Row], rows: list[Row], ids: tuple[str, ...]) -> None:
     """Apply changes: what is inserted was not there, what is updated or deleted was, and no row has two changes."""
-    seen = set()
+    names = set()
     for row in rows:
         name, change = which(row, ids), row["change"]
         row = {n: v for n, v in row.items() if n != "change"}
-        assert name not in seen
-        seen.add(name)
+        assert name not in names
+        names.add(name)
         if change != "upsert":
             assert (name in state) == (change != "insert")
         if change == "delete":
@@ -88,8 +88,8 @@ def test_the_fold_of_the_changes_is_the_state(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(plan, "UNIT_BYTES", 20 << 10)
     compared: list[object] = []
 
-    def size_of_compared(some: object) -> int:
-        compared.append(some)
+    def size_of_compared(sources: object) -> int:
+        compared.append(sources)
         return 1
 
     monkeypatch.setattr(changes_module, "size_of_sources", size_of_compared)
@@ -142,9 +142,9 @@ def test_with_a_tenth_of_the_keys_changed_little_is_read(tmp_path: Path, size: i
             job.put("a", key, rng.randbytes(size))
         job.flush()
         job.compact()
-        some = rng.sample(range(n), n // 10)
-        part, rows = read_bytes(job, some, upserts=upserts)
-    assert sorted(r["key"] for r in rows) == sorted(some)
+        keys = rng.sample(range(n), n // 10)
+        part, rows = read_bytes(job, keys, upserts=upserts)
+    assert sorted(r["key"] for r in rows) == sorted(keys)
     assert {r["change"] for r in rows} == {"upsert" if upserts else "update"}
     assert part <= 0.4
 
@@ -166,8 +166,8 @@ def test_another_max_parallelism_changes_no_row(tmp_path: Path, table: str) -> N
     fewer.with_operator("timers", edit).write(str(tmp_path / "edited"))
     if table == "timers":
         return
-    found = changed(DEMO, tmp_path / "edited", request, "timers")
-    assert [(r["key"], r["change"]) for r in found if r["change"] != "delete"] == [("timer-0", "update")]
+    edits = changed(DEMO, tmp_path / "edited", request, "timers")
+    assert [(r["key"], r["change"]) for r in edits if r["change"] != "delete"] == [("timer-0", "update")]
 
 
 @pytest.mark.full
@@ -186,13 +186,13 @@ def test_changes_of_a_real_job(corpus: Path, tmp_path: Path) -> None:
                 changed(old, new, request, operator.state.operator_id, upserts=upserts) for upserts in (False, True)
             ]
             state = {ids_of(r, request): r for r in full(old, request, operator.state.operator_id)}
-            for some in rows:
-                for row in some:
+            for changed_rows in rows:
+                for row in changed_rows:
                     name, change = ids_of(row, request), row.pop("change")
                     if change == "delete":
                         state.pop(name, None)
                     else:
                         state[name] = row
                 assert state == {ids_of(r, request): r for r in full(new, request, operator.state.operator_id)}
-                seen += len(some)
+                seen += len(changed_rows)
     assert seen > 0

@@ -60,9 +60,9 @@ def edited(base: st.Savepoint, target: Path, change: Callable[[pa.Table], pa.Tab
     return st.SavepointWriter.from_existing(base).with_operator("accounts", bootstrap).write(str(target))
 
 
-def rows(found: Any) -> list[dict[str, Any]]:
+def rows(comparison: Any) -> list[dict[str, Any]]:
     """Return all differences as the interesting columns, in one order."""
-    table = found.to_arrow().drop_columns(["operator", "key_group"])
+    table = comparison.to_arrow().drop_columns(["operator", "key_group"])
     return sorted(({k: v for k, v in row.items() if v is not None} for row in table.to_pylist()), key=in_order)
 
 
@@ -72,11 +72,11 @@ def in_order(row: dict[str, Any]) -> str:
 
 def test_a_snapshot_has_no_difference_to_itself() -> None:
     sp = st.load(SAVEPOINT)
-    found = sp.diff(sp)
-    assert found.equal
-    assert found.structure == ()
-    assert found.to_arrow().num_rows == 0
-    compared = {(s.operator, s.state): s.entries_before for s in found.summary() if s.entries_before}
+    comparison = sp.diff(sp)
+    assert comparison.equal
+    assert comparison.structure == ()
+    assert comparison.to_arrow().num_rows == 0
+    compared = {(s.operator, s.state): s.entries_before for s in comparison.summary() if s.entries_before}
     assert sum(compared.values()) == sum(r.entries for r in sp.stats().rows("states") if r.kind != "broadcast") + 5
 
 
@@ -95,14 +95,14 @@ def test_every_snapshot_of_the_corpora_has_no_difference_to_itself(archive: Path
     for metadata in sorted(unpack(archive, tmp_path).rglob("_metadata")):
         sp = st.load(str(metadata.parent))
         try:
-            found = sp.diff(sp)
+            comparison = sp.diff(sp)
         except UnknownSerializerError as error:
             assert "key_types=" in error.hint  # a change log on top of nothing
             continue
-        assert not [s for s in found.summary() if s.added or s.removed or s.changed], metadata
-        assert all("not compared" in s.what for s in found.structure), metadata
-        assert all("layout of the heap backend" in reason for reason in found.unread), metadata
-        seen += sum(s.entries_before for s in found.summary())
+        assert not [s for s in comparison.summary() if s.added or s.removed or s.changed], metadata
+        assert all("not compared" in s.what for s in comparison.structure), metadata
+        assert all("layout of the heap backend" in reason for reason in comparison.unread), metadata
+        seen += sum(s.entries_before for s in comparison.summary())
     assert seen
 
 
@@ -122,22 +122,27 @@ def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: st
     first = st.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"), declarations=CLASSES)
     second = st.load(snapshot(corpus, f"v2_3_0-{case}"), declarations=CLASSES)
     both = [o for o in first if o in second and o != "orders"]
-    found = first.diff(second, operators=both, access_times=False)
-    assert [s for s in found.structure if s.severity == "difference"] == []
-    assert found.unread == ()
-    assert found.to_arrow().to_pylist() == []
-    assert sum(s.entries_before for s in found.summary()) > 150
+    comparison = first.diff(second, operators=both, access_times=False)
+    assert [s for s in comparison.structure if s.severity == "difference"] == []
+    assert comparison.unread == ()
+    assert comparison.to_arrow().to_pylist() == []
+    assert sum(s.entries_before for s in comparison.summary()) > 150
 
 
 @pytest.mark.full
 def test_another_release_has_the_same_values(corpus: Path) -> None:
     """Operators have no uids in 1.20. Of orders with a class of Kryo inside nobody knows where it ends: their bytes are compared."""
     first, second = (st.load(snapshot(corpus, f"{v}-rocksdb-canonical")) for v in ("v1_20_5", "v2_3_0"))
-    found = first.diff(second, access_times=False)
-    changed = [r for r in found.to_arrow().to_pylist() if r["change"] == "changed"]
+    comparison = first.diff(second, access_times=False)
+    changed = [r for r in comparison.to_arrow().to_pylist() if r["change"] == "changed"]
     assert {r["state"] for r in changed} == {"order"}
     assert all(r["before"].startswith("0x") and r["after"].startswith("0x") for r in changed)
-    assert {s.state for s in found.structure if s.severity == "difference"} == {"variant", "bitmap", "set", "order"}
+    assert {s.state for s in comparison.structure if s.severity == "difference"} == {
+        "variant",
+        "bitmap",
+        "set",
+        "order",
+    }
 
 
 def test_differences_of_an_edited_copy_are_the_edit(base: st.Savepoint, tmp_path: Path) -> None:
@@ -145,38 +150,38 @@ def test_differences_of_an_edited_copy_are_the_edit(base: st.Savepoint, tmp_path
         new = pc.if_else(pc.equal(pc.bit_wise_and(table["key"], 63), 5), pc.add(table["count"], 1000), table["count"])
         return table.set_column(table.schema.get_field_index("count"), "count", new)
 
-    found = base.diff(edited(base, tmp_path / "new", change, "count"))
+    comparison = base.diff(edited(base, tmp_path / "new", change, "count"))
     expected = [i for i in range(N) if i % 64 == 5]
-    assert rows(found) == rows_of_values("count", "changed", {str(i): (str(i), str(i + 1000)) for i in expected})
-    (counts,) = [s for s in found.summary() if s.changed]
+    assert rows(comparison) == rows_of_values("count", "changed", {str(i): (str(i), str(i + 1000)) for i in expected})
+    (counts,) = [s for s in comparison.summary() if s.changed]
     assert (counts.state, counts.changed, counts.added, counts.removed) == ("count", len(expected), 0, 0)
     assert (counts.entries_before, counts.entries_after) == (N, N)
-    assert not found.equal
-    assert found.structure == ()
+    assert not comparison.equal
+    assert comparison.structure == ()
 
 
 def rows_of_values(state: str, change: str, values: dict[str, tuple[str, str]]) -> list[dict[str, Any]]:
-    found = [
+    differences = [
         {"state": state, "key": k, "change": change, "before": before, "after": after}
         for k, (before, after) in values.items()
     ]
-    return sorted(found, key=in_order)
+    return sorted(differences, key=in_order)
 
 
 def test_elements_of_lists_and_entries_of_maps_are_told(base: st.Savepoint, tmp_path: Path) -> None:
     def change(table: pa.Table) -> pa.Table:
-        found = table.to_pylist()
-        for row in found:
+        rows_of_table = table.to_pylist()
+        for row in rows_of_table:
             if row["key"] == 7:
                 row["tags"] = ["t7", "y"]
                 row["balances"] = [("a", 3.5), ("c", 9.0)]
             if row["key"] == 8:
                 row["tags"] = [*row["tags"], "more"]
-        return pa.Table.from_pylist(found, schema=table.schema)
+        return pa.Table.from_pylist(rows_of_table, schema=table.schema)
 
-    found = base.diff(edited(base, tmp_path / "new", change, "tags", "balances"))
+    comparison = base.diff(edited(base, tmp_path / "new", change, "tags", "balances"))
     names = ("state", "key", "list_index", "map_key", "change", "before", "after")
-    assert Counter(tuple(r.get(n) for n in names) for r in rows(found)) == Counter(
+    assert Counter(tuple(r.get(n) for n in names) for r in rows(comparison)) == Counter(
         [
             ("tags", "7", 1, None, "changed", "x", "y"),
             ("tags", "7", 2, None, "removed", "u7", None),
@@ -197,20 +202,20 @@ def test_states_timers_and_elements_that_are_gone_are_told(base: st.Savepoint, t
     ]
     after = st.SavepointWriter.new().with_operator("accounts", small, *lists).write(str(tmp_path / "a"))
     keys = st.SavepointWriter.from_existing(after).write(str(tmp_path / "b"))
-    found = base.diff(keys)
-    assert {(s.state, s.what, s.severity) for s in found.structure} >= {
+    comparison = base.diff(keys)
+    assert {(s.state, s.what, s.severity) for s in comparison.structure} >= {
         ("name", "state", "difference"),
         ("tags", "state", "difference"),
         ("balances", "state", "difference"),
         (None, "parallelism", "note"),
     }
-    counts = {s.state: (s.added, s.removed, s.changed) for s in found.summary()}
+    counts = {s.state: (s.added, s.removed, s.changed) for s in comparison.summary()}
     assert counts["count"] == (0, N - 10, 0)
     assert counts["name"] == (0, N, 0)
     assert counts["tags"] == (0, 3 * N, 0)
     assert counts["rules"] == (1, 0, 1)
     assert counts["offsets"] == (1, 2, 0)
-    told = Counter((r["state"], r.get("key"), r["change"], r.get("before"), r.get("after")) for r in rows(found))
+    told = Counter((r["state"], r.get("key"), r["change"], r.get("before"), r.get("after")) for r in rows(comparison))
     expected = [
         ("rules", "x", "changed", "1", "3"),
         ("rules", "z", "added", None, "4"),
@@ -227,11 +232,11 @@ def test_states_timers_and_elements_that_are_gone_are_told(base: st.Savepoint, t
 def test_max_parallelism_may_differ(base: st.Savepoint, tmp_path: Path, most: int) -> None:
     st.rescale(base, str(tmp_path / "rescaled"), max_parallelism=most)
     other = st.load(str(tmp_path / "rescaled"))
-    found = base.diff(other)
-    assert found.to_arrow().num_rows == 0
-    assert found.equal
-    assert [s.what for s in found.structure] == ["max_parallelism"]
-    assert sum(s.entries_before for s in found.summary()) > 5 * N
+    comparison = base.diff(other)
+    assert comparison.to_arrow().num_rows == 0
+    assert comparison.equal
+    assert [s.what for s in comparison.structure] == ["max_parallelism"]
+    assert sum(s.entries_before for s in comparison.summary()) > 5 * N
 
 
 def test_only_some_states_and_keys(base: st.Savepoint, tmp_path: Path) -> None:
@@ -239,8 +244,8 @@ def test_only_some_states_and_keys(base: st.Savepoint, tmp_path: Path) -> None:
         return table.set_column(1, "count", pc.add(table["count"], 1))
 
     after = edited(base, tmp_path / "new", change, "count")
-    found = base.diff(after, keys=[17, 18], operators=["accounts"])
-    assert rows(found) == rows_of_values("count", "changed", {"17": ("17", "18"), "18": ("18", "19")})
+    comparison = base.diff(after, keys=[17, 18], operators=["accounts"])
+    assert rows(comparison) == rows_of_values("count", "changed", {"17": ("17", "18"), "18": ("18", "19")})
     assert base.diff(after, states=["name", "tags"]).equal
     assert base.diff(after, states=["count"]).summary()[0].changed == N
     with pytest.raises(UnknownNameError, match="did you mean count"):
@@ -259,8 +264,10 @@ def test_timers_of_a_key_are_compared_too(base: st.Savepoint, tmp_path: Path) ->
         accounts(), key="id", states={"count": st.value("BIGINT")}, timers=pa.table({"id": [1, 2], "timestamp": [5, 8]})
     )
     after = st.SavepointWriter.new().with_operator("accounts", timers, parallelism=3).write(str(tmp_path / "new"))
-    found = [r for r in rows(base.diff(after, operators=["accounts"], keys=[2])) if r["state"].startswith("_timer")]
-    assert [(r["key"], r["change"], r.get("before"), r.get("after")) for r in found] == [
+    timer_rows = [
+        r for r in rows(base.diff(after, operators=["accounts"], keys=[2])) if r["state"].startswith("_timer")
+    ]
+    assert [(r["key"], r["change"], r.get("before"), r.get("after")) for r in timer_rows] == [
         ("2", "added", None, "8"),
         ("2", "removed", "6", None),
     ]
@@ -276,10 +283,10 @@ def test_a_type_that_changed_does_not_hide_equal_values(base: st.Savepoint, tmp_
         return st.SavepointWriter.new().with_operator("a", bootstrap).write(str(tmp_path / name))
 
     longs, ints, doubles = written("BIGINT", "longs"), written("INT", "ints"), written("DOUBLE", "doubles")
-    found = longs.diff(ints)
-    assert [(s.what, s.before, s.after) for s in found.structure] == [("value type", "Long", "Int")]
-    assert found.to_arrow().num_rows == 0
-    assert not found.equal
+    comparison = longs.diff(ints)
+    assert [(s.what, s.before, s.after) for s in comparison.structure] == [("value type", "Long", "Int")]
+    assert comparison.to_arrow().num_rows == 0
+    assert not comparison.equal
     bits = np.arange(50, dtype=np.int64).view(np.float64)
     table = pa.table({"id": range(50), "count": bits})
     same_bytes = st.bootstrap_keyed_state(table, key="id", states={"count": st.value("DOUBLE")})
@@ -326,12 +333,12 @@ def test_keys_with_other_bytes_are_joined_by_what_they_are() -> None:
         table([7, 8, 9], ["c", "b", "d"], ["3", "5", "6"]),
     )
     assert joined("o", "s", before, after).num_rows == 6
-    found = joined("o", "s", before, after, by_text=True).to_pylist()
-    assert [(r["key"], r["change"]) for r in found] == [("a", "removed"), ("b", "changed"), ("d", "added")]
+    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("b", "changed"), ("d", "added")]
     before = before.set_column(5, "map_key", pa.array(["\0", "\0\x01", None]))
     after = before.set_column(5, "map_key", pa.array([None, "\0\x01", None]))
-    found = joined("o", "s", before, after, by_text=True).to_pylist()
-    assert [(r["key"], r["change"]) for r in found] == [("a", "removed"), ("a", "added")]
+    differences = joined("o", "s", before, after, by_text=True).to_pylist()
+    assert [(r["key"], r["change"]) for r in differences] == [("a", "removed"), ("a", "added")]
 
 
 def test_pairs_of_hashes_are_those_of_a_dictionary() -> None:
@@ -367,8 +374,8 @@ def test_the_command_tells_differences_and_exits_with_1(base: st.Savepoint, tmp_
     assert shown["summary"][0]["changed"] == N
     text = run(base.path, after.path, "--limit", "1", exit_code=1)
     assert f"{N} differences, of which 1 are shown" in text.stderr
-    some = run(base.path, after.path, "--operator", "accounts", "--keys", "[4]", exit_code=1)
-    assert "1 differences" in some.stderr
+    of_a_key = run(base.path, after.path, "--operator", "accounts", "--keys", "[4]", exit_code=1)
+    assert "1 differences" in of_a_key.stderr
     run(base.path, after.path, "--states", "name", exit_code=0)
 
 
@@ -398,11 +405,11 @@ def test_differences_are_a_frame_on_spark(spark: Any, base: st.Savepoint, tmp_pa
 
     after = edited(base, tmp_path / "new", change, "count")
     first = st.load(base.path, spark=spark)
-    found = first.diff(after)
-    frame = found.frame()
-    assert frame.columns == found.to_arrow().column_names
+    comparison = first.diff(after)
+    frame = comparison.frame()
+    assert frame.columns == comparison.to_arrow().column_names
     assert frame.filter("change = 'changed' and state = 'count'").count() == N
-    assert found.summary()[0].changed == N
+    assert comparison.summary()[0].changed == N
 
 
 def test_nothing_is_decoded_where_bytes_are_equal(base: st.Savepoint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,8 +34,8 @@ def test_values_that_cannot_be_decoded_are_compared_whatever_their_state_is_call
 
     for kind in ("value", "map", "keys", "list", "elements"):
         (counts,) = written(0, kind).diff(written(1, kind)).summary()
-        found = counts.changed + counts.added
-        assert (kind, found) == (kind, 1)
+        differences = counts.changed + counts.added
+        assert (kind, differences) == (kind, 1)
 
 
 def test_null_is_no_text(tmp_path: Path) -> None:

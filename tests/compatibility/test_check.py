@@ -34,13 +34,13 @@ def counts(**columns: Any) -> Any:
 
 
 def test_a_snapshot_restores_into_its_own_job() -> None:
-    found = st.check(SAVEPOINT, SAVEPOINT)
-    assert {o.uid for o in found.operators} == set(st.load(SAVEPOINT))
+    check = st.check(SAVEPOINT, SAVEPOINT)
+    assert {o.uid for o in check.operators} == set(st.load(SAVEPOINT))
     # Kryo does not say what its class had.
-    assert found.verdict == "unknown"
-    assert [(o.uid, s.name) for o in found.operators for s in o.states if s.verdict != "fully"] == [("orders", "order")]
-    assert [w.partition(":")[0] for w in found.warnings] == ["orders.order"]
-    assert not found.ok
+    assert check.verdict == "unknown"
+    assert [(o.uid, s.name) for o in check.operators for s in o.states if s.verdict != "fully"] == [("orders", "order")]
+    assert [w.partition(":")[0] for w in check.warnings] == ["orders.order"]
+    assert not check.ok
 
 
 def _wrong(table: list[pairs.Outcome]) -> list[pairs.Outcome]:
@@ -71,26 +71,26 @@ def snapshots_of_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_table_of_pairs_has_todays_verdicts(
     tmp_path: Path, snapshots_of_pairs: Path, written_by: str, release: str
 ) -> None:
-    said = {
+    verdicts = {
         (suite.name, name, backend): verdict
         for suite in SUITES
         for backend in pairs.backends(suite)
         for name, verdict in pairs.verdicts(suite, snapshots_of_pairs, tmp_path, written_by, release, backend).items()
     }
-    kept = {
+    in_table = {
         (r.suite, r.pair, r.backend): (r.verdict, r.warnings)
         for r in pairs.table()
         if (r.written_by, r.release) == (written_by, release)
     }
-    assert said == kept, "run python -m tests.flink.pairs, and with --avro DIR"
+    assert verdicts == in_table, "run python -m tests.flink.pairs, and with --avro DIR"
 
 
 def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     old = written(tmp_path / "old", ("accounts", counts()), ("other", counts(total=1)))
     new = written(tmp_path / "new", ("accounts-2", counts()), ("other", counts(total=1)), ("third", counts(x=1)))
-    found = st.check(old, new)
-    assert found.verdict == "not"
-    by_uid = {o.uid: o for o in found.operators}
+    check = st.check(old, new)
+    assert check.verdict == "not"
+    by_uid = {o.uid: o for o in check.operators}
     assert by_uid["accounts"].verdict == "not"
     assert "statetool uid SRC DST accounts=accounts-2" in by_uid["accounts"].remedy
     assert "bytes of state have no place" in by_uid["accounts"].reason
@@ -104,9 +104,9 @@ def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
     wide = written(tmp_path / "wide", ("a", counts()), parallelism=8, max_parallelism=128)
     assert st.check(old, wide).verdict == "not"
     other = written(tmp_path / "other", ("a", counts()), max_parallelism=128)
-    found = st.check(old, other)
-    assert found.verdict == "unknown"
-    assert "statetool rescale --uid a=128" in found.operators[0].remedy
+    check = st.check(old, other)
+    assert check.verdict == "unknown"
+    assert "statetool rescale --uid a=128" in check.operators[0].remedy
     # 256 is not what Flink gives a job of this parallelism: the job has set it.
     assert st.check(old, written(tmp_path / "set", ("a", counts()), max_parallelism=256)).verdict == "not"
     assert st.check(old, old).ok
@@ -115,21 +115,21 @@ def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
 def test_a_renamed_state_loses_its_values(tmp_path: Path) -> None:
     old = written(tmp_path / "old", ("a", counts(count=1)))
     new = written(tmp_path / "new", ("a", counts(total=1)))
-    found = st.check(old, new)
-    assert found.verdict == "fully"
-    assert not found.ok
-    assert found.warnings == (
+    check = st.check(old, new)
+    assert check.verdict == "fully"
+    assert not check.ok
+    assert check.warnings == (
         "a.count: loses: the new job does not read it: it stays in the state, and its values are not used",
     )
-    assert "renamed to total" in found.operators[0].states[0].remedy
+    assert "renamed to total" in check.operators[0].states[0].remedy
 
 
 def test_a_release_alone(corpus: Path) -> None:
     of_1_20 = st.load(snapshot(corpus, "v1_20_5-rocksdb-canonical"))
-    found = st.check(of_1_20, flink="2.3")
-    wrong = {s.name for o in found.operators for s in o.states if s.verdict == "not"}
+    check = st.check(of_1_20, flink="2.3")
+    wrong = {s.name for o in check.operators for s in o.states if s.verdict == "not"}
     assert "money" in wrong
-    assert all("Kryo" in s.reason for o in found.operators for s in o.states if s.verdict == "not")
+    assert all("Kryo" in s.reason for o in check.operators for s in o.states if s.verdict == "not")
     assert st.check(of_1_20, flink="1.20").verdict == "fully"
     of_2_3 = st.check(st.load(SAVEPOINT), flink="1.20")
     assert of_2_3.verdict == "not"
@@ -139,9 +139,9 @@ def test_a_release_alone(corpus: Path) -> None:
 def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
     native = st.load(snapshot(corpus, "v2_3_0-rocksdb-native"))
     assert {o.verdict for o in st.check(native, native).operators} == {"fully", "unknown"}
-    found = st.check(native, native, backend="heap")
-    assert found.verdict == "not"
-    assert any("statetool convert" in o.remedy for o in found.operators)
+    check = st.check(native, native, backend="heap")
+    assert check.verdict == "not"
+    assert any("statetool convert" in o.remedy for o in check.operators)
     # A canonical savepoint of the new job may be of any backend.
     canonical = st.load(snapshot(corpus, "v2_3_0-hashmap-canonical"))
     of_orders = {
@@ -269,8 +269,8 @@ def test_avro_itself_says_the_same(spark: Any) -> None:
     avro = spark._jvm.org.apache.avro
     for writer, reader, reads in AVRO:
         old, new = (avro.Schema.Parser().parse(json.dumps(s)) for s in (writer, reader))
-        found = avro.SchemaCompatibility.checkReaderWriterCompatibility(new, old).getType().toString()
-        assert (found == "COMPATIBLE") == reads, (writer, reader)
+        answer = avro.SchemaCompatibility.checkReaderWriterCompatibility(new, old).getType().toString()
+        assert (answer == "COMPATIBLE") == reads, (writer, reader)
     for one, other, same in EQUAL:
         first, second = (avro.Schema.Parser().parse(json.dumps(s)) for s in (one, other))
         assert first.equals(second) == same, (one, other)
@@ -290,12 +290,12 @@ def test_avro_takes_the_fields_of_a_generic_record_by_position(spark: Any) -> No
     avro.generic.GenericDatumWriter(after).write(value, encoder)
     encoder.flush()
     decoder = avro.io.DecoderFactory.get().binaryDecoder(out.toByteArray(), None)
-    found = avro.generic.GenericDatumReader(after).read(None, decoder)
-    assert (found.get("a"), found.get("b")) == (2, 1)
+    decoded = avro.generic.GenericDatumReader(after).read(None, decoder)
+    assert (decoded.get("a"), decoded.get("b")) == (2, 1)
     assert [what for what, _ in by_position(*schemas)] == ["moves", "moves"]
-    said = resolve(types.avro(schemas[0]), types.avro(schemas[1]))
-    assert said.level == Level.AFTER_MIGRATION
-    assert [w.kind for w in said.warnings] == ["may_change", "may_change"]
+    resolution = resolve(types.avro(schemas[0]), types.avro(schemas[1]))
+    assert resolution.level == Level.AFTER_MIGRATION
+    assert [w.kind for w in resolution.warnings] == ["may_change", "may_change"]
 
 
 def test_avro_states() -> None:
@@ -322,9 +322,9 @@ def test_avro_states() -> None:
 def test_rows_of_sql_go_by_position_and_type() -> None:
     old = types.sql("ROW<a BIGINT, b STRING>")
     assert resolve(old, types.sql("ROW<x BIGINT, y STRING>")).level == Level.AS_IS
-    found = resolve(old, types.sql("ROW<a BIGINT, b STRING, c INT>"))
-    assert found.level == Level.INCOMPATIBLE
-    assert "by position and type" in found.reason
+    resolution = resolve(old, types.sql("ROW<a BIGINT, b STRING, c INT>"))
+    assert resolution.level == Level.INCOMPATIBLE
+    assert "by position and type" in resolution.reason
 
 
 def test_the_command_says_what_to_do_and_exits_with_1(tmp_path: Path) -> None:

@@ -156,8 +156,8 @@ def test_chain_of_incremental_checkpoints(corpus: Path, tmp_path: Path) -> None:
     named = {3: absolute_names(third), 4: absolute_names(fourth)}
     sizes = {f.name: f.stat().st_size for f in root.rglob("*") if f.is_file() and f.name != "_metadata"}
     metadata = {n: (root / f"chk-{n}" / "_metadata").stat().st_size for n in (3, 4)}
-    found = statetool.chain(str(root))
-    first, second = found.checkpoints
+    chain = statetool.chain(str(root))
+    first, second = chain.checkpoints
     assert (first.checkpoint_id, second.checkpoint_id) == (3, 4)
     assert first.total_bytes == first.new_bytes == metadata[3] + sum(sizes[n] for n in named[3])
     assert second.reused_bytes == sum(sizes[n] for n in named[3] & named[4]) > 0
@@ -166,7 +166,7 @@ def test_chain_of_incremental_checkpoints(corpus: Path, tmp_path: Path) -> None:
     assert second.reuse == round(second.reused_bytes / second.total_bytes, 4)
     assert first.freed_bytes == metadata[3] + sum(sizes[n] for n in named[3] - named[4])
     assert (first.freed_files, second.freed_files) == (len(named[3] - named[4]), len(named[4] - named[3]))
-    by_name = {Path(f.path).name: f for f in found.files}
+    by_name = {Path(f.path).name: f for f in chain.files}
     assert set(by_name) == named[3] | named[4]
     for name, file in by_name.items():
         ids = [n for n in (3, 4) if name in named[n]]
@@ -188,10 +188,10 @@ def test_what_chain_says_is_freed_is_what_deleting_frees(corpus: Path, tmp_path:
 
 
 def test_chain_of_merged_files_counts_segments(corpus: Path) -> None:
-    found = statetool.chain(str(corpus / "v2_3_0-file-merging-rocksdb"))
-    (only,) = found.checkpoints
+    chain = statetool.chain(str(corpus / "v2_3_0-file-merging-rocksdb"))
+    (only,) = chain.checkpoints
     assert only.reused_bytes == 0
-    assert all(f.size_bytes is not None and 0 < f.needed_bytes <= f.size_bytes for f in found.files)
+    assert all(f.size_bytes is not None and 0 < f.needed_bytes <= f.size_bytes for f in chain.files)
     assert only.freed_bytes >= only.total_bytes
 
 
@@ -200,9 +200,9 @@ def test_chain_names_what_it_could_not_read(corpus: Path, tmp_path: Path) -> Non
     replace_file(root / "chk-4" / "_metadata", b"no")
     shown = run("chain", str(root), "--output", "json")
     assert shown.exit_code == 0
-    found = json.loads(shown.stdout)
-    assert [c["checkpoint_id"] for c in found["checkpoints"]] == [3]
-    assert found["unreadable"][0]["path"].endswith("chk-4")
+    chain = json.loads(shown.stdout)
+    assert [c["checkpoint_id"] for c in chain["checkpoints"]] == [3]
+    assert chain["unreadable"][0]["path"].endswith("chk-4")
     assert "chk-4" in run("chain", str(root)).stderr
 
 

@@ -20,12 +20,12 @@ KEY = serializer(STRING)
 
 def operator(folder: Path, keys: int = 60) -> statetool.Operator:
     """Write two subtasks with a value state."""
-    found: list[list[tuple[str, int, bytes, bytes]]] = [[], []]
+    entries: list[list[tuple[str, int, bytes, bytes]]] = [[], []]
     for i in range(keys):
         group = group_of(KEY, f"k{i}", 128)
-        found[group >= 64].append(("v", group, composite_key(encoded(KEY, f"k{i}")), encoded(serializer(INT), i)))
+        entries[group >= 64].append(("v", group, composite_key(encoded(KEY, f"k{i}")), encoded(serializer(INT), i)))
     state = keyed("v", "value", INT)
-    return savepoint(folder, [Subtask(key=STRING, states=[state], entries=e) for e in found])
+    return savepoint(folder, [Subtask(key=STRING, states=[state], entries=e) for e in entries])
 
 
 def keyed_splits(op: statetool.Operator, **arguments: Any) -> list[KeyedSplit]:

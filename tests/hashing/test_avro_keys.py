@@ -33,9 +33,9 @@ def test_hash_codes_are_those_of_avro_1_12(name: str) -> None:
     assert case.hashes is not None
     assert case.key_groups is not None
     for expected, group in zip(case.hashes, case.key_groups, strict=True):
-        found = hash_code(s.decode(c))
-        assert found == expected
-        assert key_group_for(found, 128) == group
+        code = hash_code(s.decode(c))
+        assert code == expected
+        assert key_group_for(code, 128) == group
 
 
 #: The schema of ``serializers/avro/java/statetool/avro/Hashes.java``.
@@ -94,8 +94,8 @@ def test_the_release_of_avro_is_found() -> None:
         proof = find_formula(s, HashFormula(()), Sample(values, groups, 32768), "hint")
         assert proof.formula is not None
         # Eight fields: whether the hash ends at the tenth makes no difference.
-        (found,) = (c for _, c in proof.formula.classes)
-        assert found.start == start
+        (fitting,) = (c for _, c in proof.formula.classes)
+        assert fitting.start == start
 
 
 def test_other_conventions_are_refused() -> None:

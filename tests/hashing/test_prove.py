@@ -93,7 +93,7 @@ def key_of(name: str) -> Serializer:
 
 def keys_of(name: str) -> list[tuple[tuple[Any, ...], int]]:
     """Return plain keys and their hash codes."""
-    found = []
+    keys = []
     for *row, code in ROWS[name]:
         values = dict(zip(FIELDS[name], row, strict=True))
         for field, kind in FIELDS[name].items():
@@ -108,8 +108,8 @@ def keys_of(name: str) -> list[tuple[tuple[Any, ...], int]]:
                 values[field] = int(value)
             elif isinstance(value, list):
                 values[field] = tuple(value)
-        found.append((tuple(values.values()), code))
-    return found
+        keys.append((tuple(values.values()), code))
+    return keys
 
 
 def prove(
@@ -154,9 +154,9 @@ def test_simple_fields_are_hashed_from_their_bytes(name: str) -> None:
         key.encode(out, value)
         edges.append(len(out))
     places = np.array(edges, dtype=np.int64)
-    found = hash_pojos(hashed(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:])
-    assert found is not None
-    assert found.tolist() == [code for _, code in keys]
+    codes = hash_pojos(hashed(key, formula), np.frombuffer(bytes(out), dtype=np.uint8), places[:-1], places[1:])
+    assert codes is not None
+    assert codes.tolist() == [code for _, code in keys]
 
 
 @pytest.mark.parametrize("name", ["Identity", "Odd"])

@@ -39,10 +39,12 @@ def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **opti
     """Return the values that a state has once it is migrated, by key."""
     src, job = written(tmp_path / "old", old, values), written(tmp_path / "new-job", new, empty)
     statetool.migrate(src, str(tmp_path / "migrated"), to=job, **options)
-    found = statetool.load(str(tmp_path / "migrated"))
-    assert statetool.check(found, job).verdict == "fully"
-    assert found["op"].to_arrow(states=["other"]).sort_by("key") == src["op"].to_arrow(states=["other"]).sort_by("key")
-    values = found["op"].to_arrow(states=["s"]).sort_by("key")["s"].to_pylist()
+    savepoint = statetool.load(str(tmp_path / "migrated"))
+    assert statetool.check(savepoint, job).verdict == "fully"
+    assert savepoint["op"].to_arrow(states=["other"]).sort_by("key") == src["op"].to_arrow(states=["other"]).sort_by(
+        "key"
+    )
+    values = savepoint["op"].to_arrow(states=["s"]).sort_by("key")["s"].to_pylist()
     return list(values)
 
 
@@ -59,10 +61,10 @@ NO_ORDERS = pa.array([{"city": "", "extra": 1, "n": 2}, None, None])
 
 
 def test_fields_are_renamed_added_widened_and_dropped_by_name(tmp_path: Path) -> None:
-    found = migrated(
+    values = migrated(
         tmp_path, OLD, ORDERS, NEW, NO_ORDERS, renames={"op.s.value.city": "town"}, accept=["op.s.value.gone"]
     )
-    assert found == [{"city": "a", "extra": 0, "n": 1}, {"city": "", "extra": 0, "n": None}]
+    assert values == [{"city": "a", "extra": 0, "n": 1}, {"city": "", "extra": 0, "n": None}]
 
 
 def test_what_is_lost_is_refused_by_name_until_it_is_accepted(tmp_path: Path) -> None:
@@ -169,24 +171,24 @@ def test_elements_of_a_set_stay_as_many_as_they_are() -> None:
 
 def test_what_may_be_null_is_migrated_like_what_may_not(tmp_path: Path) -> None:
     """A list that became a set was not told, constants that are gone neither, and new numbers of a POJO were null."""
-    some = flink.nullable
+    nullable = flink.nullable
     lists, sets = flink.list_of("INT"), flink.set_of("INT")
-    assert steps(some(lists), some(sets)) == [("value", "narrow", True)]
-    assert steps(flink.list_of(some(flink.row(lists))), flink.list_of(some(flink.row(sets)))) == [
+    assert steps(nullable(lists), nullable(sets)) == [("value", "narrow", True)]
+    assert steps(flink.list_of(nullable(flink.row(lists))), flink.list_of(nullable(flink.row(sets)))) == [
         ("value.element.f0", "narrow", True)
     ]
     colors = flink.enum("com.acme.Color", ["RED", "PINK"]), flink.enum("com.acme.Color", ["RED"])
-    assert steps(some(colors[0]), some(colors[1])) == [("value", "constants", True)]
+    assert steps(nullable(colors[0]), nullable(colors[1])) == [("value", "constants", True)]
     old, new = (flink.pojo("com.acme.Order", dict.fromkeys(names, flink.INT)) for names in ("n", ("m", "n")))
     rows, empty = pa.array([{"n": 1}, {"n": 2}, None]), pa.array([{"m": 1, "n": 2}, None, None])
-    assert migrated(tmp_path, some(old), rows, some(new), empty) == [{"m": 0, "n": 1}, {"m": 0, "n": 2}]
+    assert migrated(tmp_path, nullable(old), rows, nullable(new), empty) == [{"m": 0, "n": 1}, {"m": 0, "n": 2}]
 
 
 def test_timestamps_lose_nothing_with_a_coarser_unit(tmp_path: Path) -> None:
     """Nanoseconds since the epoch were written as milliseconds."""
     exact = pa.array([1_500_000_000_123_000, -1_000, None], pa.timestamp("us", "UTC"))
-    found = migrated(tmp_path / "a", flink.INSTANT, exact, flink.DATE, exact, accept=["op.s.value"])
-    assert found == exact.drop_null().to_pylist()
+    values = migrated(tmp_path / "a", flink.INSTANT, exact, flink.DATE, exact, accept=["op.s.value"])
+    assert values == exact.drop_null().to_pylist()
     finer = pa.array([0, -1, None], pa.timestamp("ns", "UTC"))
     with pytest.raises(EncodeError, match=r"digits below the ms that the type keeps.*of key 2"):
         migrated(tmp_path / "b", flink.INSTANT, finer, flink.DATE, exact, accept=["op.s.value"])
@@ -218,8 +220,8 @@ def test_avro_records_go_by_name_aliases_and_defaults(tmp_path: Path) -> None:
     )
     rows = pa.array([{"town": "a", "n": 1, "gone": 0}, {"town": "", "n": -2, "gone": 1}, None])
     empty = pa.array([{"n": 1, "city": "", "note": ""}] * 3)
-    found = migrated(tmp_path, old, rows, new, empty, accept=["op.s.value.gone"])
-    assert found == [{"n": 1, "city": "a", "note": "none"}, {"n": -2, "city": "", "note": "none"}]
+    values = migrated(tmp_path, old, rows, new, empty, accept=["op.s.value.gone"])
+    assert values == [{"n": 1, "city": "a", "note": "none"}, {"n": -2, "city": "", "note": "none"}]
 
 
 def _avro(*fields: dict[str, Any]) -> Serializer:
@@ -256,8 +258,8 @@ def test_defaults_of_avro_are_what_avro_says_they_are(tmp_path: Path, type: Any,
     assert isinstance(job.logical, StructType)
     rows = pa.array([{"n": 1}, None, None])
     empty = pa.nulls(3, arrow_type(job.logical, EXACT))
-    found = migrated(tmp_path, old, rows, new, empty)
-    assert [{k: v for k, v in row.items() if k != "x_nanos"} for row in found] == [{"n": 1, "x": value}]
+    values = migrated(tmp_path, old, rows, new, empty)
+    assert [{k: v for k, v in row.items() if k != "x_nanos"} for row in values] == [{"n": 1, "x": value}]
 
 
 def test_a_default_of_several_types_has_to_be_said() -> None:
@@ -377,10 +379,10 @@ def test_the_commands_write_a_plan_and_follow_it(tmp_path: Path) -> None:
     run = CliRunner().invoke
     plan, target = str(tmp_path / "plan.json"), str(tmp_path / "migrated")
     assert "1 states to migrate" in run(cli, ["check", old, job, "--plan", plan]).stderr
-    said = ["--plan", plan, "--rename", "op.s.value.city=town"]
-    refused = run(cli, ["migrate", old, target, *said, "--dry-run", "--json"])
+    options = ["--plan", plan, "--rename", "op.s.value.city=town"]
+    refused = run(cli, ["migrate", old, target, *options, "--dry-run", "--json"])
     assert refused.exit_code == 1
     needs = {row["step"]: row["needs"] for row in json.loads(refused.stdout)}
     assert [step for step, need in needs.items() if need != "nothing"] == ["op.s.value.gone"]
-    assert run(cli, ["migrate", old, target, *said, "--accept", "op.s.value.gone"]).exit_code == 0
+    assert run(cli, ["migrate", old, target, *options, "--accept", "op.s.value.gone"]).exit_code == 0
     assert statetool.check(target, job).verdict == "fully"

@@ -22,8 +22,8 @@ def written(composition: Composition, target: Path) -> st.Savepoint:
     assert composition.base is not None
     release = parse_release(None, default=composition.base.metadata.version)
     write_composition(composition, str(target), release, LocalRunner())
-    found = st.verify(str(target), deep=True)
-    assert [p for p in found.problems if p.severity == "error"] == []
+    verification = st.verify(str(target), deep=True)
+    assert [p for p in verification.problems if p.severity == "error"] == []
     return st.load(str(target))
 
 
@@ -83,9 +83,9 @@ def test_new_subtasks_hold_all_of_a_broadcast_state(tmp_path: Path) -> None:
         st.rescale(base.path, target, 128, parallelism=parallelism)
         after = st.load(target, uids=["op"])["op"]
         assert content(after) == content(base["op"])
-        found = after.to_arrow("m", subtask=True).to_pylist()
-        assert {r["subtask"] for r in found} == set(range(parallelism))
-        assert len(found) == 2 * parallelism
+        rows = after.to_arrow("m", subtask=True).to_pylist()
+        assert {r["subtask"] for r in rows} == set(range(parallelism))
+        assert len(rows) == 2 * parallelism
 
 
 def test_compressed_state_stays_compressed(corpus: Path, tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ def source_of(corpus: Path, name: str = "v2_3_0-rocksdb-canonical") -> Path:
 def stream_bytes(operator: OperatorInventory) -> list[bytes]:
     """Return all bytes of an operator's streams, in the order of subtasks and slots."""
     streams = [s.stream for s in streams_of(operator)] + [p.stream for p in operator.elements.streams]
-    found = []
+    contents = []
     for stream in streams:
         with stream.open() as f:
-            found.append(bytes(f.read_at(0, stream.size_bytes)))
-    return found
+            contents.append(bytes(f.read_at(0, stream.size_bytes)))
+    return contents
 
 
 def test_a_dropped_operator_is_gone_and_the_others_keep_their_bytes(corpus: Path, tmp_path: Path) -> None:
@@ -221,8 +221,8 @@ def test_old_savepoints_are_rescaled_or_refused_with_a_reason(
     assert all(o.problem for o in plan.operators if o.keys_move == "refused")
     wanted = {o.operator_id: 100 for o in plan.operators if o.keys_move != "refused"}
     statetool.rescale(str(source), str(tmp_path / "new"), wanted)
-    found = statetool.verify(str(tmp_path / "new"), deep=True)
-    assert [p for p in found.problems if p.severity == "error"] == []
+    verification = statetool.verify(str(tmp_path / "new"), deep=True)
+    assert [p for p in verification.problems if p.severity == "error"] == []
     old, new = Inventory(str(source)), Inventory(str(tmp_path / "new"))
     for before, after in zip(old.operators.values(), new.operators.values(), strict=True):
         moved = after.state.max_parallelism != before.state.max_parallelism

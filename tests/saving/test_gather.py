@@ -58,13 +58,13 @@ def gathered(
 
 def random_runs(seed: int, groups: range, n: int, runs: int) -> list[list[Record]]:
     rng = np.random.default_rng(seed)
-    found: dict[tuple[int, int, bytes], bytes] = {}
+    values: dict[tuple[int, int, bytes], bytes] = {}
     for _ in range(n):
         key = bytes(rng.integers(0, 4, rng.integers(1, 14), dtype=np.uint8))
         place = (int(rng.choice(groups)), int(rng.integers(0, 3)), key)
-        found[place] = bytes(rng.integers(0, 256, rng.integers(0, 50), dtype=np.uint8))
-    records = [(*place, value) for place, value in found.items()]
-    return [some for i in range(runs) if (some := records[i::runs])]
+        values[place] = bytes(rng.integers(0, 256, rng.integers(0, 50), dtype=np.uint8))
+    records = [(*place, value) for place, value in values.items()]
+    return [run for i in range(runs) if (run := records[i::runs])]
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -72,8 +72,8 @@ def random_runs(seed: int, groups: range, n: int, runs: int) -> list[list[Record
 def parts_of(out: bytes, offsets: list[int], *, compressed: bool) -> list[bytes]:
     """Return the bytes of each key group; none where it is empty."""
     ends = [*sorted(o for o in offsets if o), len(out)]
-    found = [out[o : ends[ends.index(o) + 1]] if o else b"" for o in offsets]
-    return [b"".join(c.data for c in read_chunks(memoryview(f), base=0)) if f and compressed else f for f in found]
+    parts = [out[o : ends[ends.index(o) + 1]] if o else b"" for o in offsets]
+    return [b"".join(c.data for c in read_chunks(memoryview(f), base=0)) if f and compressed else f for f in parts]
 
 
 def key_group(number: int, prefix: int, records: list[Record]) -> bytes:
@@ -95,8 +95,8 @@ def test_runs_are_merged_in_order_within_little_memory(
     prefix = 1 if max_parallelism <= 128 else 2
     out, offsets = gathered(runs, groups, prefix=prefix, memory=memory, compressed=compressed, limit=limit)
     assert out.startswith(b"header")
-    found = parts_of(out, offsets, compressed=compressed)
-    assert found == [key_group(g, prefix, [r for run in runs for r in run]) for g in groups]
+    parts = parts_of(out, offsets, compressed=compressed)
+    assert parts == [key_group(g, prefix, [r for run in runs for r in run]) for g in groups]
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 2000, 300])
@@ -106,8 +106,8 @@ def test_what_only_shows_a_key_is_not_written(memory: int, monkeypatch: pytest.M
     shown = [(g, PRESENCE | s, k + b"\xff", b"") for run in runs for g, s, k, _ in run[::3]]
     alone = [(7, PRESENCE | 5, i.to_bytes(4, "big"), b"") for i in range(200)]
     out, offsets = gathered([*runs, shown, alone], range(5, 8), memory=memory)
-    found = parts_of(out, offsets, compressed=False)
-    assert found == [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 8)]
+    parts = parts_of(out, offsets, compressed=False)
+    assert parts == [key_group(g, 1, [r for run in runs for r in run]) for g in range(5, 8)]
     twice = [(5, PRESENCE | s, k, b"") for g, s, k, _ in runs[0] if g == 5][:1]
     with pytest.raises(FormatError, match="is twice"):
         gathered([*runs, twice], range(5, 8), memory=memory)

@@ -47,8 +47,8 @@ def test_nanoseconds_that_a_type_does_not_keep_are_refused(tmp_path: Path, is_ke
         datetime.fromtimestamp(1_500_000_000.123, timezone.utc),
         datetime(1970, 1, 1, 0, 0, 0, 2000, timezone.utc),
     ]
-    found = [row["key" if is_key else "t"] for row in keyed(tmp_path, columns, **declared)]
-    assert sorted(found, reverse=True) == expected
+    times = [row["key" if is_key else "t"] for row in keyed(tmp_path, columns, **declared)]
+    assert sorted(times, reverse=True) == expected
 
 
 def test_a_state_may_have_the_name_of_nanoseconds(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_state_may_have_the_name_of_nanoseconds(tmp_path: Path) -> None:
     table = op.to_arrow()
     more = table.set_column(2, "t_nanos", pa.compute.add(table["t_nanos"], 1))
     again = st.SavepointWriter.new(max_parallelism=8).with_operator("op", st.bootstrap_keyed_state(more, like=op))
-    found = again.write(str(tmp_path / "again"), flink_version="2.3")["op"].to_arrow()
-    assert found.sort_by("key").to_pylist() == more.sort_by("key").to_pylist()
+    read = again.write(str(tmp_path / "again"), flink_version="2.3")["op"].to_arrow()
+    assert read.sort_by("key").to_pylist() == more.sort_by("key").to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_services_of_timers_are_text_of_any_kind(tmp_path: Path, name: str) -> N
     for place, column in enumerate((texts, texts.dictionary_encode(), texts.cast(pa.large_string()))):
         timers = pa.table({"k": ROWS, "timestamp": ROWS, name: column})
         state = st.bootstrap_keyed_state(pa.table({"k": ROWS, "v": ROWS}), key="k", timers=timers)
-        found = written(tmp_path / str(place), state).to_arrow("timers").sort_by("key")
-        assert found[name].to_pylist() == texts.to_pylist()
+        read = written(tmp_path / str(place), state).to_arrow("timers").sort_by("key")
+        assert read[name].to_pylist() == texts.to_pylist()
 
 
 def test_a_domain_without_letters_is_refused(tmp_path: Path) -> None:
@@ -138,15 +138,15 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_floats_of_two_bytes_become_larger_ones(tmp_path: Path) -> None:
     column = pa.array(np.array([1.5, float("-inf")], dtype=np.float16))
-    found = keyed(tmp_path, {"k": ROWS, "v": column}, states={"v": st.value("FLOAT")})
-    assert [row["v"] for row in found] == [1.5, float("-inf")]
+    rows = keyed(tmp_path, {"k": ROWS, "v": column}, states={"v": st.value("FLOAT")})
+    assert [row["v"] for row in rows] == [1.5, float("-inf")]
 
 
 def test_names_may_hold_surrogates_that_stand_alone(tmp_path: Path) -> None:
     """Java has such texts, and hashes a question mark for each."""
     state = st.bootstrap_keyed_state(pa.table({"k": ROWS, "v": ROWS}), key="k", states={"\ud800": st.value(column="v")})
     writer = st.SavepointWriter.new(max_parallelism=8).with_operator("a\ud800", state, parallelism=2)
-    found = writer.write(str(tmp_path / "sp"), flink_version="2.3")
-    assert [o.uid for o in found.operators.values()] == ["a\ud800"]
-    assert found["a\ud800"].operator_id == operator_id_for_uid("a?")
-    assert list(found["a\ud800"].states) == ["\ud800"]
+    savepoint = writer.write(str(tmp_path / "sp"), flink_version="2.3")
+    assert [o.uid for o in savepoint.operators.values()] == ["a\ud800"]
+    assert savepoint["a\ud800"].operator_id == operator_id_for_uid("a?")
+    assert list(savepoint["a\ud800"].states) == ["\ud800"]

@@ -276,7 +276,7 @@ def test_as_many_entries_as_rows_are_still_those_of_their_rows(tmp_path: Path) -
         {"key": pa.int64(), "m": pa.map_(pa.string(), pa.int64()), "l": pa.list_(pa.int64()), "v": pa.int64()}.items()
     )
     op = write(tmp_path, st.bootstrap_keyed_state(pa.Table.from_pylist(rows, schema=schema)))
-    found = op.to_arrow("keyed_state", states=["m", "l", "v"]).sort_by("key").to_pylist()
-    for row in found:
+    entries = op.to_arrow("keyed_state", states=["m", "l", "v"]).sort_by("key").to_pylist()
+    for row in entries:
         row["m"] = None if row["m"] is None else dict(row["m"])
-    assert [{k: row[k] for k in rows[0]} for row in found] == rows
+    assert [{k: row[k] for k in rows[0]} for row in entries] == rows

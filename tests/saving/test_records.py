@@ -61,9 +61,9 @@ def content(stream: NewStream, staging: Staging) -> tuple[bytes, tuple[int, ...]
 def cut(table: pa.Table, seed: int) -> list[pa.RecordBatch]:
     (batch,) = table.combine_chunks().to_batches()
     edges = sorted({0, batch.num_rows, *random.Random(seed).choices(range(batch.num_rows), k=7)})
-    found = [batch.slice(a, b - a) for a, b in pairwise(edges)]
-    random.Random(seed).shuffle(found)
-    return found
+    batches = [batch.slice(a, b - a) for a, b in pairwise(edges)]
+    random.Random(seed).shuffle(batches)
+    return batches
 
 
 @pytest.mark.parametrize("max_parallelism", [8, 200])
@@ -94,7 +94,7 @@ def test_a_lost_attempt_leaves_no_file(tmp_path: Path) -> None:
     with Publication(str(tmp_path / "sp")) as publication:
         lost = streams(job, table.to_batches(), publication.staging)
         won = streams(job, table.to_batches(), publication.staging)
-        files_of = [[s.file for s in some if s.file is not None] for some in (lost, won)]
+        files_of = [[s.file for s in attempt if s.file is not None] for attempt in (lost, won)]
         assert {f.name for f in files_of[0]}.isdisjoint({f.name for f in files_of[1]})
         publication.commit(b"m", files_of[1])
     assert set(targets.list_sizes(str(tmp_path / "sp"))) == {"_metadata", *(f.name for f in files_of[1])}

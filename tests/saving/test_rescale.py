@@ -258,8 +258,8 @@ def test_the_plan_tells_what_cannot_move_and_nothing_is_written(corpus: Path, tm
 def test_what_is_written_verifies(corpus: Path, tmp_path: Path) -> None:
     source = str(Case(corpus / "v2_3_0-rocksdb-canonical").metadata.parent)
     statetool.rescale(source, str(tmp_path / "new"), 1000)
-    found = statetool.verify(str(tmp_path / "new"), deep=True)
-    assert [p for p in found.problems if p.severity == "error"] == []
+    verification = statetool.verify(str(tmp_path / "new"), deep=True)
+    assert [p for p in verification.problems if p.severity == "error"] == []
 
 
 def test_finished_subtasks_keep_their_places(corpus: Path, tmp_path: Path) -> None:

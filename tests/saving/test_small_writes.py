@@ -46,7 +46,7 @@ class Frame:
         return Frame([b.rename_columns(list(names)) for b in self.batches])
 
     def mapInArrow(self, run: Any, _: Any) -> Frame:
-        return Frame([found for batch in self.batches for found in run(iter([batch]))])
+        return Frame([result for batch in self.batches for result in run(iter([batch]))])
 
     def unionAll(self, other: Frame) -> Frame:
         return Frame([*self.batches, *other.batches])

@@ -33,7 +33,7 @@ def added(name: str, number: int) -> Any:
 
 def entries(operator: statetool.Operator, *without: str) -> set[tuple[str, int, bytes, bytes]]:
     """Return all keyed entries but those of some states, as their bytes."""
-    found = set()
+    kept = set()
     for source in operator.inventory.keyed.sources():
         names = [m.name for m in source.header().states]
         for batch in source.batches(ALL_ENTRIES):
@@ -42,8 +42,8 @@ def entries(operator: statetool.Operator, *without: str) -> set[tuple[str, int, 
                 name = names[batch.state[i]]
                 if name not in without:
                     key, value = raw[batch.key[i] : batch.key_end[i]], raw[batch.value[i] : batch.value_end[i]]
-                    found.add((name, int(batch.group[i]), key, value))
-    return found
+                    kept.add((name, int(batch.group[i]), key, value))
+    return kept
 
 
 def test_a_function_changes_one_state_and_all_other_bytes_stay(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_a_function_changes_one_state_and_all_other_bytes_stay(tmp_path: Path) -
 def test_a_preview_is_the_difference_and_leaves_nothing(tmp_path: Path) -> None:
     sp = statetool.load(SAVEPOINT)
     edits = sp["by-tuple"].transform(added("count", 1), states=["count"])
-    found = edits.preview(str(tmp_path))
-    (row,) = [s for s in found.summary() if s.added + s.removed + s.changed]
+    difference = edits.preview(str(tmp_path))
+    (row,) = [s for s in difference.summary() if s.added + s.removed + s.changed]
     keys = sp["by-tuple"].to_arrow(states=["count"]).num_rows
     assert (row.operator, row.state, row.changed, row.added, row.removed) == ("by-tuple", "count", keys, 0, 0)
-    del found
+    del difference
     assert list(tmp_path.iterdir()) == []
 
 
@@ -238,19 +238,19 @@ def test_how_arrow_keeps_values_says_nothing_of_their_type(tmp_path: Path) -> No
     writer = statetool.SavepointWriter.new().with_operator("op", state)
     op = writer.write(str(tmp_path / "sp"), flink_version="2.3")["op"]
 
-    def change(found: pa.Table) -> pa.Table:
+    def change(table: pa.Table) -> pa.Table:
         turned = pa.array([{"n": 1, "color": "BLUE"}, {"n": 2, "color": "RED"}])
         made = {
-            "color": found["color"].cast(pa.large_string()).dictionary_encode(),
+            "color": table["color"].cast(pa.large_string()).dictionary_encode(),
             "order": turned,
             "colors": pa.array([["BLUE", "RED"]] * 2, pa.large_list(pa.large_string())),
-            "time": found["time"].cast(pa.timestamp("ns", "Europe/Berlin")),
+            "time": table["time"].cast(pa.timestamp("ns", "Europe/Berlin")),
         }
-        return pa.table({"key": found["key"], **made})
+        return pa.table({"key": table["key"], **made})
 
     new = op.transform(change).write(str(tmp_path / "new"))["op"]
     assert {n: s.value_type for n, s in new.states.items()} == {n: s.value_type for n, s in op.states.items()}
-    found = new.to_arrow().sort_by("key")
-    assert found["order"].to_pylist() == [{"color": "BLUE", "n": 1}, {"color": "RED", "n": 2}]
-    assert found["colors"].to_pylist() == [["BLUE", "RED"]] * 2
-    assert found["time"].to_pylist() == stamps.to_pylist()
+    rows = new.to_arrow().sort_by("key")
+    assert rows["order"].to_pylist() == [{"color": "BLUE", "n": 1}, {"color": "RED", "n": 2}]
+    assert rows["colors"].to_pylist() == [["BLUE", "RED"]] * 2
+    assert rows["time"].to_pylist() == stamps.to_pylist()

@@ -115,9 +115,9 @@ def test_a_buffer_of_channel_state_that_is_cut(corpus: Path, tmp_path: Path) -> 
     at = offsets_of(channels[0])[0]
     file = patient.folder / stream.path
     replace_file(file, patched(file.read_bytes(), at, b"\x7f\0\0\0"))
-    found = errors(patient.folder, deep=True)
-    assert found
-    assert all("a buffer of" in p.problem and p.offset == at and p.file == str(file) for p in found)
+    problems = errors(patient.folder, deep=True)
+    assert problems
+    assert all("a buffer of" in p.problem and p.offset == at and p.file == str(file) for p in problems)
 
 
 @pytest.mark.full

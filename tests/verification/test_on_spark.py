@@ -22,6 +22,6 @@ def test_verify_and_copy(spark: Any, corpus: Path, tmp_path: Path) -> None:
         return offsets
 
     patient.change_offsets("timers", 0, swap)
-    found = statetool.verify(str(patient.folder), deep=True, spark=spark)
-    assert not found.ok
-    assert found == statetool.verify(str(patient.folder), deep=True)
+    verification = statetool.verify(str(patient.folder), deep=True, spark=spark)
+    assert not verification.ok
+    assert verification == statetool.verify(str(patient.folder), deep=True)

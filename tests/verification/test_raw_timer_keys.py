@@ -76,9 +76,9 @@ def timers(path: str) -> list[tuple[str, int]]:
 
 def test_timers_are_checked(snapshot: str) -> None:
     assert timers(snapshot) == sorted((k, 1000 + i) for i, k in enumerate(KEYS))
-    found = statetool.verify(snapshot, deep=True)
-    assert [p for p in found.problems if p.severity != "note"] == []
-    assert found.entries == 2 * len(KEYS)
+    verification = statetool.verify(snapshot, deep=True)
+    assert [p for p in verification.problems if p.severity != "note"] == []
+    assert verification.entries == 2 * len(KEYS)
 
 
 def test_timers_move_with_their_keys(snapshot: str, tmp_path: Path) -> None:

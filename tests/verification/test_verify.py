@@ -31,14 +31,14 @@ from tests.support.trees import link, replace_file
 @pytest.mark.full
 def test_every_snapshot_of_the_corpus_is_whole(corpus: Path) -> None:
     for metadata in sorted(corpus.glob("*/snapshot/**/_metadata")):
-        found = statetool.verify(str(metadata.parent), deep=True)
-        assert [p for p in found.problems if p.severity != "note" and not p.unread] == [], metadata
+        verification = statetool.verify(str(metadata.parent), deep=True)
+        assert [p for p in verification.problems if p.severity != "note" and not p.unread] == [], metadata
         # On heap nothing tells where a value ends of a class that Kryo wrote, or of a subclass that is not described.
         reasons = ("in the layout of the heap backend", "that the snapshot does not describe")
-        assert all(any(r in p.problem for r in reasons) for p in found.problems if p.unread), metadata
-        assert found.ok == (not found.unread)
+        assert all(any(r in p.problem for r in reasons) for p in verification.problems if p.unread), metadata
+        assert verification.ok == (not verification.unread)
         if "changelog" not in str(metadata):
-            assert found.entries
+            assert verification.entries
 
 
 def test_what_is_checked_is_counted(corpus: Path) -> None:
@@ -84,9 +84,9 @@ def test_timers_that_a_native_savepoint_lost(corpus: Path, tmp_path: Path) -> No
             patient.change_subtask(operator.uid, subtask.index, lambda s: replace(s, raw_keyed=None))
     assert statetool.verify(str(patient.folder)).problems == ()
     patient.write(replace(patient.metadata, properties=savepoint_properties("native")))
-    found = statetool.verify(str(patient.folder)).problems
-    assert {p.severity for p in found} == {"warning"}
-    assert {p.operator for p in found} == {"win-count", "win-session-list", "win-tumble-reduce"}
+    problems = statetool.verify(str(patient.folder)).problems
+    assert {p.severity for p in problems} == {"warning"}
+    assert {p.operator for p in problems} == {"win-count", "win-session-list", "win-tumble-reduce"}
 
 
 def test_one_thread_finds_what_many_find(patient: Patient) -> None:
@@ -104,11 +104,11 @@ def test_missing_files(corpus: Path, tmp_path: Path) -> None:
     victims[0] = next(f for f in sorted((root / "shared").iterdir()) if f.name.encode() in named)
     for victim in victims:
         victim.unlink()
-    found = errors(root / "chk-4")
-    gone = {Path(p.file or "").name for p in found}
+    problems = errors(root / "chk-4")
+    gone = {Path(p.file or "").name for p in problems}
     assert {v.name for v in victims} <= gone
-    assert all(p.operator and p.subtask is not None for p in found)
-    assert any("tried" in p.problem for p in found)
+    assert all(p.operator and p.subtask is not None for p in problems)
+    assert any("tried" in p.problem for p in problems)
 
 
 def test_files_of_another_length(corpus: Path, tmp_path: Path) -> None:
@@ -116,17 +116,17 @@ def test_files_of_another_length(corpus: Path, tmp_path: Path) -> None:
     short, longer = [f for f in sorted(root.iterdir()) if f.name != "_metadata"][:2]
     replace_file(short, short.read_bytes()[:-1])
     replace_file(longer, longer.read_bytes() + b"\0")
-    found = {Path(p.file or "").name: p for p in errors(root) if "the metadata says" in p.problem}
-    assert set(found) == {short.name, longer.name}
-    assert str(short.stat().st_size) in found[short.name].problem
+    problems = {Path(p.file or "").name: p for p in errors(root) if "the metadata says" in p.problem}
+    assert set(problems) == {short.name, longer.name}
+    assert str(short.stat().st_size) in problems[short.name].problem
 
 
 def test_a_segment_that_ends_before_it_should(corpus: Path, tmp_path: Path) -> None:
     root = link(corpus / "v2_3_0-file-merging-hashmap" / "snapshot", tmp_path / "snapshot")
     merged = max((f for f in root.rglob("*") if f.is_file() and "taskowned" in str(f)), key=lambda f: f.stat().st_size)
     replace_file(merged, merged.read_bytes()[:-5])
-    found = errors(root / "chk-3")
-    assert any("the metadata says" in p.problem and p.file == str(merged) for p in found)
+    problems = errors(root / "chk-3")
+    assert any("the metadata says" in p.problem and p.file == str(merged) for p in problems)
 
 
 def test_a_change_log_that_is_gone(corpus: Path, tmp_path: Path) -> None:
@@ -150,9 +150,9 @@ def test_damaged_metadata_is_unreadable_input(patient: Patient) -> None:
 def test_key_groups_in_two_subtasks(patient: Patient) -> None:
     first = patient.keyed("orders", 0)
     patient.change_subtask("orders", 1, lambda s: replace(s, managed_keyed=first))
-    found = errors(patient.folder)
-    assert any("also in subtask 0" in p.problem and p.subtask == 1 for p in found)
-    assert any("are in no handle" in p.problem for p in found)
+    problems = errors(patient.folder)
+    assert any("also in subtask 0" in p.problem and p.subtask == 1 for p in problems)
+    assert any("are in no handle" in p.problem for p in problems)
 
 
 def test_key_groups_in_no_subtask(patient: Patient) -> None:
@@ -167,9 +167,9 @@ def test_key_groups_in_no_subtask(patient: Patient) -> None:
 
 def test_a_subtask_without_keyed_state_is_a_warning(patient: Patient) -> None:
     patient.change_subtask("orders", 1, lambda s: replace(s, managed_keyed=None))
-    found = statetool.verify(str(patient.folder))
-    assert found.ok
-    assert any(p.severity == "warning" and "never seen a record" in p.problem for p in found.problems)
+    verification = statetool.verify(str(patient.folder))
+    assert verification.ok
+    assert any(p.severity == "warning" and "never seen a record" in p.problem for p in verification.problems)
 
 
 def test_key_groups_beyond_max_parallelism(patient: Patient) -> None:
@@ -188,9 +188,9 @@ def test_swapped_offsets(patient: Patient) -> None:
     handle = patient.keyed("orders", 0)
     groups = [handle.start + i for i, o in enumerate(handle.offsets) if o > 0][:2]
     patient.change_offsets("orders", 0, _swap)
-    found = errors(patient.folder)
-    assert len(found) == 2
-    for problem, group in zip(found, groups[::-1], strict=True):
+    problems = errors(patient.folder)
+    assert len(problems) == 2
+    for problem, group in zip(problems, groups[::-1], strict=True):
         assert (problem.operator, problem.subtask) == ("orders", 0)
         assert f"key group {group}" in problem.problem
         assert problem.offset is not None
@@ -245,9 +245,9 @@ def test_no_more_problems_than_asked_for(patient: Patient) -> None:
         patient.change_offsets(uid, 0, _swap)
     everything = statetool.verify(str(patient.folder))
     assert not everything.truncated
-    some = statetool.verify(str(patient.folder), most=2)
-    assert some.truncated
-    assert len(some.problems) == 2
+    first_two = statetool.verify(str(patient.folder), most=2)
+    assert first_two.truncated
+    assert len(first_two.problems) == 2
 
 
 # ---- ways in ------------------------------------------------------------------------------------
@@ -271,10 +271,10 @@ def test_a_key_type_that_is_not_known_is_no_clean_bill(patient: Patient) -> None
     whole = file.read_bytes()
     at = whole.index(b"base.LongSerializer$")
     replace_file(file, patched(whole, at + 5, b"l"))
-    found = statetool.verify(str(patient.folder))
-    assert not found.ok
-    (problem,) = [p for p in found.problems if p.severity == "warning"]
-    assert found.unread == 1
+    verification = statetool.verify(str(patient.folder))
+    assert not verification.ok
+    (problem,) = [p for p in verification.problems if p.severity == "warning"]
+    assert verification.unread == 1
     assert "base.longSerializer$LongSerializerSnapshot' is not known" in problem.problem
     assert statetool.verify(str(patient.folder), allow_unread=True).ok
     refused = CliRunner().invoke(cli, ["verify", str(patient.folder)])
@@ -286,16 +286,16 @@ def test_a_key_type_that_is_not_known_is_no_clean_bill(patient: Patient) -> None
 def test_bytes_behind_the_metadata_are_told(patient: Patient) -> None:
     file = patient.folder / "_metadata"
     replace_file(file, file.read_bytes() + b"more")
-    found = [p for p in statetool.verify(str(patient.folder)).problems if p.severity == "warning"]
-    assert only(found).problem == "4 bytes follow the end of the metadata, where Flink reads nothing"
+    warnings = [p for p in statetool.verify(str(patient.folder)).problems if p.severity == "warning"]
+    assert only(warnings).problem == "4 bytes follow the end of the metadata, where Flink reads nothing"
 
 
 def test_names_that_a_database_does_not_give_are_told(corpus: Path, tmp_path: Path) -> None:
     patient = Patient.of(corpus / "v2_3_0-rocksdb-native" / "snapshot", tmp_path / "snapshot")
     raw = (patient.folder / "_metadata").read_bytes()
     replace_file(patient.folder / "_metadata", raw.replace(b"OPTIONS-", b"OPTIONR-", 1))
-    found = [p for p in statetool.verify(str(patient.folder)).problems if p.severity == "warning"]
-    assert "the database has a file 'OPTIONR-" in only(found).problem
+    warnings = [p for p in statetool.verify(str(patient.folder)).problems if p.severity == "warning"]
+    assert "the database has a file 'OPTIONR-" in only(warnings).problem
 
 
 def test_an_open_savepoint(patient: Patient) -> None:

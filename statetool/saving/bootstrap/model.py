@@ -1,6 +1,6 @@
-"""What a bootstrap is given: the tables of a user, and what they say of the states in them.
+"""Bootstraps: the tables of a user, and declarations of the states in them.
 
-A table is what the user gave, a ``pyarrow.Table`` or a Spark DataFrame, which no module here looks into; a :class:`Table` is what it looks like.
+A user's table is a ``pyarrow.Table`` or a Spark DataFrame, which no module here looks into; a :class:`Table` has its schema.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SERVICE_COLUMNS: Final = ("domain", "service")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedBootstrap:
-    """Keyed state from a table (:func:`statetool.bootstrap_keyed_state` says what the fields mean)."""
+    """Keyed state from a table; the fields are the arguments of :func:`statetool.bootstrap_keyed_state`."""
 
     data: Any
     key: tuple[str, ...]
@@ -54,7 +54,7 @@ class ElementBootstrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a bootstrap's tables look like: ``services`` are the (domain, service) of its timers."""
+    """The schemas of a bootstrap's tables; ``services`` are the (domain, service) of its timers."""
 
     schema: pa.Schema
     timers: pa.Schema | None = None
@@ -62,19 +62,19 @@ class Table:
 
 
 def checked_services(rows: Iterable[Mapping[str, str | None]]) -> tuple[tuple[str | None, str | None], ...]:
-    """Return the (domain, service) of rows in an order of their own; absent columns are ``None``.
+    """Return the (domain, service) of rows, sorted; absent columns are ``None``.
 
     Raises
     ------
     OptionError
-        A column is there and has a null.
+        A column has a null.
     """
-    found = []
+    services = []
     for row in rows:
         if None in row.values():
             raise OptionError(f"a timer without {' and '.join(k for k, v in row.items() if v is None)}")
-        found.append((row.get("domain"), row.get("service")))
-    return tuple(sorted(found, key=lambda pair: (pair[0] or "", pair[1] or "")))
+        services.append((row.get("domain"), row.get("service")))
+    return tuple(sorted(services, key=lambda pair: (pair[0] or "", pair[1] or "")))
 
 
 def need(schema: pa.Schema, columns: Iterable[str], what: str) -> None:

@@ -1,4 +1,4 @@
-"""How one table becomes state: what tasks need to turn its rows into entries; frozen, picklable, made on the driver."""
+"""Recipes by which tasks turn the rows of a table into entries of state; frozen, picklable, made on the driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 class StateColumn:
     """The column of one state.
 
-    ``last_access_ms`` is the last access of TTL values whose column holds values alone, ``None`` where it says so itself.
+    ``last_access_ms`` is the last access of TTL values; ``None`` where the column has it, or the state has no TTL.
     """
 
     state_id: int
@@ -36,7 +36,7 @@ class TimerColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedRecipe:
-    """One table with keys that becomes keyed state.
+    """How one table becomes keyed state.
 
     Attributes
     ----------
@@ -45,14 +45,13 @@ class KeyedRecipe:
     key
         The key column, or the columns that make up a tuple.
     key_group
-        Column with the key group of each row, which is checked wherever the hash of the key is known.
+        Column with the key group of each row, which is checked where the hash code of the key is known.
     formula
         How keys hash whose hash code lies in user code, if that is known.
     presence
-        State id of the entries that stand for the rows of a table of maps alone, so that a key that comes twice is seen.
+        State id of entries that only show the keys of rows, in a table with map states only, so that duplicate keys are found.
     long
-        Whether each row is one entry of the only state: ``value``, and of a map its ``map_key``, of a list its
-        ``list_index``.
+        Whether each row is one entry of the only state: ``value``, and ``map_key`` of a map or ``list_index`` of a list.
     """
 
     operator: str
@@ -76,8 +75,7 @@ class KeyedRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementRecipe:
-    """One table that becomes an operator state: its column ``value``, ``key`` for broadcast state, ``subtask`` where it says
-    which subtask an element belongs to."""
+    """How one table becomes an operator state: columns ``value``, ``key`` (of broadcast state), ``subtask`` (that gets the element)."""
 
     operator: str
     header: bytes

@@ -12,7 +12,6 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +23,7 @@ from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.types import COMPANION
 from statetool.columns.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
-from statetool.formats.keyed.entries import EntryBatch
+from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.state_meta import StateMeta
 from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
@@ -40,8 +39,6 @@ from statetool.tables.elements import element_serializer
 from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
-
-Int64s = npt.NDArray[np.int64]
 
 
 def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
@@ -72,7 +69,7 @@ class _Rows:
         self.n = batch.num_rows
         key = self.header.key
         self.key_array = _key_array(batch, recipe, key.logical)
-        self.keys = self._objects("key", key, _row_of(key, self.key_array), np.arange(self.n))
+        self.keys = self._encoded_objects("key", key, _row_of(key, self.key_array), np.arange(self.n))
         start, end = self.keys.offsets[:-1], self.keys.offsets[1:]
         self.groups = self._groups(key, start, end)
         self.key = Ranges(self.keys.data, start, end - start)
@@ -80,8 +77,8 @@ class _Rows:
         self.with_entry: Int64s = np.empty(0, dtype=np.int64)
         self._prefixes: Ranges | None = None
 
-    def _objects(self, what: str, serializer: Serializer, array: pa.Array, rows: Int64s) -> Encoded:
-        """Encode keys or namespaces, none of which is null (:mod:`statetool.hashing.possible_keys` says why)."""
+    def _encoded_objects(self, what: str, serializer: Serializer, array: pa.Array, rows: Int64s) -> Encoded:
+        """Encode keys or namespaces; refuse null ones (:mod:`statetool.hashing.possible_keys` says why)."""
         nulls = np.flatnonzero(~is_valid(array)) if not serializer.nullable else np.empty(0, dtype=np.int64)
         if not len(nulls):
             encoded = pack(self._measured(serializer, array, what, rows=rows))
@@ -96,23 +93,23 @@ class _Rows:
         return encoded
 
     def _groups(self, key: Serializer, start: Int64s, end: Int64s) -> Int64s:
-        """Return the key groups that the hash codes of keys say; only where those lie in user code, the given ones are taken."""
-        given = None if self.recipe.key_group is None else self._given_groups(self.recipe.key_group)
+        """Return the key groups of the keys' hash codes; where those lie in user code, those in the column ``key_group``."""
+        in_column = None if self.recipe.key_group is None else self._given_groups(self.recipe.key_group)
         try:
             hashes = KeyHasher(key, self.recipe.formula).hashes(self.keys.data, start, end)
             groups = key_groups(hashes, self.recipe.max_parallelism)
         except UnsupportedError as error:
-            if given is not None:
-                return given
+            if in_column is not None:
+                return in_column
             error.hint = (
                 "declare it with hashes={class: 'Objects.hash(...)'}, or, for keys that were read with key_group=True, "
                 "pass key_group='key_group'"
             )
             raise
-        if given is not None and len(wrong := np.flatnonzero(given != groups)):
+        if in_column is not None and len(wrong := np.flatnonzero(in_column != groups)):
             row = int(wrong[0])
             raise EncodeError(
-                f"key {self.key_text(row)} is given key group {given[row]}, its hash code belongs to {groups[row]}",
+                f"key {self.key_text(row)} is given key group {in_column[row]}, its hash code belongs to {groups[row]}",
                 hint="leave key_group= out: it is computed",
             )
         return groups
@@ -137,10 +134,10 @@ class _Rows:
                 written = self.state(state, meta)
                 yield written
                 if meta.kind != "map" and not anchored:
-                    # So that a key that comes twice is seen, rows without an entry leave one that only shows their key.
+                    # Rows without an entry get one that only shows their key, so that duplicate keys are found.
                     anchored = True
-                    rest = np.flatnonzero(np.bincount(self.with_entry, minlength=self.n) == 0)
-                    yield self.part(rest, PRESENCE | state.state_id, self.prefixes(meta, rest), _no_bytes(len(rest)))
+                    bare = np.flatnonzero(np.bincount(self.with_entry, minlength=self.n) == 0)
+                    yield self.part(bare, PRESENCE | state.state_id, self.prefixes(meta, bare), _no_bytes(len(bare)))
             except StatetoolError as error:
                 raise error.at(state=meta.name) from error.__cause__
         if not anchored:
@@ -149,12 +146,12 @@ class _Rows:
             yield self.part(rows, self.recipe.presence, self.prefixes(first, rows), _no_bytes(self.n))
 
     def prefixes(self, meta: StateMeta, rows: Int64s) -> Piece:
-        """Return key and namespace of some rows, as they stand in front of user keys: the states of a table have one type of namespace."""
+        """Return key and namespace of rows, as in front of user keys: all states of a table have one type of namespace."""
         if self._prefixes is None:
             assert meta.namespace is not None
             self._prefixes = as_piece(pack(self._measured_prefixes(meta.namespace)))
-        whole = self._prefixes
-        return Ranges(whole.data, whole.start[rows], whole.sizes[rows])
+        prefixes = self._prefixes
+        return Ranges(prefixes.data, prefixes.start[rows], prefixes.sizes[rows])
 
     def _measured_prefixes(self, namespace: Serializer) -> Piece:
         with_namespace = self.namespace_of(namespace, np.arange(self.n))
@@ -163,9 +160,9 @@ class _Rows:
         return Chain((self.key, Markers(self.key.sizes), with_namespace, Markers(with_namespace.sizes)), self.n)
 
     def namespace_of(self, namespace: Serializer, rows: Int64s) -> Ranges:
-        """Encode the namespaces of some rows."""
+        """Encode the namespaces of rows."""
         array = pa.nulls(len(rows)) if self.namespaces is None else self.namespaces.take(as_arrow(rows))
-        return as_piece(self._objects("namespace", namespace, array, rows))
+        return as_piece(self._encoded_objects("namespace", namespace, array, rows))
 
     def state(self, state: StateColumn, meta: StateMeta) -> MeasuredEntries:
         shape = _shape(self.recipe.header, self.recipe.types, state.state_id)
@@ -173,22 +170,22 @@ class _Rows:
             return self.long_form(state, shape, meta)
         column = column_of(self.batch, state.column, shape.logical, self.recipe)
         rows = np.flatnonzero(is_valid(column))
-        some = column if len(rows) == len(column) else column.filter(as_arrow(is_valid(column)))
+        present = column if len(rows) == len(column) else column.filter(as_arrow(is_valid(column)))
         if shape.kind == "map":
-            counts, keys, values = map_parts(some)
+            counts, keys, values = map_parts(present)
             return self.map_entries(state, shape, meta, np.repeat(rows, counts), keys, values)
         if shape.kind == "list" and not shape.framed_bytes:
-            counts, elements = list_parts(some)
+            counts, elements = list_parts(present)
             values = self._measured(
                 shape.element, elements, state.column, access=state.last_access_ms, rows=np.repeat(rows, counts)
             )
-            kept = np.flatnonzero(counts)
-            return self.of_rows(meta, state, rows[kept], Joined(pack(values), counts[kept]))
-        values = self._measured(shape.element, some, state.column, access=state.last_access_ms, rows=rows)
+            filled = np.flatnonzero(counts)
+            return self.of_rows(meta, state, rows[filled], Joined(pack(values), counts[filled]))
+        values = self._measured(shape.element, present, state.column, access=state.last_access_ms, rows=rows)
         return self.of_rows(meta, state, rows, values)
 
     def long_form(self, state: StateColumn, shape: StateShape, meta: StateMeta) -> MeasuredEntries:
-        """Encode rows that are one entry each, as ``op.state(name)`` shows them."""
+        """Encode rows of one entry each, as ``op.state(name)`` shows them."""
         rows = np.arange(self.n)
         values = column_of(self.batch, state.column, shape.element.logical)
         if shape.kind == "map":
@@ -197,7 +194,7 @@ class _Rows:
             return self.map_entries(state, shape, meta, rows, keys, values)
         measured = self._measured(shape.element, values, state.column, access=state.last_access_ms)
         if shape.kind == "list" and not shape.framed_bytes:
-            # The index stands behind the key, until the elements of a list are put together.
+            # The index stands behind the key until the elements of a list are put together.
             index = Integers(_numbers(self.batch.column("list_index"), "list_index"), INDEX_BYTES)
             keys = Chain((self.prefixes(meta, rows), index), self.n)
             return self.part(rows, state.state_id, keys, measured)
@@ -210,27 +207,27 @@ class _Rows:
         user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows)
         # Where None is an object, no value is Java's null.
         valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
-        some = values if valid.all() else values.filter(as_arrow(valid))
+        items = values if valid.all() else values.filter(as_arrow(valid))
         measured = self._measured(
-            shape.element, some, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
+            shape.element, items, f"{state.column}.value", access=state.last_access_ms, rows=rows[np.flatnonzero(valid)]
         )
         composite = Chain((self.prefixes(meta, rows), user_keys), len(rows))
         return self.part(rows, state.state_id, composite, Flagged(valid, measured, (0, 1), 0))
 
     def of_rows(self, meta: StateMeta, state: StateColumn, rows: Int64s, values: Piece) -> MeasuredEntries:
-        """Return one entry for each of some rows, and remember which have one."""
+        """Return one entry for each of the rows, and remember these rows."""
         self.with_entry = rows
         return self.part(rows, state.state_id, self.prefixes(meta, rows), values)
 
     def timers(self, columns: TimerColumns) -> Iterator[MeasuredEntries]:
         stamps = _millis(self.batch.column(columns.timestamp))
         for domain, service, state_id in columns.states:
-            here = np.ones(self.n, dtype=np.bool_)
+            matching = np.ones(self.n, dtype=np.bool_)
             for name, wanted in ((columns.domain, domain), (columns.service, service)):
                 if wanted is not None:
                     same = pc.equal(coerce(self.batch.column(name), Scalar("string")), wanted)
-                    here &= as_numpy(same, null=False)
-            rows = np.flatnonzero(here)
+                    matching &= as_numpy(same, null=False)
+            rows = np.flatnonzero(matching)
             meta = self.header.states[state_id]
             (_, _), (_, namespace) = meta.value.children()
             try:
@@ -273,7 +270,7 @@ def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
 
 
 def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: KeyedRecipe | None = None) -> pa.Array:
-    """Return a column, with the companion that keeps the nanoseconds of a timestamp; no column of a state of ``recipe`` is one."""
+    """Return a column, with the nanoseconds of its companion; a column of a state of ``recipe`` is no companion."""
     array = batch.column(name)
     below = name + COMPANION
     if isinstance(logical, TtlType):
@@ -293,12 +290,12 @@ def _key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType)
     if len(recipe.key) == 1:
         return column_of(batch, recipe.key[0], logical, recipe)
     kinds = [field.type for field in logical.fields] if isinstance(logical, StructType) else []
-    parts = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
-    return pa.StructArray.from_arrays(parts, names=[f"f{i}" for i in range(len(parts))])
+    columns = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
+    return pa.StructArray.from_arrays(columns, names=[f"f{i}" for i in range(len(columns))])
 
 
 def _cell(array: pa.Array, row: int) -> str:
-    """Return what a table has in one place."""
+    """Return a cell of a table as text."""
     try:
         return str(array[row])
     except (ValueError, OverflowError):
@@ -306,7 +303,7 @@ def _cell(array: pa.Array, row: int) -> str:
 
 
 def _row_of(key: Serializer, array: pa.Array) -> pa.Array:
-    """Make rows of one field of keys that are given as that field alone, as PyFlink does with all keys, ``None`` included."""
+    """Return keys as rows of one field where the type of keys is such a row, as PyFlink makes of all keys, ``None`` included."""
     if not isinstance(key, RowSerializer) or len(key.nested) != 1:
         return array
     is_row = pa.types.is_struct(array.type) and len(array.type) and array.type[0].name in (key.steps[0], "f0")
@@ -334,7 +331,7 @@ def _numbers(array: pa.Array, column: str) -> Int64s:
 
 
 def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
-    """Encode rows of an operator state; the subtask of an element follows from its bytes, so that it is always the same."""
+    """Encode rows of an operator state; a hash of an element's bytes chooses its subtask, so that retries choose the same."""
     meta = recipe.operator_header.states[recipe.state_id]
     try:
         values = _encoded_elements(element_serializer(meta), rows, recipe.value)
@@ -353,7 +350,7 @@ def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
 
 
 def as_piece(encoded: Encoded) -> Ranges:
-    """Return encoded values to be copied."""
+    """Return encoded values as ranges to copy."""
     return Ranges(encoded.data, encoded.offsets[:-1], np.diff(encoded.offsets))
 
 
@@ -370,7 +367,7 @@ def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> 
     if recipe.subtask is None:
         crcs = (zlib.crc32(values.value(i)) for i in range(len(values)))
         return np.fromiter(crcs, dtype=np.int64, count=len(values)) % recipe.parallelism
-    given = _numbers(batch.column(recipe.subtask), recipe.subtask)
-    if ((given < 0) | (given >= recipe.parallelism)).any():
+    subtasks = _numbers(batch.column(recipe.subtask), recipe.subtask)
+    if ((subtasks < 0) | (subtasks >= recipe.parallelism)).any():
         raise EncodeError(f"column {recipe.subtask!r} is not a subtask below the parallelism {recipe.parallelism}")
-    return given
+    return subtasks

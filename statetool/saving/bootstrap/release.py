@@ -1,4 +1,4 @@
-"""Declared types, made for the Flink release that is written for."""
+"""Declared types with the snapshots of the Flink release that the state is written for."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def for_release(bootstrap: B, target: Target) -> B:
     Raises
     ------
     OptionError
-        Not a type, or one that releases write in different ways while none is given.
+        A declared type is none, or releases write it in different ways and none is chosen.
     UnsupportedError
-        The release does not have such a type.
+        The release does not have a declared type.
     """
     release = _numbers(target)
     if isinstance(bootstrap, ElementBootstrap):
@@ -52,7 +52,7 @@ def _numbers(target: Target) -> tuple[int, int] | None:
 
 
 def _state(name: str, state: StateType | None, release: tuple[int, int] | None) -> StateType | None:
-    # What is no declaration is refused where the table is looked at.
+    # What is no declaration is refused when the table is planned.
     if not isinstance(state, StateType):
         return state
     try:

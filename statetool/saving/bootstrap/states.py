@@ -1,4 +1,4 @@
-"""Which states and timers a table holds, and of which types: as declared, like those of an operator, or as its columns say."""
+"""Which states and timers a table holds, and of which types: as declared, like those of an operator, or by its columns."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def key_type(bootstrap: KeyedBootstrap, table: Table) -> Serializer:
             return header.key
         raise OptionError(f"operator {bootstrap.like.label!r} has no keyed state to be like")
     if bootstrap.key_type is not None:
-        found = flink.parse_type(bootstrap.key_type)
+        key = flink.parse_type(bootstrap.key_type)
     else:
-        parts = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
-        found = parts[0] if len(parts) == 1 else flink.tuple_of(*parts)
+        types = [infer_type(table.schema.field(c).type) for c in bootstrap.key]
+        key = types[0] if len(types) == 1 else flink.tuple_of(*types)
     # PyFlink's keyBy makes a row of one field of every key.
-    found = flink.row(found) if python_states(bootstrap) and not _is_python_key(found) else found
-    check_key_type(found)
-    return found
+    key = flink.row(key) if python_states(bootstrap) and not _is_python_key(key) else key
+    check_key_type(key)
+    return key
 
 
 def _is_python_key(key: Serializer) -> bool:
@@ -88,44 +88,44 @@ def _is_python_key(key: Serializer) -> bool:
 
 
 def python_states(bootstrap: KeyedBootstrap) -> tuple[tuple[str, PythonState], ...]:
-    """Return the declared states of a Python operator, by the names that they are registered with."""
+    """Return the declared states of a Python operator, by the names by which they are registered."""
     declared = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
-    some = ((registered_name(n, one), python_state(one)) for n, one in declared.items())
-    return tuple((name, state) for name, state in some if state is not None)
+    states = ((registered_name(n, declaration), python_state(declaration)) for n, declaration in declared.items())
+    return tuple((name, state) for name, state in states if state is not None)
 
 
 def snapshot_bytes(serializer: Serializer) -> bytes:
-    """Return a serializer's snapshot, which tells it from others."""
+    """Return a serializer's snapshot as headers of today have it, to compare serializers."""
     out = Output()
     write_proxied(out, serializer)
     return bytes(out)
 
 
 def one_key(keys: Sequence[Serializer], carried: KeyedHeader | None) -> Serializer:
-    """Return the one type that all keys have, those that are kept included.
+    """Return the one type of all keys, those that are carried over included.
 
     Raises
     ------
     OptionError
-        They have more than one.
+        Keys have several types.
     """
-    found = [*([carried.key] if carried is not None else []), *keys]
-    for other in found[1:]:
-        if snapshot_bytes(other) != snapshot_bytes(found[0]):
+    serializers = [*([carried.key] if carried is not None else []), *keys]
+    for other in serializers[1:]:
+        if snapshot_bytes(other) != snapshot_bytes(serializers[0]):
             raise OptionError(
-                f"keys of type {found[0].type_name} and of type {other.type_name} in one operator",
+                f"keys of type {serializers[0].type_name} and of type {other.type_name} in one operator",
                 hint="all keyed state of an operator has one key type; declare it with key_type= or take it with like=",
             )
-    return found[0]
+    return serializers[0]
 
 
 def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> PlannedTable:
-    """Find the states and timers of one table.
+    """Return the states and timers of one table.
 
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not go together, columns that are missing or nobody declared.
+        Types that do not fit together, missing columns, columns that are not declared.
     """
     if bootstrap.key_group is not None:
         need(table.schema, (bootstrap.key_group,), "the table")
@@ -137,7 +137,7 @@ def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> P
 
 
 def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Container[str] = ()) -> list[str]:
-    """Return the columns that no other argument names; companions of timestamps, if not ``known`` as states, belong to their column."""
+    """Return the columns that no other argument names, without companions of timestamps that are not ``known`` as states."""
     others = {*bootstrap.key, bootstrap.key_group, bootstrap.namespace}
     stamps = {field.name for field in schema if pa.types.is_timestamp(field.type)}
     others |= {f"{n}{COMPANION}" for n in stamps if f"{n}{COMPANION}" not in known}
@@ -158,36 +158,36 @@ def _declared_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[Stat
     if not declared and table.timers is None:
         raise OptionError("no states", hint="declare some with states={name: statetool.value(...)}")
     namespace = _namespace(bootstrap, schema)
-    found = []
-    for name, one in declared.items():
-        if not isinstance(one, StateType):
-            raise OptionError(f"state {name!r} is declared by {one!r}", hint='as in statetool.value("BIGINT")')
-        column = one.column or name
+    states = []
+    for name, declaration in declared.items():
+        if not isinstance(declaration, StateType):
+            raise OptionError(f"state {name!r} is declared by {declaration!r}", hint='as in statetool.value("BIGINT")')
+        column = declaration.column or name
         need(schema, (column,), "the table")
         try:
-            found.append((keyed_meta(name, complete_state(one, schema.field(column).type), namespace), column))
+            states.append((keyed_meta(name, complete_state(declaration, schema.field(column).type), namespace), column))
         except StatetoolError as error:
             raise error.at(state=name) from error.__cause__
-    return found
+    return states
 
 
 def _declared_long(bootstrap: KeyedBootstrap, schema: pa.Schema) -> list[tuple[StateMeta, str]]:
-    """Return the only state of a table in the long form; what is not declared follows from its columns."""
+    """Return the only state of a table in the long form; types that are not declared follow from its columns."""
     assert isinstance(bootstrap.states, Mapping)
-    ((name, one),) = bootstrap.states.items()
+    ((name, declaration),) = bootstrap.states.items()
     need(schema, ("value",), "the table")
     column = schema.field("value").type
-    if one is None:
+    if declaration is None:
         kind: Kind = "map" if "map_key" in schema.names else "list" if "list_index" in schema.names else "value"
-        one = StateType(kind=kind)
-    if one.element is None:
-        one = replace(one, element=infer_type(column))
-        if one.kind == "map":
+        declaration = StateType(kind=kind)
+    if declaration.element is None:
+        declaration = replace(declaration, element=infer_type(column))
+        if declaration.kind == "map":
             need(schema, ("map_key",), "the table")
-            one = replace(one, user_key=infer_type(schema.field("map_key").type))
-    needed = {"map": ("map_key",), "list": ("list_index",)}.get(one.kind, ())
+            declaration = replace(declaration, user_key=infer_type(schema.field("map_key").type))
+    needed = {"map": ("map_key",), "list": ("list_index",)}.get(declaration.kind, ())
     need(schema, needed, "the table")
-    return [(keyed_meta(name, one, _namespace(bootstrap, schema)), "value")]
+    return [(keyed_meta(name, declaration, _namespace(bootstrap, schema)), "value")]
 
 
 def _namespace(bootstrap: KeyedBootstrap, schema: pa.Schema) -> Serializer:
@@ -211,22 +211,22 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
         names = list(bootstrap.states)
     else:
         state_of = {column: state for state, column in column_of.items()}
-        fine = {f"{column}{COMPANION}" for column, state in state_of.items() if _keeps_nanos(known[state])}
-        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema, state_of.keys() - fine)]
+        companions = {f"{column}{COMPANION}" for column, state in state_of.items() if _keeps_nanos(known[state])}
+        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema, state_of.keys() - companions)]
     for name in names:
         if name not in known:
             raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
-    found = [known[n] for n in names]
+    metas = [known[n] for n in names]
     if bootstrap.long:
-        needed = {"map": ("map_key",), "list": ("list_index",)}.get(found[0].kind, ())
-        need(table.schema, ("value", *(needed if found[0].kind == "map" or is_list(found[0]) else ())), "the table")
-        return [(found[0], "value")]
+        needed = {"map": ("map_key",), "list": ("list_index",)}.get(metas[0].kind, ())
+        need(table.schema, ("value", *(needed if metas[0].kind == "map" or is_list(metas[0]) else ())), "the table")
+        return [(metas[0], "value")]
     columns = [column_of.get(n, n) for n in names]
     need(table.schema, columns, "the table")
-    spaces = {snapshot_bytes(m.namespace) for m in found if m.namespace is not None}
-    if len(spaces) > 1:
+    namespaces = {snapshot_bytes(m.namespace) for m in metas if m.namespace is not None}
+    if len(namespaces) > 1:
         raise OptionError("states with namespaces of different types in one table", hint="give each a table of its own")
-    return list(zip(found, columns, strict=True))
+    return list(zip(metas, columns, strict=True))
 
 
 def _keeps_nanos(meta: StateMeta) -> bool:
@@ -235,8 +235,8 @@ def _keeps_nanos(meta: StateMeta) -> bool:
     return isinstance(logical, TimestampType) and logical.unit == "ns"
 
 
-def _check_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
-    """Refuse columns that a table of timers does not have: a slip in ``domain`` would make other timers."""
+def _check_timer_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
+    """Refuse unknown columns in a table of timers: a misspelled ``domain`` would make other timers."""
     known = [*bootstrap.key, "key", "timestamp", "namespace", *SERVICE_COLUMNS, bootstrap.key_group]
     shown = {"time", *(f"{name}{COMPANION}" for name in known)}
     for name in schema.names:
@@ -252,12 +252,12 @@ def _timers(
     schema = table.timers
     assert schema is not None
     need(schema, ("timestamp",), "timers")
-    _check_columns(bootstrap, schema)
+    _check_timer_columns(bootstrap, schema)
     namespace = flink.VOID_NAMESPACE
     if "namespace" in schema.names:
         namespace = infer_namespace(schema.field("namespace").type)
     known = {m.name: m for _, m in bootstrap.like.keyed_states.values()} if bootstrap.like is not None else {}
-    found = []
+    timers = []
     for domain, service in table.services:
         meta = timer_meta(
             "event" if domain is None else domain,
@@ -265,12 +265,12 @@ def _timers(
             key,
             namespace,
         )
-        found.append((domain, service, known.get(meta.name, meta)))
+        timers.append((domain, service, known.get(meta.name, meta)))
     if set(SERVICE_COLUMNS) <= set(schema.names):
-        # Queues without a timer are replaced as well: the table holds all timers of the operator that it is like.
-        names = {m.name for _, _, m in found}
+        # Empty queues are replaced too: the table holds all timers of the operator that it is like.
+        names = {m.name for _, _, m in timers}
         for meta in known.values():
             if meta.kind == "timers" and meta.name not in names:
                 domain, _, service = meta.name.removeprefix(TIMERS_PREFIX).partition("_")
-                found.append((domain, service, meta))
-    return tuple(found)
+                timers.append((domain, service, meta))
+    return tuple(timers)

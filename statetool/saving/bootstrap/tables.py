@@ -27,7 +27,7 @@ from statetool.serializers.base import Serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 
-#: Tells how keys of a type hash whose hash code lies in user code, ``None`` where their serializer knows.
+#: Returns how keys of a type hash whose hash code lies in user code, ``None`` where their serializer knows.
 FormulaOf: TypeAlias = Callable[[KeyedBootstrap, Serializer], HashFormula | None]
 _MOST_STATES = 32767
 
@@ -48,17 +48,17 @@ def keyed_job(
     Parameters
     ----------
     carried
-        Header with the key and the states that are kept of a base; its bytes stay where nothing is added.
+        Header with the key and the states that are kept of a base; its bytes stay where no state is added.
 
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not go together, columns that are missing, states that come twice.
+        Types that do not fit together, missing columns, duplicate states.
     """
     key = one_key([key_type(b, t) for b, t in tables], carried)
     planned = [planned_table(b, t, key) for b, t in tables]
-    for one in planned:
-        _check_last_access(one)
+    for table in planned:
+        _check_last_access(table)
     metas: dict[str, StateMeta] = {m.name: m for m in carried.states} if carried is not None else {}
     for meta in (m for p in planned for m in p.all_metas):
         if meta.name in metas:
@@ -81,16 +81,16 @@ def keyed_job(
         from_tables=bool(tables),
         types=types,
     )
-    # Those behind the states only show that a key came.
-    shown = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
-    recipes = (r for p, i in zip(planned, shown, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
+    # State ids behind those of states are for entries that only show a key.
+    presences = (PRESENCE | i for i in range(len(metas), _MOST_STATES))
+    recipes = (r for p, i in zip(planned, presences, strict=False) for r in _recipes(streams, p, ids, i, formula_of))
     return StreamJob(streams=streams, tables=tuple(recipes))
 
 
 def _recipes(
     streams: KeyedStreams, planned: PlannedTable, ids: Mapping[str, int], presence: int, formula_of: FormulaOf
 ) -> Iterator[tuple[Any, KeyedRecipe]]:
-    """Yield the recipes for the states and for the timers of a table, each beside its data."""
+    """Yield the recipes for the states and for the timers of a table, each with its data."""
     bootstrap = planned.bootstrap
     recipe = KeyedRecipe(
         operator=streams.operator,
@@ -145,7 +145,7 @@ def _timer_recipe(recipe: KeyedRecipe, planned: PlannedTable, ids: Mapping[str, 
 
 
 def _check_last_access(planned: PlannedTable) -> None:
-    """Refuse a last access of all values that no value would get."""
+    """Refuse ``last_access_ms`` where no state would use it."""
     bootstrap = planned.bootstrap
     if bootstrap.last_access_ms is None:
         return
@@ -159,14 +159,14 @@ def _check_last_access(planned: PlannedTable) -> None:
 
 def _last_access(bootstrap: KeyedBootstrap, name: str) -> int | None:
     states = bootstrap.states if isinstance(bootstrap.states, Mapping) else {}
-    declared = next((one for given, one in states.items() if registered_name(given, one) == name), None)
+    declared = next((state for n, state in states.items() if registered_name(n, state) == name), None)
     return bootstrap.last_access_ms if declared is None else declared.last_access_ms
 
 
 def element_recipes(
     streams: ElementStreams, bootstraps: Iterable[ElementBootstrap], parallelism: int
 ) -> tuple[tuple[Any, ElementRecipe], ...]:
-    """Return each table of operator state with the recipe for it."""
+    """Return each table of operator state with its recipe."""
     ids = {m.name: i for i, m in enumerate(streams.parsed.states)}
     return tuple(
         (
@@ -192,7 +192,7 @@ def element_metas(tables: Iterable[tuple[ElementBootstrap, Table]]) -> list[Stat
     Raises
     ------
     OptionError, UnknownNameError
-        Types that do not go together, columns that are missing, states that come twice.
+        Types that do not fit together, missing columns, duplicate states.
     """
     metas: dict[str, StateMeta] = {}
     for bootstrap, table in tables:

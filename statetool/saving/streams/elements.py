@@ -1,6 +1,6 @@
-"""Operator state of one operator: the elements that a base keeps and those of tables, and the streams that they become.
+"""Operator state of one operator: the elements kept of a base and those of tables, and the new streams.
 
-Kept elements pass through undecoded: their ends are known by the offsets alone. Follows ``DefaultOperatorStateBackendSnapshotStrategy``
+Kept elements pass through undecoded: offsets tell where they end. Follows ``DefaultOperatorStateBackendSnapshotStrategy``
 and ``RoundRobinOperatorStateRepartitioner``.
 """
 
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from statetool.columns.pieces import Ranges, pack
+from statetool.entries.joined_headers import meta_bytes
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.compression import FrameWriter, stream_chunks
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.formats.metadata.handles import MODES, OperatorStreamHandle, StatePartitions
 from statetool.formats.operator_state import OperatorHeader, read_operator_header, write_operator_header
-from statetool.formats.state_meta import StateMeta, write_m6
+from statetool.formats.state_meta import StateMeta
 from statetool.formats.stream import OpenStream, Stream
 from statetool.formats.subclasses import learn_states
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
 from statetool.saving.publish import INLINE_BYTES, Staging
 from statetool.saving.streams.keyed import shown_bytes
 from statetool.saving.streams.output import NewStream, StreamOutput
@@ -45,7 +45,7 @@ _COPY_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptElements:
-    """Elements of one state that lie in one stream of a base: where each starts and ends, and what they become if not themselves."""
+    """Elements of one state in one stream of a base: where each starts and ends, and their conversion, if any."""
 
     state: int
     stream: Stream
@@ -63,9 +63,9 @@ class ElementStreams:
     header
         Bytes of their header.
     subtasks
-        Those that get a stream.
+        The subtasks that get a stream.
     kept
-        Elements of a base by new subtask.
+        Elements kept of a base by new subtask.
     from_tables
         Ids of the states whose elements come from tables.
     """
@@ -87,20 +87,20 @@ class ElementStreams:
         return parse_operator_header(self.header, self.types)
 
     def numbers(self, subtask: int) -> range:
-        """Return what stands for key groups of a subtask: itself."""
+        """Return the subtask, which stands for its key groups."""
         return range(subtask, subtask + 1)
 
     def owners(self, groups: Int64s) -> Int64s:
-        """Return the subtask of what stands for key groups."""
+        """Return the subtask of each: the numbers that stand for key groups are subtasks."""
         return groups
 
     def write(self, subtask: int, segments: Segments, staging: Staging, memory_bytes: int) -> NewStream:
-        """Write the stream of one subtask: what is kept, and what was dealt to it.
+        """Write the stream of one subtask from its kept elements and those that were dealt to it.
 
         Raises
         ------
         EncodeError
-            A key of a broadcast state comes twice.
+            Two entries of a broadcast state have one key.
         FormatError
             Damaged bytes.
         """
@@ -132,8 +132,8 @@ class ElementStreams:
                     entries[state].append(batch.of_state(state))
                 else:
                     writer.elements(state, batch.of_state(state))
-        for state, found in entries.items():
-            writer.element(state, self._map(header.states[state], concat(found)) if found else [bytes(4)])
+        for state, own in entries.items():
+            writer.element(state, self._map(header.states[state], concat(own)) if own else [bytes(4)])
 
     def _map(self, meta: StateMeta, batch: EntryBatch) -> Iterator[bytes]:
         order, twin = order_of_keys(batch)
@@ -152,7 +152,7 @@ def _bytes(batch: EntryBatch, start: Int64s, end: Int64s, i: int) -> bytes:
 
 
 class _Writer:
-    """Appends elements to a stream; of a compressed one each is a row of whole chunks."""
+    """Appends elements to a stream; in a compressed one, each element is a sequence of whole chunks."""
 
     def __init__(self, out: StreamOutput, raw: bytes, header: OperatorHeader) -> None:
         self.out = out
@@ -163,7 +163,7 @@ class _Writer:
     @property
     def offsets(self) -> list[tuple[int, ...]]:
         """Where the elements of each state start."""
-        return [tuple(o for some in found for o in some.tolist()) for found in self._offsets]
+        return [tuple(o for array in arrays for o in array.tolist()) for arrays in self._offsets]
 
     def element(self, state: int, pieces: Iterable[bytes | memoryview]) -> None:
         """Append an element that comes in pieces."""
@@ -177,9 +177,9 @@ class _Writer:
     def elements(self, state: int, batch: EntryBatch) -> None:
         """Append the values of a batch, an element each."""
         if self.framed is None:
-            found = pack(Ranges(batch.data, batch.value, batch.value_end - batch.value))
-            self._offsets[state].append(self.out.size_bytes + found.offsets[:-1])
-            self.out.write(found.data.data)
+            encoded = pack(Ranges(batch.data, batch.value, batch.value_end - batch.value))
+            self._offsets[state].append(self.out.size_bytes + encoded.offsets[:-1])
+            self.out.write(encoded.data.data)
             return
         for i in range(len(batch)):
             self.element(state, [_bytes(batch, batch.value, batch.value_end, i)])
@@ -209,24 +209,24 @@ def _converted(
     conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
 ) -> Iterator[list[bytes | memoryview]]:
     """Convert elements, some megabytes at a time."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     for pieces in elements:
-        held.append(b"".join(pieces))
-        size += len(held[-1])
+        pending.append(b"".join(pieces))
+        size += len(pending[-1])
         if size > _COPY_BYTES:
-            yield from _converted_together(conversion, held)
-            held, size = [], 0
-    yield from _converted_together(conversion, held)
+            yield from _converted_together(conversion, pending)
+            pending, size = [], 0
+    yield from _converted_together(conversion, pending)
 
 
-def _converted_together(conversion: StateConversion, held: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
-    if held:
-        ends = np.cumsum([len(one) for one in held])
-        data = np.frombuffer(b"".join(held), dtype=np.uint8)
-        found = conversion.elements(data, np.concatenate([[0], ends[:-1]]), ends)
-        for i in range(len(found)):
-            yield [found.value(i)]
+def _converted_together(conversion: StateConversion, pending: Sequence[bytes]) -> Iterator[list[bytes | memoryview]]:
+    if pending:
+        ends = np.cumsum([len(element) for element in pending])
+        data = np.frombuffer(b"".join(pending), dtype=np.uint8)
+        converted = conversion.elements(data, np.concatenate([[0], ends[:-1]]), ends)
+        for i in range(len(converted)):
+            yield [converted.value(i)]
 
 
 def element_streams(
@@ -237,7 +237,7 @@ def element_streams(
     parallelism: int,
     without: Collection[str] = (),
     renames: Mapping[str, str] = MappingProxyType({}),
-    given: Mapping[str, Mapping[int, tuple[bytes, ...]]] = MappingProxyType({}),
+    new_elements: Mapping[str, Mapping[int, tuple[bytes, ...]]] = MappingProxyType({}),
     conversions: Mapping[str, StateConversion] = MappingProxyType({}),
     inline_bytes: int = INLINE_BYTES,
     types: TypeContext = NOTHING_DECLARED,
@@ -247,17 +247,17 @@ def element_streams(
     Parameters
     ----------
     operator, tables
-        What it is made of: an operator of a base, if it is there, and states that come from tables.
-    without, renames, given, conversions
-        What becomes of states of the base: :class:`~statetool.saving.composition.OperatorChange` (``elements`` is ``given``).
+        The operator of the base, if there is one, and the states that come from tables.
+    without, renames, new_elements, conversions
+        Changes of states of the base, as in :class:`~statetool.saving.composition.OperatorChange`.
 
     Raises
     ------
     UnsupportedError, FormatError
         Two subtasks describe a state differently; an offset outside of its stream.
     """
-    parts = () if operator is None else operator.elements.streams
-    headers = [] if operator is None else [operator.elements.header(p) for p in parts]
+    streams = () if operator is None else operator.elements.streams
+    headers = [] if operator is None else [operator.elements.header(p) for p in streams]
     old = _joined(headers, without)
     # On the wire broadcast states follow all others, and ids are positions there.
     converted = (conversions[m.name].meta if m.name in conversions else m for m in old)
@@ -269,17 +269,17 @@ def element_streams(
     compressed = any(h.compressed for h in headers)
     version = _COMPRESSIBLE if compressed else _PLAIN
     header = OperatorHeader(version=version, compressed=compressed, states=tuple(metas), size_bytes=0)
-    shrinks = any(p.subtask >= parallelism for p in parts)
+    shrinks = any(p.subtask >= parallelism for p in streams)
     grows = operator is not None and parallelism > operator.state.parallelism
-    subtasks = tuple(range(parallelism) if tables or given or shrinks or grows else (p.subtask for p in parts))
+    subtasks = tuple(range(parallelism) if tables or new_elements or shrinks or grows else (p.subtask for p in streams))
     kept: dict[int, tuple[KeptElements, ...]] = {}
     for meta in old:
         state = ids[renames.get(meta.name, meta.name)]
-        stored = _stored(state, meta.name, zip(parts, headers, strict=True))
-        if meta.name in given:
-            stored = [(subtask, _in_memory(state, data)) for subtask, data in given[meta.name].items() if data]
-        for subtask, some in _dealt(meta.kind, stored, subtasks, shrinks=shrinks):
-            kept[subtask] = (*kept.get(subtask, ()), replace(some, conversion=conversions.get(meta.name)))
+        stored = _stored(state, meta.name, zip(streams, headers, strict=True))
+        if meta.name in new_elements:
+            stored = [(subtask, _in_memory(state, data)) for subtask, data in new_elements[meta.name].items() if data]
+        for subtask, elements in _dealt(meta.kind, stored, subtasks, shrinks=shrinks):
+            kept[subtask] = (*kept.get(subtask, ()), replace(elements, conversion=conversions.get(meta.name)))
     return ElementStreams(
         operator=label,
         header=write_operator_header(header, version=version),
@@ -292,65 +292,64 @@ def element_streams(
 
 
 def _stored(
-    state: int, name: str, parts: Iterable[tuple[ElementStream, OperatorHeader]]
+    state: int, name: str, streams: Iterable[tuple[ElementStream, OperatorHeader]]
 ) -> list[tuple[int, KeptElements]]:
-    """Return where the elements of a state lie, beside their subtask."""
+    """Return the elements of a state in each stream, with the subtask."""
     return [
         (p.subtask, KeptElements(state=state, stream=p.stream, compressed=h.compressed, ranges=ranges))
-        for p, h in parts
+        for p, h in streams
         if (ranges := p.ranges(name))
     ]
 
 
 def _in_memory(state: int, elements: Sequence[bytes]) -> KeptElements:
-    """Return elements that lie one after another in a stream of their own."""
+    """Return elements in a new stream of their own, one after another."""
     ends = list(accumulate(map(len, elements), initial=0))
     stream = Stream(file="(given)", start=0, size_bytes=ends[-1], inline=b"".join(elements))
     return KeptElements(state=state, stream=stream, compressed=False, ranges=tuple(pairwise(ends)))
 
 
 def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list[StateMeta]:
-    """Return the states of all subtasks that stay."""
+    """Return the states of all subtasks but those left out."""
     for other in headers:
         for header in headers:
             learn_states(header.states, other.states)
-    found: dict[str, StateMeta] = {}
+    metas: dict[str, StateMeta] = {}
     described: dict[str, bytes] = {}
     for meta in (m for h in headers for m in h.states if m.name not in without):
-        out = Output()
-        write_m6(out, meta)
-        found.setdefault(meta.name, meta)
-        if described.setdefault(meta.name, bytes(out)) != bytes(out):
+        metas.setdefault(meta.name, meta)
+        raw = meta_bytes(meta)
+        if described.setdefault(meta.name, raw) != raw:
             raise UnsupportedError("two subtasks describe this operator state differently").at(state=meta.name)
-    return list(found.values())
+    return list(metas.values())
 
 
 def _dealt(
     kind: str, stored: Sequence[tuple[int, KeptElements]], subtasks: Sequence[int], *, shrinks: bool
 ) -> Iterator[tuple[int, KeptElements]]:
-    """Yield the elements of one state, which stand beside their old subtask, with their new one."""
+    """Yield the elements of one state with their new subtask; in ``stored`` they have their old one."""
     if kind == "broadcast":
-        # Every subtask holds all of it, new ones too: Flink before 1.14 does not give it to those that have none.
+        # Every subtask gets a copy, new ones too: Flink before 1.14 restores none in a subtask without a copy.
         own = dict(stored)
         yield from ((i, own.get(i, stored[0][1])) for i in (subtasks if stored else ()))
     elif kind == "list" and shrinks:
-        # Evenly, as Flink does: the first ones get one more.
-        each, more = divmod(sum(len(some.ranges) for _, some in stored), len(subtasks))
-        subtask, room = 0, each + (more > 0)
-        for _, some in stored:
-            ranges = some.ranges
+        # Evenly, as Flink does: the first subtasks get one element more.
+        share, extra = divmod(sum(len(elements.ranges) for _, elements in stored), len(subtasks))
+        subtask, room = 0, share + (extra > 0)
+        for _, elements in stored:
+            ranges = elements.ranges
             while ranges:
                 if not room:
                     subtask += 1
-                    room = each + (subtask < more)
-                yield subtask, replace(some, ranges=ranges[:room])
+                    room = share + (subtask < extra)
+                yield subtask, replace(elements, ranges=ranges[:room])
                 ranges, room = ranges[room:], max(0, room - len(ranges))
     else:
-        for subtask, some in stored:
-            yield subtask % len(subtasks) if shrinks else subtask, some
+        for subtask, elements in stored:
+            yield subtask % len(subtasks) if shrinks else subtask, elements
 
 
 @lru_cache(maxsize=64)
 def parse_operator_header(raw: bytes, types: TypeContext) -> OperatorHeader:
-    """Parse the header of operator state streams once."""
+    """Parse the header of operator state streams, equal bytes once."""
     return read_operator_header(Cursor(raw), types, end=len(raw))

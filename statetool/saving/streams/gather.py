@@ -24,15 +24,16 @@ from statetool.saving.streams.runs import (
     entry_batch,
     order_of_keys,
     packed,
+    portions,
 )
 
 if TYPE_CHECKING:
-    from statetool.saving.streams.runs import Bytes
+    from statetool.kernels.arrays import Bytes
 
 _LEAST_WINDOW: Final = 64 << 10
 #: Bytes of small key groups that are put together at once: they should stay in the processor's cache.
 _PORTION_BYTES: Final = 2 << 20
-#: Bytes of the index behind the key of an element of a list that comes one by one.
+#: Bytes of the index behind the key of a single element of a list.
 INDEX_BYTES: Final = 8
 
 
@@ -46,7 +47,7 @@ class Gatherer:
     lists
         States whose entries are elements of lists, with their index behind the key.
     duplicate
-        Makes the error for two entries with one key, of its key group, state and bytes.
+        Makes the error for two entries with one key, from its key group, state and bytes.
     """
 
     def __init__(
@@ -66,22 +67,22 @@ class Gatherer:
         Raises
         ------
         StatetoolError
-            What ``duplicate`` makes.
+            Two entries have one key (the error that ``duplicate`` makes).
         """
-        for some in self.steps(segments):
-            first, last = int(some.numbers[0]), int(some.numbers[-1])
-            if first == last and some.size_bytes > self.memory_bytes:
-                self.write_large(writer, first, (self.settled(*b) for b in self.merged(some)))
+        for portion in self.steps(segments):
+            first, last = int(portion.numbers[0]), int(portion.numbers[-1])
+            if first == last and portion.size_bytes > self.memory_bytes:
+                self.write_large(writer, first, (self.settled(*b) for b in self.merged(portion)))
                 continue
-            loaded = some.load()
-            batch = loaded.entries(self.prefix)
+            run = portion.load()
+            batch = run.entries(self.prefix)
             order = self.sorted(batch)
-            writer.add_groups(loaded if self.is_settled(loaded, batch, order) else self.settled(batch, order)[0])
+            writer.add_groups(run if self.is_settled(run, batch, order) else self.settled(batch, order)[0])
 
     def write_large(
         self, writer: KeyedStreamWriter, number: int, pieces: Iterator[tuple[PackedRun, EntryBatch, Int64s]]
     ) -> None:
-        """Append a key group that comes in pieces; one without entries is none."""
+        """Append a key group that comes in pieces; one without entries is left out."""
         pieces = (piece for piece in pieces if len(piece[2]))
         first = next(pieces, None)
         if first is None:
@@ -94,18 +95,13 @@ class Gatherer:
             joiner.finish()
 
     def steps(self, segments: Segments) -> Iterator[Segments]:
-        """Cut segments between key groups into small portions; a larger key group stands alone."""
+        """Cut segments between key groups into small portions; a larger key group is a portion of its own."""
         if not len(segments):
             return
-        portion = min(_PORTION_BYTES, self.memory_bytes)
         edges = [0, *(np.flatnonzero(np.diff(segments.numbers)) + 1).tolist(), len(segments)]
         total = np.concatenate([[0], np.cumsum(segments.sizes)])[edges]
-        at = 0
-        while at < len(edges) - 1:
-            stop = int(np.searchsorted(total, total[at] + portion, side="right")) - 1
-            stop = max(at + 1, stop)
-            yield segments.take(slice(edges[at], edges[stop]))
-            at = stop
+        for first, stop in portions(total, min(_PORTION_BYTES, self.memory_bytes)):
+            yield segments.take(slice(edges[first], edges[stop]))
 
     def sorted(self, batch: EntryBatch) -> Int64s:
         """Return the order of entries by key group, state and key."""
@@ -117,7 +113,7 @@ class Gatherer:
         return order
 
     def is_settled(self, run: PackedRun, batch: EntryBatch, order: Int64s) -> bool:
-        """Tell whether the entries of a run lie in it as they are written: a key group that only moves to another subtask does."""
+        """Tell whether a run is written as it is, such as a key group that only moves to another subtask."""
         if (np.diff(run.numbers) <= 0).any() or (batch.state >= PRESENCE).any():
             return False
         if self.lists and np.isin(batch.state, self.lists).any():
@@ -125,7 +121,7 @@ class Gatherer:
         return bool((order == np.arange(len(order))).all())
 
     def settled(self, batch: EntryBatch, order: Int64s) -> tuple[PackedRun, EntryBatch, Int64s]:
-        """Pack sorted entries as they are written: without those that only show a key, and with lists put together.
+        """Pack sorted entries as they are written: without those that only show a key, and with the elements of a list together.
 
         Returns
         -------
@@ -139,7 +135,7 @@ class Gatherer:
         return packed(batch, order, self.prefix), batch, order
 
     def joined(self, batch: EntryBatch) -> EntryBatch:
-        """Put the elements of each list together, of entries that are sorted."""
+        """Put the elements of each list together; entries are sorted."""
         in_list = np.isin(batch.state, self.lists)
         end = batch.key_end - INDEX_BYTES * in_list
         first = np.flatnonzero(~(self.goes_on(batch, end) & in_list))
@@ -151,7 +147,7 @@ class Gatherer:
         return entry_batch(data, *key, at[:-1], at[1:])
 
     def goes_on(self, batch: EntryBatch, end: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Tell of each entry whether it has the key of the one before it; keys end at ``end``."""
+        """Tell which entries have the key of the entry before them; keys end at ``end``."""
         same = np.zeros(len(batch), dtype=np.bool_)
         mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
         return same
@@ -161,15 +157,15 @@ class Gatherer:
 
         The elements of a list are in one batch.
         """
-        portions = list(segments.cut(self.memory_bytes // 2))
-        window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(portions)))
+        sections = list(segments.cut(self.memory_bytes // 2))
+        window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(sections)))
         with Spill() as spill:
-            for place, portion in enumerate(portions):
-                batch = portion.load().entries(self.prefix)
+            for place, portion in enumerate(sections):
+                batch = self.entries(portion)
                 for piece in cuts(batch, self.sorted(batch), None, window):
                     spill.add(packed(batch, piece, self.prefix), place)
             stored = spill.segments()
-            sources = [_Source(map(self.entries, stored.take(stored.places == i).cut(1))) for i in range(len(portions))]
+            sources = [_Source(map(self.entries, stored.take(stored.places == i).cut(1))) for i in range(len(sections))]
             held: EntryBatch | None = None
             while sources := [s for s in sources if s.fill()]:
                 bound = min(s.last() for s in sources)
@@ -178,8 +174,8 @@ class Gatherer:
                 order = self.sorted(batch)
                 held = None
                 if int(batch.state[order[-1]]) in self.lists:
-                    cut = self.last_list(batch, order)
-                    held, order = batch.take(order[cut:]), order[:cut]
+                    last = self.last_list(batch, order)
+                    held, order = batch.take(order[last:]), order[:last]
                     held = held.span(0, len(held))
                 if len(order):
                     yield batch, order
@@ -191,9 +187,9 @@ class Gatherer:
 
     def last_list(self, batch: EntryBatch, order: Int64s) -> int:
         """Return where the last list begins in ``order``."""
-        some = batch.take(order)
-        in_list = np.isin(some.state, self.lists)
-        begins = np.flatnonzero(~self.goes_on(some, some.key_end - INDEX_BYTES * in_list))
+        batch = batch.take(order)
+        in_list = np.isin(batch.state, self.lists)
+        begins = np.flatnonzero(~self.goes_on(batch, batch.key_end - INDEX_BYTES * in_list))
         return int(begins[-1])
 
 
@@ -224,7 +220,7 @@ class _Source:
         return self.entry(len(self.batch) - 1)
 
     def take(self, bound: tuple[int, bytes]) -> EntryBatch | None:
-        """Return the entries up to ``bound``, over the bytes that they lie in alone."""
+        """Return the entries up to ``bound``, over only the bytes that they lie in."""
         assert self.batch is not None
         low, high = self.at, len(self.batch)
         while low < high:

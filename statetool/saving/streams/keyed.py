@@ -1,4 +1,4 @@
-"""Keyed state of one operator: the entries that a base keeps, dealt to their new key groups, and the streams that they become."""
+"""Keyed state of one operator: the entries kept of a base, with their new key groups, and the new streams."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 #: Handles of canonical keyed state, since Flink 1.13.
 CANONICAL_TAG: Final = 7
-#: Entries that are dealt at once: few enough to stay in the processor's cache.
+#: Bytes of entries that are dealt at once: few enough to stay in the processor's cache.
 _BATCH_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEntries:
-    """Entries of a base that stay, and where they go; picklable and self-contained.
+    """Entries kept of a base, and where they go; picklable and self-contained.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class KeptEntries:
     max_parallelism
         The new one.
     formula
-        How keys hash where their own serializer does not know; ``None`` there or where no hash is needed.
+        How keys hash where their own serializer does not know; ``None`` where it does, or where no hash is needed.
     conversions
-        What gives the values of states another type, by their names in the source.
+        How values of states get another type, by the states' names in the source.
     """
 
     source: EntrySource
@@ -66,7 +66,7 @@ class KeptEntries:
         return size_of(self.source)
 
     def batches(self) -> Iterator[EntryBatch]:
-        """Read the entries, with their new key groups and state ids; all other bytes are as they were, but those of converted states.
+        """Read the entries, with their new key groups and state ids; keys and values keep their bytes, but values of converted states.
 
         Raises
         ------
@@ -84,29 +84,29 @@ class KeptEntries:
                 if (ids[batch.state] < 0).any():
                     batch = batch.take(np.flatnonzero(ids[batch.state] >= 0))
                 if len(batch):
-                    for some in self._converted(header, replace(batch, group=new_groups.of(batch))):
-                        columns = (some.key, some.key_end, some.value, some.value_end)
-                        yield entry_batch(some.data, ids[some.state], some.group, *columns)
+                    for converted in self._converted(header, replace(batch, group=new_groups.of(batch))):
+                        columns = (converted.key, converted.key_end, converted.value, converted.value_end)
+                        yield entry_batch(converted.data, ids[converted.state], converted.group, *columns)
 
     def _converted(self, header: KeyedHeader, batch: EntryBatch) -> Iterator[EntryBatch]:
-        """Yield entries by what becomes of their values: those that stay, and those of each state that is converted."""
-        kept = np.ones(len(batch), dtype=np.bool_)
+        """Yield the converted entries of each state with a conversion, then the unchanged ones."""
+        unchanged = np.ones(len(batch), dtype=np.bool_)
         for state, meta in enumerate(header.states):
             conversion = self.conversions.get(meta.name)
             if conversion is None:
                 continue
             index = np.flatnonzero(batch.state == state)
             if len(index):
-                kept[index] = False
+                unchanged[index] = False
                 yield conversion.entries(header, batch.take(index))
-        if kept.all():
+        if unchanged.all():
             yield batch
-        elif kept.any():
-            yield batch.take(np.flatnonzero(kept))
+        elif unchanged.any():
+            yield batch.take(np.flatnonzero(unchanged))
 
 
 class _NewGroups:
-    """Tells the new key groups of entries.
+    """Finds the new key groups of entries.
 
     A key lies in key group ``murmur(hashCode) % max parallelism``. For a divisor of the old number the new key group follows from the
     old one, as both are remainders of one number; else keys are hashed, and every one is checked against the key group that it lies in.
@@ -153,7 +153,7 @@ class KeyedStreams:
     lists
         Ids of list states whose entries are elements, with their index behind the key.
     from_tables
-        Whether entries come from tables: then a key that comes twice is the tables' mistake.
+        Whether entries come from tables: then a duplicate key is an error of the input.
     """
 
     operator: str
@@ -194,7 +194,7 @@ class KeyedStreams:
         Raises
         ------
         EncodeError, FormatError
-            A key comes twice; names it.
+            Two entries have one key; names it.
         """
         groups, parsed = self.numbers(subtask), self.parsed
         gatherer = Gatherer(self.prefix, lists=self.lists, duplicate=self.duplicate, memory_bytes=memory_bytes)
@@ -231,5 +231,5 @@ def shown_bytes(serializer: Serializer, raw: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def parse_keyed_header(raw: bytes, types: TypeContext) -> KeyedHeader:
-    """Parse the header of keyed streams once; ``types`` is what is known of classes beside it."""
+    """Parse the header of keyed streams, equal bytes once."""
     return read_keyed_header(Cursor(raw), types, end=len(raw))

@@ -14,7 +14,7 @@ from statetool.saving.streams.runs import entry_batch
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEntries:
-    """Entries of one state, measured: the key group of each, its key and its value."""
+    """Measured entries of one state: the key groups, keys and values of each."""
 
     state: int
     groups: Int64s
@@ -31,10 +31,10 @@ class MeasuredEntries:
         data = np.zeros(int(end[-1]) if len(end) else 0, dtype=np.uint8)
         at = 0
         for p in parts:
-            here = slice(at, at + len(p.groups))
-            p.keys.fill(data, key[here])
-            p.values.fill(data, (key + keys)[here])
-            at = here.stop
+            span = slice(at, at + len(p.groups))
+            p.keys.fill(data, key[span])
+            p.values.fill(data, (key + keys)[span])
+            at = span.stop
         state = np.repeat(np.array([p.state for p in parts], dtype=np.int64), [len(p.groups) for p in parts])
         group = np.concatenate([p.groups for p in parts])
         return entry_batch(data, state, group, key, key + keys, key + keys, end)

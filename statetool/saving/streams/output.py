@@ -88,7 +88,7 @@ class StreamOutput:
         """Return the handle of the bytes, after the block."""
         if self.file is not None:
             return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
-        # Flink takes two handles of one name for the same when it deals operator state out again.
+        # When Flink deals operator state out again, it takes two handles with one name for the same.
         return ByteStreamHandle(name=str(uuid.uuid4()), data=bytes(self._buffer))
 
 
@@ -123,7 +123,7 @@ class KeyedStreamWriter:
         self._size += len(data)
 
     def add_groups(self, run: PackedRun) -> None:
-        """Append key groups, each of one segment, that are larger than those before."""
+        """Append key groups, each of one segment, with higher numbers than those before."""
         if self._compressed:
             for i, number in enumerate(run.numbers.tolist()):
                 with self.group(number) as append:
@@ -134,7 +134,7 @@ class KeyedStreamWriter:
 
     @contextmanager
     def group(self, number: int) -> Iterator[Write]:
-        """Append one key group piece by piece, by what this gives; the pieces make one canonical key group."""
+        """Give a function that appends one key group piece by piece; its pieces make one canonical key group."""
         self.offsets[number - self._groups.start] = self._size
         if not self._compressed:
             yield self._append

@@ -1,7 +1,7 @@
 """Entries on their way to the subtasks that get them: packed as canonical key groups, and kept on local disk in between.
 
-Rows of tables, entries of an older snapshot and elements of operator state all travel like this; of operator state the "key group" is the
-subtask. A packed run is a row of segments, each a canonical key group of its own, so that the walk that reads savepoints reads runs too.
+Rows of tables, entries of an older snapshot and elements of operator state all travel like this; the "key group" of operator state is the
+subtask. A packed run is a sequence of segments, each a canonical key group of its own, so the walk that reads savepoints reads runs too.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
+from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
 from statetool.kernels.deal import deal_groups, pack_groups
 from statetool.kernels.order import count_order, key_heads, sort_segments
@@ -26,20 +26,18 @@ from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-#: This bit of a state id tells entries that only show that a key came: of the state of the other bits, or of none.
+#: The bit of a state id that marks entries that only show that a row has the key; the other bits may be a state's id, or none's.
 PRESENCE: Final = 1 << 15
 #: No state id of a run is above it: the next one ends a key group.
 _MOST_STATES: Final = (1 << 16) - 1
 _SMALLEST_ENTRY: Final = 9
-#: Counting needs a number for each pair of key group and state; where these are many more than entries, they are compared.
+#: Counting needs a number for each pair of key group and state; where pairs are many more than entries, entries are compared.
 _MOST_PLACES: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRun:
-    """Segments one after another: ``numbers`` int64[k] are their key groups, ``starts`` int64[k + 1] where each starts in ``data``, and
-    the end."""
+    """Segments one after another: int64[k] ``numbers`` of their key groups, int64[k + 1] ``starts`` in ``data``, the last is the end."""
 
     data: Bytes
     numbers: Int64s
@@ -51,14 +49,9 @@ class PackedRun:
         return PackedRun(self.data[at:end], self.numbers[first:stop], self.starts[first : stop + 1] - at)
 
     def parts(self, owner: Int64s, limit: int) -> Iterator[PackedRun]:
-        """Cut between segments into parts of at most ``limit`` bytes, and where their ``owner`` (int64[k]) changes; a larger one is a part."""
-        first = 0
-        for stop in [*(np.flatnonzero(np.diff(owner)) + 1).tolist(), len(self.numbers)]:
-            while first < stop:
-                fitting = int(np.searchsorted(self.starts, self.starts[first] + limit, side="right")) - 1
-                after = min(max(first + 1, fitting), stop)
-                yield self.part(first, after)
-                first = after
+        """Cut into parts of at most ``limit`` bytes, and where the ``owner`` (int64[k]) of segments changes; a larger segment is a part."""
+        for first, stop in portions(self.starts, limit, owner):
+            yield self.part(first, stop)
 
     def entries(self, prefix: int) -> EntryBatch:
         """Return the entries.
@@ -72,8 +65,8 @@ class PackedRun:
         groups = KeyGroups(self.starts[:-1], self.starts[1:], self.numbers)
         walked = []
         while True:
-            left = len(self.data) - max(int(cursor[1]), 0)
-            outs = [np.empty(min(left // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
+            remaining = len(self.data) - max(int(cursor[1]), 0)
+            outs = [np.empty(min(remaining // _SMALLEST_ENTRY + 1, 1 << 20), dtype=np.int64) for _ in range(6)]
             code, n, at = walk(self.data, len(self.data), groups, prefix, _MOST_STATES, cursor, Rows(*outs))
             walked.append([o[:n] for o in outs])
             if code == OK:
@@ -104,8 +97,8 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
         Bytes of the key group in front of each key.
     """
     n = len(order)
-    some = batch if n == len(batch) else batch.take(order)
-    out, numbers, starts = _room(some, prefix, n)
+    chosen = batch if n == len(batch) else batch.take(order)
+    out, numbers, starts = _room(chosen, prefix, n)
     written, count = pack_groups(batch.data, order, *_columns(batch), prefix, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
@@ -136,7 +129,7 @@ def _columns(batch: EntryBatch) -> tuple[Int64s, ...]:
 
 
 def _room(batch: EntryBatch, prefix: int, groups: int) -> tuple[Bytes, Int64s, Int64s]:
-    """Return room for a packed batch, for the numbers of its key groups, and for where they start."""
+    """Return empty arrays for a packed batch, for the numbers of its key groups, and for their starts."""
     size = int((batch.key_end - batch.key).sum() + (batch.value_end - batch.value).sum())
     # Two lengths, a state id, the end of a key group.
     out = np.empty(size + (12 + prefix) * len(batch), dtype=np.uint8)
@@ -160,13 +153,27 @@ def cuts(batch: EntryBatch, order: Int64s, owner: Int64s | None, limit: int) -> 
     """Cut an order of entries into pieces of about ``limit`` bytes, and where their ``owner`` (int64[n], if any) changes."""
     sizes = batch.key_end[order] - batch.key[order] + batch.value_end[order] - batch.value[order] + 8
     total = np.concatenate([[0], np.cumsum(sizes)])
-    edges = [] if owner is None else (np.flatnonzero(np.diff(owner[order])) + 1).tolist()
+    for first, stop in portions(total, limit, None if owner is None else owner[order]):
+        yield order[first:stop]
+
+
+def portions(edges: Int64s, limit: int, owner: Int64s | None = None) -> Iterator[tuple[int, int]]:
+    """Yield ``first, stop`` of items that have at most ``limit`` bytes together, or of one larger item.
+
+    Parameters
+    ----------
+    edges
+        int64[n + 1]: where each item starts, and the end of the last.
+    owner
+        int64[n]: items with different owners are not together.
+    """
+    changes = [] if owner is None else (np.flatnonzero(np.diff(owner)) + 1).tolist()
     first = 0
-    for stop in [*edges, len(order)]:
+    for stop in [*changes, len(edges) - 1]:
         while first < stop:
-            fitting = int(np.searchsorted(total, total[first] + limit, side="right")) - 1
+            fitting = int(np.searchsorted(edges, edges[first] + limit, side="right")) - 1
             after = min(max(first + 1, fitting), stop)
-            yield order[first:after]
+            yield first, after
             first = after
 
 
@@ -185,8 +192,8 @@ def order_of_groups(group: Int64s, state: Int64s) -> Int64s:
 
 
 def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
-    """Return the order of entries by key group, state and the unsigned bytes of the key, as RocksDB has it, and an entry whose key another
-    one has too, if there is one. What only shows that a key came counts as an entry of its state."""
+    """Return the order of entries by key group, state and the unsigned bytes of the key, as in RocksDB, and an entry whose key another one
+    has too, ``None`` without. Entries with :data:`PRESENCE` count as entries of their state."""
     state = batch.state & (PRESENCE - 1)
     order = order_of_groups(batch.group, state)
     head = np.empty(len(order), dtype=np.uint64)
@@ -219,7 +226,7 @@ class Spill:
         Parameters
         ----------
         place
-            Tells the order of runs, which may be added in any.
+            The order of runs, which may be added in any other.
         base
             Added to the numbers of its key groups.
         """
@@ -232,18 +239,18 @@ class Spill:
     def segments(self) -> Segments:
         """Return all segments, once all runs are there."""
         self._file.flush()
-        ones = np.zeros(0, dtype=np.int64)
-        numbers = np.concatenate([ones, *(n for n, _ in self._added)])
+        empty = np.zeros(0, dtype=np.int64)
+        numbers = np.concatenate([empty, *(n for n, _ in self._added)])
         places = np.repeat(np.array(self._places, dtype=np.int64), [len(n) for n, _ in self._added])
-        offsets = np.concatenate([ones, *(s[:-1] for _, s in self._added)])
-        sizes = np.concatenate([ones, *(np.diff(s) for _, s in self._added)])
+        offsets = np.concatenate([empty, *(s[:-1] for _, s in self._added)])
+        sizes = np.concatenate([empty, *(np.diff(s) for _, s in self._added)])
         order = np.lexsort((offsets, places, numbers))
         return Segments(self._file.fileno(), numbers[order], places[order], offsets[order], sizes[order])
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments in an open file: arrays int64[k] of their key groups, ascending, the places of their runs, where they start, and their bytes."""
+    """Segments in an open file: int64[k] of their key groups (ascending), the places of their runs, their offsets and their sizes."""
 
     file: int
     numbers: Int64s
@@ -256,34 +263,30 @@ class Segments:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all."""
+        """Bytes of all segments."""
         return int(self.sizes.sum())
 
     def take(self, index: Any) -> Segments:
-        """Return some of them."""
+        """Return the segments at an index."""
         return Segments(
             self.file, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
         )  # fmt: skip
 
     def within(self, numbers: range, base: int = 0) -> Segments:
-        """Return those of a range of key groups, whose numbers become less by ``base``."""
+        """Return the segments of a range of key groups, whose numbers have ``base`` added in the file."""
         low, high = np.searchsorted(self.numbers, (numbers.start + base, numbers.stop + base))
-        some = self.take(slice(low, high))
-        return replace(some, numbers=some.numbers - base)
+        chosen = self.take(slice(low, high))
+        return replace(chosen, numbers=chosen.numbers - base)
 
     def cut(self, size_bytes: int) -> Iterator[Segments]:
-        """Yield them in portions of about ``size_bytes``."""
-        total = np.concatenate([[0], np.cumsum(self.sizes)])
-        first = 0
-        while first < len(self):
-            stop = max(first + 1, int(np.searchsorted(total, total[first] + size_bytes, side="right")) - 1)
+        """Yield the segments in portions of about ``size_bytes``."""
+        for first, stop in portions(np.concatenate([[0], np.cumsum(self.sizes)]), size_bytes):
             yield self.take(slice(first, stop))
-            first = stop
 
     def load(self) -> PackedRun:
-        """Read them into memory, in the order of the file."""
+        """Read the segments into memory, in the order of the file."""
         data = np.empty(self.size_bytes, dtype=np.uint8)
-        # What lies side by side in the file is read at once.
+        # Segments side by side in the file are read at once.
         order = np.argsort(self.offsets, kind="stable")
         offsets, ends = self.offsets[order], (self.offsets + self.sizes)[order]
         edges = np.flatnonzero(offsets[1:] != ends[:-1]) + 1
