@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.io.output import Output
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.types.declared import TypeContext
 
@@ -24,13 +24,6 @@ def snapshot_bytes(serializer: Serializer) -> bytes:
     out = Output()
     serializer.write_snapshot(out)
     return bytes(out)
-
-
-def all_parts(serializer: Serializer) -> Iterator[Serializer]:
-    """Yield a serializer and all that are nested in it."""
-    yield serializer
-    for _, child in serializer.children():
-        yield from all_parts(child)
 
 
 @dataclass(frozen=True)

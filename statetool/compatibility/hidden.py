@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from statetool.comparison.meaning import all_parts
 from statetool.compatibility.verdicts import Level, Resolution
 from statetool.errors import StatetoolError, UndescribedClassError
+from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope

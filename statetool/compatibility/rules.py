@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from statetool.comparison.meaning import all_parts, snapshot_bytes
+from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
 from statetool.serializers.kryo.serializer import KryoSerializer

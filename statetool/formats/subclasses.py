@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.subclasses import learn
 
@@ -31,10 +31,6 @@ def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
 
 def may_differ(states: Iterable[StateMeta]) -> bool:
     """Tell whether subtasks may describe these states differently: only classes of POJOs can have subclasses."""
-    return any(isinstance(s, PojoSerializer) for m in states for root in m.serializers.values() for s in _tree(root))
-
-
-def _tree(serializer: Serializer) -> Iterator[Serializer]:
-    yield serializer
-    for _, child in serializer.children():
-        yield from _tree(child)
+    return any(
+        isinstance(s, PojoSerializer) for m in states for root in m.serializers.values() for s in all_parts(root)
+    )

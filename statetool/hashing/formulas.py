@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -21,7 +21,7 @@ from statetool.io.output import Output
 from statetool.serializers.arrays import ARRAY_ELEMENTS, GenericArraySerializer
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.avro_hash import avro_hash
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.collections import hash_or_zero
 from statetool.serializers.composite import CompositeSerializer
 from statetool.serializers.enums import EnumSerializer
@@ -146,17 +146,11 @@ def user_class(serializer: Serializer) -> str | None:
 def user_classes(key: Serializer) -> dict[str, Serializer]:
     """Return the user's classes inside a key type, outer ones first, with a serializer of each."""
     classes: dict[str, Serializer] = {}
-    for serializer in _tree(key):
+    for serializer in all_parts(key):
         name = user_class(serializer)
         if name is not None:
             classes.setdefault(name, serializer)
     return classes
-
-
-def _tree(serializer: Serializer) -> Iterator[Serializer]:
-    yield serializer
-    for _, child in serializer.children():
-        yield from _tree(child)
 
 
 def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:

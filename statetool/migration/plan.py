@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.comparison.meaning import all_parts, snapshot_bytes
+from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.rules import resolve
 from statetool.compatibility.states import Job, check_elements, check_keyed
 from statetool.compatibility.verdicts import Level
@@ -22,6 +22,7 @@ from statetool.migration.compiling import Compiler
 from statetool.migration.conversion import TypeConversion, compile_state
 from statetool.migration.text import parsed_state
 from statetool.saving.composition import OperatorChange
+from statetool.serializers.base import all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from statetool.comparison.meaning import all_parts
 from statetool.errors import UnsupportedError
 from statetool.formats.keyed.header import CURRENT_VERSION
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.saving.versions import RELEASES, Target
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 
 _ORDER: Final = tuple(RELEASES)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from statetool.comparison.meaning import all_parts
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, UnsupportedError, nearest, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.formats.keyed.header import KeyedHeader
@@ -25,7 +24,7 @@ from statetool.saving.streams.keyed import KeptEntries
 from statetool.saving.uids import find_operator
 from statetool.saving.versions import Target
 from statetool.serializers.avro import AvroSerializer
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.snapshot.operator import OperatorInventory
 from statetool.types.declared import NOTHING_DECLARED, TypeContext

@@ -9,6 +9,7 @@ its snapshot back exactly as it was read. :mod:`statetool.serializers.table` map
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from html import escape
 from typing import Any, Final
 
@@ -181,6 +182,13 @@ class Serializer(ABC):
         name = type(self).__name__.removesuffix("Serializer")
         nested = ", ".join(child.type_name for _, child in self.children())
         return f"{name}<{nested}>" if nested else name
+
+
+def all_parts(serializer: Serializer) -> Iterator[Serializer]:
+    """Yield a serializer and all that are nested in it."""
+    yield serializer
+    for _, child in serializer.children():
+        yield from all_parts(child)
 
 
 def blame(error: StatetoolError, *serializers: Serializer) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from statetool.formats.naming import types_to_declare
 from statetool.formats.state_meta import StateMeta
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
 from statetool.serializers.pyflink import what_to_declare
 from statetool.serializers.runtime import TtlSerializer
 from statetool.snapshot.html import html_table
@@ -36,7 +36,7 @@ class StateInfo:
 
 def uses_ttl(serializer: Serializer) -> bool:
     """Tell whether values, elements or map values carry the time of their last access."""
-    return isinstance(serializer, TtlSerializer) or any(uses_ttl(s) for _, s in serializer.children())
+    return any(isinstance(part, TtlSerializer) for part in all_parts(serializer))
 
 
 def unread_info(operator: str, scope: Literal["keyed", "operator"], reason: str) -> StateInfo:
