@@ -98,7 +98,7 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
         operator.keyed_state()
     spark.conf.unset(frames.LOCAL_BYTES)
     # What was stored compressed may be large.
-    monkeypatch.setattr(frames, "_MOST_BYTES", 100)
+    monkeypatch.setattr(frames, "_MAX_RELATION_BYTES", 100)
     assert not is_local(operator.keyed_state())
 
 
@@ -122,7 +122,7 @@ def test_registering_reads_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch) 
     def read(*_: Any) -> None:
         raise AssertionError("a table was read")
 
-    monkeypatch.setattr(frames, "_read_here", read)
+    monkeypatch.setattr(frames, "_read_on_driver", read)
     savepoint = statetool.load(SAVEPOINT, spark=spark)
     names = savepoint.register("lazy")
     assert len(names) == len(set(names)) == 56
