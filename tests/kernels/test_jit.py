@@ -217,7 +217,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
             return kernel.compiled(*given)
         copies: dict[int, Any] = {}
         same = tuple(copied(a, copies) for a in given)
-        uncompiled, compiled = kernel._slowly(same), kernel.compiled(*given)
+        uncompiled, compiled = kernel._run_uncompiled(same), kernel.compiled(*given)
         assert repr(uncompiled) == repr(compiled), kernel.name
         assert all(map(equal, same, given)), kernel.name
         return compiled
