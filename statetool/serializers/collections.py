@@ -67,11 +67,9 @@ class ListSerializer(CompositeSerializer):
         return hash_chain((hash_or_zero(self.nested[0], item) for item in value), start=1)
 
     def program(self) -> Op:
-        return (
-            PerRecord(self.decode)
-            if self.framed_only
-            else or_per_record(Repeated(self.nested[0].program()), self.decode)
-        )
+        if self.framed_only:
+            return PerRecord(self.decode)
+        return or_per_record(Repeated(self.nested[0].program()), self.decode)
 
 
 class SetSerializer(ListSerializer):

@@ -61,7 +61,7 @@ def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
 
 
 def reader(splits: Sequence[Split]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what runs in tasks: numbers of splits to their rows."""
+    """Return the function of tasks that turns numbers of splits into their rows."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

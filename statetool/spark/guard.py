@@ -83,9 +83,7 @@ def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
         _, codes = np.unique(np.stack(field_codes), axis=1, return_inverse=True)
         return codes.reshape(-1).astype(np.int64)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
-        codes_by_text: dict[str, int] = {}
-        return np.array(
-            [codes_by_text.setdefault(repr(v), len(codes_by_text)) for v in as_python(array, number_of)], dtype=np.int64
-        )
+        ids: dict[str, int] = {}
+        return np.array([ids.setdefault(repr(v), len(ids)) for v in as_python(array, number_of)], dtype=np.int64)
     indices = array.dictionary_encode().indices.cast(pa.int64())
     return as_numpy(indices, null=-1) + 1

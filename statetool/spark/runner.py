@@ -178,16 +178,14 @@ def _shuffled(runs: Any, partitions: int) -> Any:
 def _table_dealer(
     streams: Streams, recipe: KeyedRecipe | ElementRecipe, first: int, number: int
 ) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: rows of a table to runs."""
+    """Return the function of tasks that turns rows of a table into runs."""
 
     def run(batches: Rows) -> Rows:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         place = number << 32 | (0 if context is None else context.partitionId())
-        return _with_error_row(
-            _runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch)))
-        )
+        return _or_error(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
 
     return run
 
@@ -195,31 +193,33 @@ def _table_dealer(
 def _kept_dealer(
     streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
 ) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: numbers of pickled tasks to runs; the number behind the last makes an empty run for each slot."""
+    """Return the function of tasks that turns their numbers into runs; the number behind the last gives an empty run for each slot."""
 
     def run(batches: Rows) -> Rows:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             if number == len(tasks):
-                yield _rows(slots, 0, [(b"", bytes(8), b"")] * len(slots))
+                yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
             else:
                 for place, index, entries in pickle.loads(tasks[number]):
                     first, streams = streams_by_slot[index]
-                    yield from _with_error_row(_runs(streams, first, place, entries.batches()))
+                    yield from _or_error(_runs(streams, first, place, entries.batches()))
 
     return run
 
 
 def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch]) -> Rows:
-    """Pack entries, each run for one slot."""
+    """Pack entries into runs, each for one slot."""
     for batch in batches:
         pieces = [
             piece for run in _small_runs(batch, streams) for piece in run.parts(streams.owners(run.numbers), _RUN_BYTES)
         ]
         slots = [first + int(streams.owners(piece.numbers[:1])[0]) for piece in pieces]
-        yield _rows(slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces])
+        yield _batch_of_runs(
+            slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces]
+        )
 
 
-def _rows(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
+def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
     n = len(slots)
     numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
@@ -238,7 +238,7 @@ def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:
         yield packed(batch, piece, streams.prefix)
 
 
-def _with_error_row(batches: Rows) -> Rows:
+def _or_error(batches: Rows) -> Rows:
     """Yield batches; an error ends them as one more row."""
     try:
         yield from batches
@@ -247,7 +247,7 @@ def _with_error_row(batches: Rows) -> Rows:
 
 
 def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: runs of slots to their streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
+    """Return the function of tasks that turns runs into streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
 
     def run(batches: Rows) -> Rows:
         try:

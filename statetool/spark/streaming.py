@@ -60,7 +60,7 @@ _SMALL_BYTES: Final = 8 << 20
 
 
 class CheckpointPartition(InputPartition):
-    """What one task reads of one checkpoint; ``constant_columns`` are those in front, each with the value of all rows."""
+    """What one task reads of one checkpoint; ``constants`` are columns in front, each with its value in all rows."""
 
     def __init__(
         self, head: SnapshotHead, unit: Split | ChangeUnit, against: int | None, *, changes: str | None
@@ -70,7 +70,7 @@ class CheckpointPartition(InputPartition):
         #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
-        self.constant_columns = [
+        self.constants = [
             (_ID, head.checkpoint_id),
             (_TIME, time_us),
             *([(_AGAINST, against)] if changes is not None else []),
@@ -272,11 +272,9 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         batches = read_checked(unit)
         if partition.changes is not None:
             batches = (with_change(b, partition.changes) for b in batches)
-    fields = [field for field, _ in partition.constant_columns]
+    fields = [field for field, _ in partition.constants]
     for batch in batches:
-        values = [
-            pa.repeat(pa.scalar(value, field.type), batch.num_rows) for field, value in partition.constant_columns
-        ]
+        values = [pa.repeat(pa.scalar(value, field.type), batch.num_rows) for field, value in partition.constants]
         yield pa.RecordBatch.from_arrays([*values, *batch.columns], schema=pa.schema([*fields, *batch.schema]))
 
 

@@ -32,17 +32,15 @@ def register_views(
 ) -> list[str]:
     """Make a temporary view of each ``(operator, table, Operator)`` and return their names; none is read before it is asked."""
     names = _view_names(prefix, [(operator, table) for operator, table, _ in tables])
-    limit_bytes = local_limit(spark, local_bytes)
+    limit = local_limit(spark, local_bytes)
     views = [(name, operator.scan(table)) for name, (_, table, operator) in zip(names, tables, strict=True)]
     check_workers(spark)
     try:
         put = _catalog_of(spark)
         for name, scan in views:
-            put(name, scan, one_task=is_small(scan, limit_bytes))
+            put(name, scan, one_task=is_small(scan, limit))
     except _NOT_THERE:
-        for _ in in_threads(
-            lambda view: _create(spark, *view, one_task=is_small(view[1], limit_bytes)), views, _THREADS
-        ):
+        for _ in in_threads(lambda view: _create(spark, *view, one_task=is_small(view[1], limit)), views, _THREADS):
             pass
     return names
 

@@ -74,10 +74,8 @@ def test_a_spark_with_a_folder_of_its_own_has_no_archive(monkeypatch: pytest.Mon
 def test_the_next_jvm_maps_what_doctor_kept() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"}
     subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], env=environment, check=True)
-    process = subprocess.run(
-        [sys.executable, "-c", _MAPPED], env=environment, check=True, capture_output=True, text=True
-    )
+    run = subprocess.run([sys.executable, "-c", _MAPPED], env=environment, check=True, capture_output=True, text=True)
     file = java_classes.archive()
     assert file is not None
     assert file.exists()
-    assert str(file) in process.stdout.split()
+    assert str(file) in run.stdout.split()

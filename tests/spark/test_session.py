@@ -41,8 +41,8 @@ def test_no_pyspark_says_what_to_install() -> None:
         "try: sp['timers'].keyed_state()\n"
         "except statetool.StatetoolError as e: print(type(e).__name__, e)"
     )
-    process = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
-    assert process.stdout.splitlines() == [
+    run = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
         "14 True",
         "MissingDependencyError pyspark is not installed. pip install 'pyspark>=3.5,<5'",
     ]
@@ -55,12 +55,10 @@ def test_java_that_cannot_start_spark_is_named(tmp_path: Path) -> None:
     java.chmod(0o755)
     code = "from statetool.spark.session import local_session; local_session()"
     environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"} | {"JAVA_HOME": str(tmp_path)}
-    process = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert (
-        "MissingDependencyError: the Java that was found could not start Spark. Spark 4 needs Java 17" in process.stderr
-    )
+    assert "MissingDependencyError: the Java that was found could not start Spark. Spark 4 needs Java 17" in run.stderr
 
 
 def test_metadata_is_arrow_without_a_session_and_a_frame_with_one(spark: Any) -> None:

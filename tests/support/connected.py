@@ -15,7 +15,7 @@ import statetool
 from statetool.errors import StatetoolError
 
 
-def counted(frame: Any) -> list[str]:
+def row_texts(frame: Any) -> list[str]:
     """Return rows as comparable texts."""
     return sorted(repr(row) for row in frame.toArrow().to_pylist())
 
@@ -27,20 +27,20 @@ def main(url: str, path: str, damaged: str, target: str) -> None:
     savepoint = statetool.load(path, spark=spark)
     answers: dict[str, Any] = {"session": type(spark).__module__}
     operator = savepoint["timers"]
-    answers["keyed_state"] = counted(operator.keyed_state())
+    answers["keyed_state"] = row_texts(operator.keyed_state())
     by_tasks = statetool.load(path, spark=spark, local_bytes=0)["timers"]
-    answers["by_tasks"] = counted(by_tasks.keyed_state())
+    answers["by_tasks"] = row_texts(by_tasks.keyed_state())
     answers["metadata"] = savepoint.states().count()
     answers["views"] = savepoint.register("sp")
-    answers["view"] = counted(spark.sql("SELECT * FROM sp_timers_keyed_state"))
+    answers["view"] = row_texts(spark.sql("SELECT * FROM sp_timers_keyed_state"))
     source = spark.read.format("flink-state").option("operatorUid", "timers").load(path)
-    answers["source"] = counted(source)
+    answers["source"] = row_texts(source)
     answers["verified"] = statetool.verify(path, deep=True, spark=spark).ok
     answers["entries"] = sum(row.entries or 0 for row in savepoint.stats(spark=spark).rows("states"))
     frame = operator.keyed_state().selectExpr("key", "CAST(registered + 100 AS INT) AS registered")
     change = statetool.bootstrap_keyed_state(frame, like=operator)
     written = statetool.SavepointWriter.from_existing(savepoint).with_operator("timers", change).write(target)
-    answers["written"] = counted(written["timers"].keyed_state())
+    answers["written"] = row_texts(written["timers"].keyed_state())
     answers["differences"] = [
         [s.operator, s.state, s.added, s.removed, s.changed] for s in savepoint.diff(written).summary() if s.changed
     ]
@@ -48,7 +48,7 @@ def main(url: str, path: str, damaged: str, target: str) -> None:
     statetool.rescale(savepoint, rescaled, {"timers": 64}, spark=spark)
     answers["rescaled"] = statetool.load(rescaled)["timers"].max_parallelism
     try:
-        counted(statetool.load(damaged, spark=spark, local_bytes=0)["orders"].keyed_state(states=["pet"]))
+        row_texts(statetool.load(damaged, spark=spark, local_bytes=0)["orders"].keyed_state(states=["pet"]))
     except StatetoolError as error:
         answers["error"] = [type(error).__name__, str(error)]
     spark.stop()
