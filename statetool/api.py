@@ -131,8 +131,8 @@ def verify(
     most
         Stop after about so many problems.
     allow_unread
-        It is known that some keyed or operator state cannot be read (serializers that statetool does not know). Otherwise a
-        snapshot with such state is not ``ok``.
+        Accept keyed or operator state that cannot be read (serializers that statetool does not know). Otherwise a snapshot with
+        such state is not ``ok``.
 
     What no reader can see is not found: a changed letter or digit inside of a value, where Flink writes no checksum.
 

@@ -47,34 +47,34 @@ def main(arguments: Sequence[str]) -> int:
         "--name-uid", action="append", default=[], help="name an operator that the snapshot knows by id only"
     )
     parser.add_argument("--rebase", action="append", default=[], metavar="OLD=NEW", help="where moved files are now")
-    given, unknown = parser.parse_known_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         known = re.findall(r"--[\w-]+", parser.format_usage())
         parser.error(f"no option {unknown[0]!r}. {suggest(unknown[0], known)}")
-    texts = {name: text for name in OPTIONS if (text := getattr(given, name)) is not None}
+    texts = {name: text for name in OPTIONS if (text := getattr(parsed, name)) is not None}
     try:
-        rows = _export(given, ScanRequest.from_options(texts))
+        rows = _export(parsed, ScanRequest.from_options(texts))
     except StatetoolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
-    print(f"{rows} rows in {given.target}")
+    print(f"{rows} rows in {parsed.target}")
     return 0
 
 
-def _export(given: argparse.Namespace, request: ScanRequest) -> int:
-    moved = [pair.partition("=") for pair in given.rebase]
-    if bad := [old for old, equals, _ in moved if not equals]:
-        raise OptionError(f"--rebase {bad[0]!r} is not OLD=NEW")
+def _export(parsed: argparse.Namespace, request: ScanRequest) -> int:
+    moved = [pair.partition("=") for pair in parsed.rebase]
+    if incomplete := [old for old, equals, _ in moved if not equals]:
+        raise OptionError(f"--rebase {incomplete[0]!r} is not OLD=NEW")
     savepoint = statetool.load(
-        given.path,
+        parsed.path,
         spark=local_session(name="statetool export"),
-        uids=given.name_uid,
+        uids=parsed.name_uid,
         rebase={old: new for old, _, new in moved},
     )
     with progress("export"):
         return export_table(
-            savepoint[given.operator], request, given.target,
-            style=given.style, by_key_group=given.by_key_group, append_as=savepoint.checkpoint_id if given.append else None,
+            savepoint[parsed.operator], request, parsed.target,
+            style=parsed.style, by_key_group=parsed.by_key_group, append_as=savepoint.checkpoint_id if parsed.append else None,
         )  # fmt: skip
 
 

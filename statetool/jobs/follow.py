@@ -48,28 +48,28 @@ def main(arguments: Sequence[str]) -> int:
         metavar="NAME=VALUE",
         help="another option of flink-state; may be repeated",
     )
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     try:
-        _follow(given)
+        _follow(parsed)
     except StatetoolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
     return 0
 
 
-def _follow(given: argparse.Namespace) -> None:
-    others = [pair.partition("=") for pair in given.option]
-    if bad := [name for name, equals, _ in others if not equals]:
-        raise OptionError(f"--option {bad[0]!r} is not NAME=VALUE")
-    fold = statetool.fold_into(given.target, key=given.key or ["key"], format=given.format)
+def _follow(parsed: argparse.Namespace) -> None:
+    more_options = [pair.partition("=") for pair in parsed.option]
+    if incomplete := [name for name, equals, _ in more_options if not equals]:
+        raise OptionError(f"--option {incomplete[0]!r} is not NAME=VALUE")
+    fold = statetool.fold_into(parsed.target, key=parsed.key or ["key"], format=parsed.format)
     spark = local_session(name="statetool follow")
     statetool.register(spark)
     # What a row was before makes no difference to the table, and would have to be looked up.
-    options = {"operatorUid": given.operator, "table": given.table, "mode": "changes", "upserts": "true"}
-    options |= {name: value for name, _, value in others}
-    frame = spark.readStream.format("flink-state").options(**options).load(given.root)
-    stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", given.offsets)
-    trigger = {"availableNow": True} if given.once else {"processingTime": given.every}
+    options = {"operatorUid": parsed.operator, "table": parsed.table, "mode": "changes", "upserts": "true"}
+    options |= {name: value for name, _, value in more_options}
+    frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
+    stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", parsed.offsets)
+    trigger = {"availableNow": True} if parsed.once else {"processingTime": parsed.every}
     stream.trigger(**trigger).start().awaitTermination()
 
 

@@ -1,7 +1,7 @@
 """Pack statetool as ``spark-submit --py-files`` takes it: ``python -m statetool.jobs.package statetool.zip``.
 
 Beside the modules lies their bytecode. Without it the driver and each worker of each application compile them anew, which takes the
-processor three times as long as all other loading of statetool; another Python leaves it alone and compiles.
+processor three times as long as all other loading of statetool. Another version of Python ignores it and compiles.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from statetool.cli.main import cli
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run a command; ends the program."""
+    """Run a command and end the program with its exit code."""
     command = cli.commands.get(arguments[0]) if arguments else None
     on_spark = command is not None and any("--spark" in parameter.opts for parameter in command.params)
-    given = [arguments[0], "--spark", *arguments[1:]] if on_spark else list(arguments)
-    cli.main(given, prog_name="run.py")
+    with_spark = [arguments[0], "--spark", *arguments[1:]] if on_spark else list(arguments)
+    cli.main(with_spark, prog_name="run.py")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kernels compiled before they are needed, for all types of arguments that they are called with."""
+"""Compile kernels before they are needed, for all types of arguments that they are called with."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from statetool.kernels.walk import KeyGroups, Rows
 _TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
-#: A kernel and the types of its arguments a line. Arrays are a type as NumPy names it, ``:2`` where they have two dimensions, ``:A`` where they
-#: need not be contiguous, ``r`` where they are read-only.
+#: Each line is a kernel and the types of its arguments. An array is its element type as NumPy names it, then ``:2`` with two dimensions, ``:A``
+#: where it need not be contiguous, ``r`` where it is read-only.
 SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
@@ -126,7 +126,7 @@ def described(argument: Any) -> str:
 
 
 def compile_all() -> None:
-    """Compile everything, or load it where it is kept already."""
+    """Compile all kernels, or load their code where it is kept already."""
     import numba
 
     for line in SIGNATURES:
@@ -138,30 +138,30 @@ def compile_all() -> None:
 
 
 def ship(folder: str) -> str | None:
-    """Copy what is kept of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return where it went.
+    """Copy the compiled code of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return where it went.
 
-    Kept code is readable to its owner alone, the copy to everyone whom new files are: an image is built by one user and run by another.
-    ``None`` says that there is no place where code is kept.
+    Kept code is readable to its owner alone, the copy to all who can read new files: an image is built by one user and run by another.
+    ``None`` where no code can be kept.
     """
     source = kept.target()
     if source is None:
         return None
-    place = Path(folder) / kept.stamp()
-    shutil.copytree(source, place, copy_function=shutil.copyfile, dirs_exist_ok=True)
-    return str(place)
+    target = Path(folder) / kept.stamp()
+    shutil.copytree(source, target, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    return str(target)
 
 
 def _example(text: str) -> Any:
     """Return an argument of the type that a text describes."""
     if text.endswith(")"):
-        name, _, parts = text.removesuffix(")").partition("(")
-        return _TUPLES[name](*map(_example, parts.split()))
+        name, _, members = text.removesuffix(")").partition("(")
+        return _TUPLES[name](*map(_example, members.split()))
     if text in ("int", "bool"):
         return {"int": 0, "bool": False}[text]
     if text == "uint64":
         return np.uint64(0)
-    kind, *more = text.removesuffix("r").split(":")
-    array = np.empty([2] * (2 if "2" in more else 1), dtype=kind)
-    array = array[::2] if "A" in more else array
+    kind, *flags = text.removesuffix("r").split(":")
+    array = np.empty([2] * (2 if "2" in flags else 1), dtype=kind)
+    array = array[::2] if "A" in flags else array
     array.flags.writeable = not text.endswith("r")
     return array

@@ -1,4 +1,4 @@
-"""Blocks of RocksDB's table files: find entries, merge sorted runs of them, resolve what replaced what.
+"""Blocks of RocksDB's table files: find entries, merge sorted runs of them, apply newer entries to older ones.
 
 A block is entries, then u32 (little-endian) restart points, then their number; bit 31 of it says that a hash index of u8 buckets, with its
 u16 size, lies in front of it. An entry is varint bytes shared with the key before, varint further bytes of the key, varint bytes of the
@@ -211,7 +211,7 @@ def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
 def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-untyped-def]
     """Read where the block of entry ``n`` is; the position behind is -1 where that is cut off.
 
-    ``differs``: only the difference of its size from that of the block before is there, which it lies right behind of.
+    ``differs``: it lies right behind the block before, and only the difference of their sizes is stored.
     """
     if differs:
         z, p = read_varint(data, p, stop)
@@ -233,7 +233,7 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
     tagged
         1 where keys end with a tag.
     delta
-        1 where values are delta-encoded: of a block right behind the one before only the difference of sizes is there.
+        1 where values are delta-encoded: for a block right behind the one before only the difference of sizes is stored.
     keys
         uint8[:] out: whole keys; where it is full, the code is ``BAD_SHARED`` (more room is needed).
     key, key_end, offset, size
@@ -308,7 +308,7 @@ def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # ty
     Parameters
     ----------
     block_keys, block, block_end
-        A key not before the last one of each block, ascending.
+        For each block a key that is its last one or sorts behind it, ascending.
     keys, key, key_end
         The prefixes, in any order.
     marked
@@ -369,7 +369,7 @@ def _copy(source, start, end, out, o):  # type: ignore[no-untyped-def]
 
 @jit
 def resolve(keys, key, key_end, tag, data, value, value_end, order, out, out_key, out_key_end, out_value_end):  # type: ignore[no-untyped-def]
-    """Write what is left of entries once newer ones have replaced older ones: key, value, key, value.
+    """Write the entries that remain once newer ones have replaced older ones: key, value, key, value.
 
     ``order`` int64[n]: by key, of one key the newest first. The newest entries of a key count: a value, or nothing behind a deletion, or
     merge operands down to such a base, which are joined by commas from the oldest to the newest.
@@ -390,24 +390,24 @@ def resolve(keys, key, key_end, tag, data, value, value_end, order, out, out_key
         base = i
         while base < j and tag[order[base]] & np.uint64(0xFF) == np.uint64(MERGE):
             base += 1
-        there = False
+        has_value = False
         if base < j:
             kind = tag[order[base]] & np.uint64(0xFF)
             if kind == np.uint64(VALUE):
-                there = True
+                has_value = True
             elif kind != np.uint64(DELETION) and kind != np.uint64(SINGLE_DELETION):
                 return BAD_KIND, np.int64(base), o
-        if there or base > i:
+        if has_value or base > i:
             out_key[n] = o
             o = _copy(keys, key[e], key_end[e], out, o)
             out_key_end[n] = o
-            if there:
+            if has_value:
                 o = _copy(data, value[order[base]], value_end[order[base]], out, o)
             for k in range(base - 1, i - 1, -1):
-                if there:
+                if has_value:
                     out[o] = 0x2C
                     o += 1
-                there = True
+                has_value = True
                 o = _copy(data, value[order[k]], value_end[order[k]], out, o)
             out_value_end[n] = o
             n += 1

@@ -54,14 +54,14 @@ CHANGE_MESSAGES: Final = {
 
 
 @jit
-def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore[no-untyped-def]
+def index_changes(data, limit, file_end, cursor, group, pos, stop):  # type: ignore[no-untyped-def]
     """Find the changes of one change set.
 
     Parameters
     ----------
     data
         uint8[:], of which ``limit`` bytes are there.
-    whole
+    file_end
         Bytes up to the end of the file, counted as positions in ``data``.
     cursor
         int64[4], in and out: position, groups left (-1: before their count), changes left of the group, its key group.
@@ -77,10 +77,10 @@ def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore
     while True:
         p = cursor[0]
         if cursor[1] > 0 or cursor[2] > 0 or cursor[1] < 0:
-            need = 8 if cursor[1] > 0 and cursor[2] == 0 else 4
-            if p + need > whole:
+            head_size = 8 if cursor[1] > 0 and cursor[2] == 0 else 4
+            if p + head_size > file_end:
                 return TRUNCATED, n
-            if p + need > limit:
+            if p + head_size > limit:
                 return FULL, n
         if cursor[1] < 0:
             count = read_i4(data, np.uint64(p))
@@ -92,7 +92,7 @@ def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore
             if n == group.shape[0]:
                 return FULL, n
             size = read_i4(data, np.uint64(p))
-            if size < 1 or p + 4 + size > whole:
+            if size < 1 or p + 4 + size > file_end:
                 return BAD_LENGTH, n
             if p + 4 + size > limit:
                 return FULL, n
@@ -114,8 +114,8 @@ def index_changes(data, limit, whole, cursor, group, pos, stop):  # type: ignore
             return OK, n
 
 
-# What rewrites one change writes its key and returns: what the delta says, or the negative of a code; the end of the key in ``buf``; where in
-# ``data`` the value starts, which goes on to ``stop``.
+# What rewrites one change writes its key and returns: the operation of the delta, or the negative of a code; the end of the key in ``buf``;
+# where in ``data`` the value starts, which ends at ``stop``.
 
 
 @inlined
@@ -136,7 +136,7 @@ def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
 
 @inlined
 def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
-    """Return what the delta of a change of a value, list or map says; the negative of a code where the operation is none of those."""
+    """Return the operation of the delta of a change of a value, list or map; the negative of a code where the change has no such operation."""
     if kind == MAP:
         if operation == OP_CLEAR:
             return np.int64(CLEAR)
@@ -154,32 +154,32 @@ def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
 
 @inlined
 def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
-    """Rewrite a change of a value, list or map, whose data is ``a .. stop``: key, namespace, of a map its key, the value."""
+    """Rewrite a change of a value, list or map, whose data is ``a .. stop``: key, namespace, for a map its user key, value."""
     kind = programs.states[state, KIND]
-    says = _delta_of(kind, operation)
+    delta = _delta_of(kind, operation)
     r = skip_one(data, programs.words, programs.key, a, stop)
     t = r if r < 0 else skip_one(data, programs.words, programs.states[state, NAMESPACE], r, stop)
-    rest = t
-    if kind == MAP and says == PUT and t >= 0:
-        rest = skip_one(data, programs.words, programs.states[state, FIRST], t, stop)
-    elif kind == MAP and says == REMOVE and t >= 0:
-        rest = stop
-    if rest == -UNKNOWN_OPERATION:
-        return rest, a, a
-    if says < 0 or rest < 0 or (operation == OP_CLEAR and t != stop):
-        return says if says < 0 else np.int64(-SLOW), a, a
+    value = t
+    if kind == MAP and delta == PUT and t >= 0:
+        value = skip_one(data, programs.words, programs.states[state, FIRST], t, stop)
+    elif kind == MAP and delta == REMOVE and t >= 0:
+        value = stop
+    if value == -UNKNOWN_OPERATION:
+        return value, a, a
+    if delta < 0 or value < 0 or (operation == OP_CLEAR and t != stop):
+        return delta if delta < 0 else np.int64(-SLOW), a, a
     ambiguous = programs.states[state, AMBIGUOUS] != 0
     o = put_part(data, a, r, ambiguous, buf, cursor[USED])
     o = put_part(data, r, t, ambiguous, buf, o)
-    return says, copy_bytes(data, t, rest, buf, o), rest
+    return delta, copy_bytes(data, t, value, buf, o), value
 
 
 @inlined
-def _put_delta(data, start, stop, says, of_map, buf, o):  # type: ignore[no-untyped-def]
-    """Write a delta and return the position behind it: what it says, of a map's value that it is not null, the value ``start .. stop``."""
-    buf[o] = says
+def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-untyped-def]
+    """Write a delta (operation, for a map's value a 0 as it is not null, the value ``start .. stop``) and return the position behind it."""
+    buf[o] = delta
     o += 1
-    if of_map and says == PUT:
+    if of_map and delta == PUT:
         buf[o] = 0
         o += 1
     return copy_bytes(data, start, stop, buf, o)
@@ -240,12 +240,12 @@ def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):  # ty
         if start + stop - p + 2 * MAX_MARKER + 2 > buf.shape[0]:
             return np.int64(MORE_BYTES), n
         if kind == TIMERS:
-            says, o, rest = _timer(data, programs, state, data[p], p + 3, stop, cursor, buf)
+            delta, o, value = _timer(data, programs, state, data[p], p + 3, stop, cursor, buf)
         else:
-            says, o, rest = _entry(data, programs, state, data[p], p + 3, stop, cursor, buf)
-        if says < 0:
-            return -says, n
+            delta, o, value = _entry(data, programs, state, data[p], p + 3, stop, cursor, buf)
+        if delta < 0:
+            return -delta, n
         cursor[CHANGE] = i + 1
-        cursor[USED] = _put_delta(data, rest, stop, says, kind == MAP, buf, o)
+        cursor[USED] = _put_delta(data, value, stop, delta, kind == MAP, buf, o)
         n = put_row(rows, n, state, changes.numbers[i], start, o, o, cursor[USED])
     return np.int64(OK), n

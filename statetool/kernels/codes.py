@@ -1,4 +1,4 @@
-"""What kernels return when a value cannot be decoded, with the words for it. Needs no numpy."""
+"""Codes that kernels return when a value cannot be decoded, with their messages. Needs no numpy."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ MESSAGES: Final = {
 
 
 def coded_error(code: int) -> DecodeError:
-    """Make the error for a kernel's code."""
+    """Return the error for a kernel's code."""
     message, hint = MESSAGES[code]
     return DecodeError(message, hint=hint)
 

@@ -1,4 +1,4 @@
-"""Kernels that compare the entries of two sources by hashes of their keys and values, and copy some entries together."""
+"""Kernels that pair the entries of two sources by hashes of their keys and values, and copy byte ranges together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-de
     taken
         uint8[m], all 0, out: 1 where an index was paired.
 
-    Both sides mostly have one order, so the partner is mostly the one behind the last partner; else the table tells.
+    Both sides mostly have the same order, so the partner is mostly the one behind the last partner; otherwise it is looked up in ``table``.
     """
     mask = np.uint64(table.shape[0] - 1)
     for j in range(right.shape[0]):

@@ -55,8 +55,8 @@ def number_ranges(data, start, end, group, tails, table, ids, first):  # type: i
     ``table`` int64[2**m], all -1, larger than n; ``tails`` uint64[n] is room to work in. ``ids`` int64[n] and ``first`` int64[n]
     (index of the first of each id) are out. Returns the number of ids.
 
-    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one. The ends
-    of keys tell them apart soonest; those of the ids lie side by side in ``tails``, so that few bytes of ``data`` are looked at twice.
+    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one. Keys differ most
+    in their last bytes; those of the ids lie side by side in ``tails``, so that few bytes of ``data`` are looked at twice.
     """
     mask = np.uint64(table.shape[0] - 1)
     count = 0

@@ -148,7 +148,7 @@ def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
             if p >= end or data[p] != 1:
                 return np.int64(UNSERVED)
             p += 1
-            # Its parts are objects too, which nothing else can be a reference to.
+            # Its parts are objects too, to which no value refers again.
             if st[OBJECTS_MET] < MAX_OBJECTS:
                 st[OBJECTS + 3 * st[OBJECTS_MET]] = -1
             st[OBJECTS_MET] += 1

@@ -14,7 +14,7 @@ from statetool.kernels import program as ir
 UNSERVED: Final = -1
 FULL: Final = -2
 UNKNOWN: Final = -3
-#: What one step writes at most, strings and bytes apart.
+#: Most bytes that one step writes, apart from strings and bytes.
 STEP: Final = 64
 KINDS: Final[tuple[ir.GraphKind, ...]] = get_args(ir.GraphKind)
 (
@@ -23,7 +23,7 @@ KINDS: Final[tuple[ir.GraphKind, ...]] = get_args(ir.GraphKind)
 ) = range(len(KINDS))  # fmt: skip
 MODES: Final = ("body", "nullable", "present", "value")
 BODY, NULLABLE, PRESENT, VALUE = range(len(MODES))
-#: What the kernels remember of a value: up to so many names of classes and objects.
+#: Most names of classes, and most objects, that the kernels remember of a value.
 MAX_NAMES: Final = 32
 MAX_OBJECTS: Final = 256
 #: Slots of the kernels' state, int64[STATE_WORDS]: bytes written; how many names of classes the value had so far, and their numbers; how many
@@ -74,13 +74,13 @@ def _emit(
     words: list[int],
     classes: list[tuple[int, int, int, int, int]],
     names: dict[bytes, tuple[int, int]],
-    known: dict[ir.GraphPart, int],
+    places: dict[ir.GraphPart, int],
 ) -> int:
-    """Append a part and return where it is; equal parts are there once, so that objects of one are known as such in others."""
-    at = known.get(part)
+    """Append a part and return where it is; equal parts are there once, so that an object met in one is known in the others."""
+    at = places.get(part)
     if at is not None:
         return at
-    at = known[part] = len(words)
+    at = places[part] = len(words)
     words += [KINDS.index(part.kind), int(part.reference), len(classes), len(part.classes)]
     for cls in part.classes:
         offset, number = names.setdefault(cls.name, (sum(map(len, names)), len(names)))
@@ -90,5 +90,5 @@ def _emit(
     words += [0] * (2 * len(part.parts))
     for i, (mode, inner) in enumerate(part.parts):
         words[slots + 2 * i] = MODES.index(mode)
-        words[slots + 2 * i + 1] = _emit(inner, words, classes, names, known)
+        words[slots + 2 * i + 1] = _emit(inner, words, classes, names, places)
     return at

@@ -133,10 +133,10 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
     n = first & 0x3F
     p += 1
     if first & 0x40:
-        rest, p = read_number(data, p, end)
+        high_bits, p = read_number(data, p, end)
         if p < 0:
             return np.int64(UNSERVED)
-        n |= rest << 6
+        n |= high_bits << 6
     n -= 1
     if n < 0 or n > end - p:
         return np.int64(UNSERVED)

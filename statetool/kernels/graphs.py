@@ -51,7 +51,7 @@ _DONE: Final = -2
 
 
 @jit
-def _name_here(data, layout, row, p, end):  # type: ignore[no-untyped-def]
+def _name_matches(data, layout, row, p, end):  # type: ignore[no-untyped-def]
     """Tell whether the name of a class stands at ``p``."""
     at, size = layout.classes[row, 1], layout.classes[row, 2]
     same = size <= end - p
@@ -61,7 +61,7 @@ def _name_here(data, layout, row, p, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
+def _read_class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
     """Read a class of the part at ``pc``.
 
     Returns
@@ -87,7 +87,7 @@ def _class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
         if number < st[NAMES_MET]:
             if st[NAMES + number] == layout.classes[row, 3]:
                 return np.int64(row), p
-        elif _name_here(data, layout, row, p, end):
+        elif _name_matches(data, layout, row, p, end):
             st[NAMES + number] = layout.classes[row, 3]
             st[NAMES_MET] += 1
             return np.int64(row), p + layout.classes[row, 2]
@@ -95,8 +95,8 @@ def _class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write an object that was met before, which must be one of the part at ``pc``, once more."""
+def _write_again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write once more an object that was met before, which must be of the part at ``pc``."""
     k, p = read_number(data, p, end)
     number = k - 2
     if p < 0 or layout.words[pc + 1] != 1 or number >= st[OBJECTS_MET] or number >= MAX_OBJECTS:
@@ -129,7 +129,7 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
     """
     none, done = np.int64(_NO_NUMBER), np.int64(_DONE)
     if mode == VALUE:
-        row, p = _class(data, layout, pc, p, end, st)
+        row, p = _read_class(data, layout, pc, p, end, st)
         if p < 0:
             return row, done, np.int64(UNSERVED)
         if row < 0:
@@ -143,7 +143,7 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
             return row, done, np.int64(UNSERVED)
         mark = data[p]
         if mark > 1:
-            return row, done, _again(data, layout, pc, p, end, out, st)
+            return row, done, _write_again(data, layout, pc, p, end, out, st)
         p += 1
         if mark == 0:
             out[st[WRITTEN]] = 0
@@ -158,8 +158,8 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
 
 
 @jit
-def _size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
-    """Read how many elements there are, and of lists of Kryo 5 a flag; ``headed`` where a comparator, always null, stands beside.
+def _read_size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
+    """Read how many elements there are, and for lists of Kryo 5 a flag; ``headed`` where a comparator, always null, stands beside.
 
     Returns
     -------
@@ -180,8 +180,8 @@ def _size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
         n = b & 0x3F
         flag = bool(b >= 0x80)
         if b & 0x40:
-            rest, p = read_number(data, p, end)
-            n |= rest << 6
+            high_bits, p = read_number(data, p, end)
+            n |= high_bits << 6
     else:
         n, p = read_number(data, p, end)
     if p < 0:
@@ -208,7 +208,7 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
     mode, element = layout.words[pc + 5], layout.words[pc + 6]
     first = layout.words[element + 2]
     headed = kind != ARRAY and layout.classes[row, 4] == 1
-    n, flag, p = _size(data, kind, layout.little, headed, p, end)
+    n, flag, p = _read_size(data, kind, layout.little, headed, p, end)
     if p < 0:
         return n, mode, first, p
     if kind == LIST and layout.little and n > 0:
@@ -216,7 +216,7 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
             mode = np.int64(NULLABLE if flag else PRESENT)
         elif flag:
             # One class for all, and whether there are nulls.
-            first, p = _class(data, layout, element, p, end, st)
+            first, p = _read_class(data, layout, element, p, end, st)
             if first < 0 or p < 0 or p >= end or data[p] > 1:
                 return n, mode, first, np.int64(UNSERVED)
             mode = np.int64(NULLABLE if data[p] == 1 else PRESENT)
@@ -228,7 +228,7 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
 
 
 @jit
-def _value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
+def _write_value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
     """Write the value at ``p`` of the part at ``pc``; return the position behind it.
 
     ``mode``: only a body, an object that may be null, one that is there (of the class ``row``), or a class and its object.
@@ -241,44 +241,44 @@ def _value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-unt
         row, number, p = _open_object(data, layout, pc, mode, row, p, end, out, st)
         if number == _DONE:
             return p
-    known = OBJECTS + 3 * number if 0 <= number < MAX_OBJECTS else np.int64(-1)
-    if known >= 0:
-        st[known] = -1
-        st[known + 1] = st[WRITTEN]
+    object_slot = OBJECTS + 3 * number if 0 <= number < MAX_OBJECTS else np.int64(-1)
+    if object_slot >= 0:
+        st[object_slot] = -1
+        st[object_slot + 1] = st[WRITTEN]
     kind = words[pc]
     if kind < RECORD:
         p = write_leaf(data, kind, words[pc + 4], layout.little, p, end, out, st)
     elif kind == RECORD:
         for k in range(words[pc + 4]):
             at = pc + 5 + 2 * k
-            p = _value(data, layout, words[at + 1], words[at], np.int64(0), p, end, out, st)
+            p = _write_value(data, layout, words[at + 1], words[at], np.int64(0), p, end, out, st)
             if p < 0:
                 return p
     elif kind == LIST or kind == MAP or kind == ARRAY:
         n, inner, first, p = _open_list(data, layout, pc, row, p, end, out, st)
         for _ in range(n):
             if p >= 0:
-                p = _value(data, layout, words[pc + 6], inner, first, p, end, out, st)
+                p = _write_value(data, layout, words[pc + 6], inner, first, p, end, out, st)
             if p >= 0 and kind == MAP:
-                p = _value(data, layout, words[pc + 8], words[pc + 7], words[words[pc + 8] + 2], p, end, out, st)
+                p = _write_value(data, layout, words[pc + 8], words[pc + 7], words[words[pc + 8] + 2], p, end, out, st)
             if p < 0:
                 return p
     else:
         return np.int64(UNKNOWN)
-    if known >= 0:
-        st[known] = pc
-        st[known + 2] = st[WRITTEN]
+    if object_slot >= 0:
+        st[object_slot] = pc
+        st[object_slot + 2] = st[WRITTEN]
     return p
 
 
 @jit
-def _whole_value(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write a value with its class, which knows of no names or objects of others."""
+def _write_root(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
+    """Write a value with its class; names and objects of other values are unknown in it."""
     st[NAMES_MET] = 0
     st[OBJECTS_MET] = 0
-    # An object that is met again and again takes a byte each time here, but its whole size in ``out``.
+    # An object that is met again takes a byte in ``data`` each time, but its whole size in ``out``.
     st[LIMIT] = st[WRITTEN] + MOST_TIMES * (end - p)
-    return _value(data, layout, np.int64(0), np.int64(VALUE), np.int64(0), p, end, out, st)
+    return _write_value(data, layout, np.int64(0), np.int64(VALUE), np.int64(0), p, end, out, st)
 
 
 @jit
@@ -303,7 +303,7 @@ def rewrite(data, layout, pos, end, first, out, st, starts, after, served):  # t
     for i in range(first, pos.shape[0]):
         before = st[WRITTEN]
         starts[i] = before
-        p = _whole_value(data, layout, pos[i], end[i], out, st)
+        p = _write_root(data, layout, pos[i], end[i], out, st)
         if p < 0:
             st[WRITTEN] = before
         if p == FULL:
@@ -343,7 +343,7 @@ def split(data, layout, pos, end, scratch, st, counts, starts, ends):  # type: i
         while True:
             before = p
             st[WRITTEN] = 0
-            p = _whole_value(data, layout, p, end[i], scratch, st)
+            p = _write_root(data, layout, p, end[i], scratch, st)
             if p < 0:
                 return p
             if starts.shape[0] > 0:

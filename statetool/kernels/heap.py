@@ -1,4 +1,4 @@
-"""Kernel over key groups in the layout of the heap backend: entries, with their keys put together as canonical ones.
+"""Kernel that finds the entries of key groups in the layout of the heap backend, and puts their keys together as canonical ones.
 
 A key group is: i4 its number; sections of u2 state id, i4 number of entries, entries. An entry of a value, list or map is namespace, key and
 value back to back; a list is i4 count, elements; a map is i4 count, then key, u1 whether the value is null, value of each; a timer is its
@@ -77,7 +77,7 @@ def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-d
 
 @inlined
 def _failed(negative, limit, end):  # type: ignore[no-untyped-def]
-    """Return the code for an entry that was not read: more room or data helps, or only the serializers."""
+    """Return the code for an entry that was not read: it needs more room, more data, or the serializers."""
     code = -negative
     if code == MORE_ROWS or code == MORE_BYTES or code == UNKNOWN_OPERATION:
         return code
@@ -102,8 +102,8 @@ def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor,
     return put_row(rows, n, state, group, key, key_end, value, value_end)
 
 
-# What reads one entry returns the position behind it, or the negative of a code, and the number of rows. Its namespace is p .. q, its key
-# q .. r; it lies in front of ``stop``.
+# Kernels that read one entry return the position behind it, or the negative of a code, and the number of rows. Its namespace is p .. q, its key
+# q .. r; it ends before ``stop``.
 
 
 @inlined
@@ -121,7 +121,7 @@ def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, 
 
 @inlined
 def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read a list; one element lies in ``buf`` as it should, several are joined by commas behind what is used of it."""
+    """Read a list; one element stays where it is, several are joined by commas behind the used bytes of ``buf``."""
     count = _count(data, r, stop)
     if count < 0:
         return count, n
@@ -283,7 +283,7 @@ def walk_heap(data, limit, groups, programs, seen, cursor, buf, rows):  # type: 
     cursor
         int64[5], in and out. It stands at an entry, or between sections, whatever the code.
     buf
-        uint8[:], in and out: its first bytes are a copy of ``data``; keys and lists that do not lie there as they should are written behind.
+        uint8[:], in and out: its first bytes are a copy of ``data``; keys and lists that are laid out otherwise there are written behind.
     rows
         :class:`~statetool.kernels.walk.Rows` in ``buf``, out.
 

@@ -1,12 +1,12 @@
-"""The one decorator of all kernels, and what decides whether a call runs compiled.
+"""The one decorator of all kernels, which also decides whether a call runs compiled.
 
 Kernels take numpy arrays and numbers, return numbers, and raise nothing: they return ``(code, index)`` with a code of
-:mod:`statetool.kernels.codes` and the index of the value that it is about. They make no arrays, so that numba need not count who refers to
-which array: counting costs more than most of what kernels do (``_nrt=False``; a kernel that makes an array does not compile).
+:mod:`statetool.kernels.codes` and the index of the value that it is about. They make no arrays, so that numba need not count references to
+arrays, which costs more than most of what kernels do (``_nrt=False``; a kernel that makes an array does not compile).
 
 Compiling a kernel takes 0.3 to 4 seconds, running it uncompiled at most about a microsecond for each element of its longest array. So a kernel runs
-uncompiled while its calls are small and have not yet taken as long as compiling would, sooner compiled where its code is kept already
-(:mod:`statetool.kernels.kept`). Both give the same: what runs uncompiled is the same code, with integers of 64 bits that wrap around.
+uncompiled while its calls are small and together take less time than compiling; where its compiled code is kept already
+(:mod:`statetool.kernels.kept`), that is used sooner. Both give the same: the same code runs, with integers of 64 bits that wrap around.
 ``STATETOOL_JIT=0`` compiles nothing, ``STATETOOL_JIT=1`` everything at its first call. Without numba nothing is compiled; with NumPy 1, where
 sums of integers of two kinds become floating, everything is.
 
@@ -29,7 +29,7 @@ import numpy as np
 
 from statetool.kernels import kept
 
-_ONE_AT_A_TIME: Final = threading.RLock()
+_LOCK: Final = threading.RLock()
 
 
 class Allowance(NamedTuple):
@@ -48,10 +48,10 @@ BEFORE_LOADING: Final = Allowance(1 << 16, 0.1)
 
 def allowance(name: str) -> Allowance:
     """Return what a kernel may do uncompiled in this process."""
-    asked = os.environ.get("STATETOOL_JIT", "")
-    if asked == "0" or importlib.util.find_spec("numba") is None:
+    setting = os.environ.get("STATETOOL_JIT", "")
+    if setting == "0" or importlib.util.find_spec("numba") is None:
         return EVERYTHING
-    if asked == "1" or np.lib.NumpyVersion(np.__version__) < "2.0.0":
+    if setting == "1" or np.lib.NumpyVersion(np.__version__) < "2.0.0":
         return NOTHING
     return BEFORE_LOADING if name in kept.names() else BEFORE_COMPILING
 
@@ -75,26 +75,26 @@ class Kernel:
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """The dispatcher of numba."""
-        with _ONE_AT_A_TIME:
+        with _LOCK:
             return _dispatcher(self)
 
     @cached_property
     def uncompiled(self) -> Callable[..., Any]:
-        """The function itself, which calls other kernels uncompiled too."""
-        with _ONE_AT_A_TIME:
-            own: Any = self.function
-            return FunctionType(own.__code__, _twins(own.__globals__), own.__name__, own.__defaults__, own.__closure__)
+        """The Python function itself, which calls other kernels uncompiled too."""
+        with _LOCK:
+            f: Any = self.function
+            return FunctionType(f.__code__, _uncompiled_names(f.__globals__), f.__name__, f.__defaults__, f.__closure__)
 
     def __call__(self, *arguments: Any) -> Any:
         if self._run is not None:
             return self._run(*arguments)
         elements, seconds = self.allowance
         if self._seconds <= seconds and max(map(_size, arguments), default=0) <= elements:
-            return self._slowly(arguments)
+            return self._run_uncompiled(arguments)
         self._run = self.compiled
         return self._run(*arguments)
 
-    def _slowly(self, arguments: tuple[Any, ...]) -> Any:
+    def _run_uncompiled(self, arguments: tuple[Any, ...]) -> Any:
         start = time.thread_time()
         with np.errstate(all="ignore"):  # integers wrap around, as they do in compiled code
             result = self.uncompiled(*map(_as_compiled, arguments))
@@ -108,7 +108,7 @@ def jit(function: Callable[..., Any]) -> Kernel:
 
 
 def inlined(function: Callable[..., Any]) -> Kernel:
-    """Make a kernel that becomes part of each kernel that calls it: a call costs as much as copying all of its arguments."""
+    """Make a kernel that is compiled into each kernel that calls it: a call would cost as much as copying all of its arguments."""
     return Kernel(function, inline=True)
 
 
@@ -129,13 +129,13 @@ def _as_returned(result: Any) -> Any:
 _namespaces: Final[dict[int, dict[str, Any]]] = {}
 
 
-def _twins(names: dict[str, Any]) -> dict[str, Any]:
-    """Return the names of a module, with each kernel's function in its place."""
-    found = _namespaces.get(id(names))
-    if found is None:
-        found = _namespaces[id(names)] = dict(names)
-        found.update({name: value.uncompiled for name, value in names.items() if isinstance(value, Kernel)})
-    return found
+def _uncompiled_names(names: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of a module, each kernel replaced by its uncompiled function."""
+    namespace = _namespaces.get(id(names))
+    if namespace is None:
+        namespace = _namespaces[id(names)] = dict(names)
+        namespace.update({name: value.uncompiled for name, value in names.items() if isinstance(value, Kernel)})
+    return namespace
 
 
 def _dispatcher(kernel: Kernel) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""Compiled code on disk: by the sources of all kernels, the versions of Python and numba and the kind of processor, and by nothing else.
+"""Compiled code on disk, found by the sources of all kernels, the versions of Python and numba and the kind of processor alone.
 
 Where the package lies does not matter, nor whether it is a folder, a wheel or a zip that Spark unpacks anew for each application. A
-kernel has others compiled into it, so the sources of all kernels together are what its code is of. Each piece of code is a file of its own that
+kernel has others compiled into it, so its code depends on the sources of all kernels. The code of each is a file of its own that
 appears whole or not at all: processes share a folder and need not wait for each other.
 
 Code is looked for in the folder that ``STATETOOL_KERNELS`` names (what ``statetool kernels --build`` made, shipped to where it is needed), in
@@ -34,7 +34,7 @@ _DIGEST_BYTES: Final = 32
 
 @cache
 def stamp() -> str:
-    """Return the name of what compiled code is of: sources, Python and numba."""
+    """Return the name of the folder of compiled code, by sources, Python and numba."""
     digest = hashlib.sha256()
     here = importlib.resources.files(__package__)
     for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
@@ -48,13 +48,13 @@ def folders() -> tuple[Traversable, ...]:
     named = os.environ.get(VARIABLE)
     shipped: list[Traversable] = [Path(named).absolute()] if named else []
     shipped.append(importlib.resources.files(__package__) / "compiled")
-    return tuple(base / stamp() for base in (*shipped, *_own()))
+    return tuple(base / stamp() for base in (*shipped, *_own_folders()))
 
 
 @cache
 def target() -> Path | None:
-    """Return the folder that new code is kept in; ``None`` where there is none, and each process compiles for itself."""
-    for base in _own():
+    """Return the folder for new code; ``None`` where none can be written, and each process compiles for itself."""
+    for base in _own_folders():
         if writable(folder := base / stamp()):
             return folder
     return None
@@ -62,23 +62,23 @@ def target() -> Path | None:
 
 @cache
 def names() -> frozenset[str]:
-    """Return the kernels that there was code of when this process first asked."""
-    found = set()
+    """Return the kernels that had compiled code when this process first asked."""
+    kernels = set()
     for folder in folders():
         if folder.is_dir():
-            found |= {f.name.rpartition("-")[0] for f in folder.iterdir() if f.name.endswith(_SUFFIX)}
-    return frozenset(found)
+            kernels |= {f.name.rpartition("-")[0] for f in folder.iterdir() if f.name.endswith(_SUFFIX)}
+    return frozenset(kernels)
 
 
-def _own() -> list[Path]:
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    return [Path(given) / "statetool"] if given else cache_folders("kernels")
+def _own_folders() -> list[Path]:
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    return [Path(named) / "statetool"] if named else cache_folders("kernels")
 
 
 class KeptCode:
-    """The compiled code of one kernel, as numba's dispatchers ask for it: one file for each types of arguments and processor.
+    """The compiled code of one kernel, as numba's dispatchers ask for it: a file for each signature (types of arguments, processor).
 
-    A file is the digest of the rest, and pickled: types and processor, code.
+    A file is a digest, and what it is of: the pickled signature and code.
     """
 
     def __init__(self, name: str) -> None:
@@ -89,16 +89,16 @@ class KeptCode:
         """Return kept code, or ``None``."""
         from numba.core.compiler import CompileResult
 
-        asked = (types, context.codegen().magic_tuple())
+        signature = (types, context.codegen().magic_tuple())
         for folder in folders():
             try:
-                data = (folder / self._file(asked)).read_bytes()
+                data = (folder / self._file(signature)).read_bytes()
             except OSError:
                 continue
             digest, data = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
             if hashlib.sha256(data).digest() == digest:
-                found, code = pickle.loads(data)
-                if found == asked:
+                stored, code = pickle.loads(data)
+                if stored == signature:
                     return CompileResult._rebuild(context, *code)
         return None
 
@@ -109,14 +109,14 @@ class KeptCode:
         folder = target()
         if folder is None:
             return
-        asked = (types, result.codegen.magic_tuple())
-        data = dumps((asked, result._reduce()))
+        signature = (types, result.codegen.magic_tuple())
+        data = dumps((signature, result._reduce()))
         try:
             with tempfile.NamedTemporaryFile(dir=folder, delete=False) as f:
                 f.write(hashlib.sha256(data).digest() + data)
-            os.replace(f.name, folder / self._file(asked))
+            os.replace(f.name, folder / self._file(signature))
         except OSError:
             return
 
-    def _file(self, asked: Any) -> str:
-        return f"{self._name}-{hashlib.sha256(str(asked).encode()).hexdigest()[:16]}{_SUFFIX}"
+    def _file(self, signature: Any) -> str:
+        return f"{self._name}-{hashlib.sha256(str(signature).encode()).hexdigest()[:16]}{_SUFFIX}"

@@ -1,7 +1,7 @@
 """Kernel that follows the matches of complex event processing back to their first events.
 
-A match knows the node of its last event, and a version. A node has edges to the nodes of the events before; the one to follow is that
-whose version the version at hand is compatible with, and from there on that edge's version counts.
+A match knows the node of its last event, and a version. A node has edges to the nodes of earlier events. The edge to follow is the one
+with whose version the current version is compatible; behind it, the edge's version is the current one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statetool.kernels.jit import jit
 #: Targets of edges that lead to no node: the match began here; the buffer does not have the node.
 BEGIN: Final = -1
 MISSING: Final = -2
-#: What is wrong with a match: an edge leads to a node that is not there, or more than one way leads back, or none ends.
+#: What is wrong with a match: an edge leads to a missing node; more than one way leads back; a way does not end.
 NO_NODE: Final = 1
 MANY_WAYS: Final = 2
 NO_END: Final = 3

@@ -56,7 +56,7 @@ def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def
 
 @jit
 def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by keys, stable, quick where much is sorted already; ``other`` is scratch."""
+    """Sort ``order[first:stop]`` by keys, stable, quick where runs are sorted already; ``other`` is scratch."""
     width = 1
     while width < stop - first:
         low = first
@@ -84,7 +84,7 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 @inlined
 def _radix_sort(head, order, other, counts, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by ``head``, stable: byte by byte from the last one on, without those that all have alike.
+    """Sort ``order[first:stop]`` by ``head``, stable: byte by byte from the last one on, without bytes that are the same in all.
 
     ``counts`` int64[257] and ``other`` are scratch.
     """
@@ -136,9 +136,9 @@ def sort_segments(data, major, head, key, key_end, order, other, counts):  # typ
         equal = np.int64(-1)
         while stop < n and major[order[stop]] == major[order[first]]:
             if ordered:
-                against = compare_keys(data, head, key, key_end, order[stop - 1], order[stop])
-                ordered = against <= 0
-                if against == 0:
+                comparison = compare_keys(data, head, key, key_end, order[stop - 1], order[stop])
+                ordered = comparison <= 0
+                if comparison == 0:
                     equal = np.int64(stop)
             stop += 1
         if ordered:

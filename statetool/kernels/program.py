@@ -5,7 +5,7 @@ once for many values (:mod:`statetool.columns.decode`): each operation takes the
 the positions behind the values. :mod:`statetool.kernels.skip_program` turns the same tree into numbers for a kernel that only finds
 ends.
 
-The set of operations is closed (:data:`Op`): what does one thing for each of them ends in ``assert_never``.
+The set of operations is closed (:data:`Op`): a ``match`` over them ends in ``assert_never``.
 
 All numbers are big-endian unless said otherwise.
 """
@@ -102,7 +102,7 @@ class Flagged:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A flag byte that always says that the value is there: the value has a null of its own that is no null of Java."""
+    """A flag byte that always says that the value is there: the value writes its own null, which is not Java's."""
 
     value: Op
     flag: int
@@ -329,7 +329,7 @@ class GraphClass:
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """What one declared type is on Kryo's wire, and what it is rewritten to.
+    """How a declared type is laid out by Kryo, and in which layout it is rewritten.
 
     ``reference``: whether objects have a mark of their own. ``size``: number of fields, or of constants. ``parts``: the fields of a
     record in wire order, the element of a list or array, key and value of a map; each ``body`` alone, an object of a known class
@@ -346,7 +346,7 @@ class GraphPart:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A value that Kryo wrote; ``decode(cursor)`` is called for those that are not as ``root`` foresees.
+    """A value that Kryo wrote; ``decode(cursor)`` is called for values that do not match ``root``.
 
     ``little``: Kryo 5, else 2.24.
     """
@@ -406,19 +406,19 @@ def slot_size(kind: SlotKind) -> int:
 
 
 def kernel_only(op: Op) -> bool:
-    """Tell whether kernels find the end of all parts of a program."""
+    """Tell whether kernels find the ends of all parts of a program."""
     if isinstance(op, PerRecord | Graph):
         return False
     return all(kernel_only(child) for child in children(op))
 
 
-def whole(op: Op, decode: Callable[[Any], Any]) -> Op:
-    """Return the program of a list or map, or that of decoding it value by value where kernels cannot find its parts."""
+def or_per_record(op: Op, decode: Callable[[Any], Any]) -> Op:
+    """Return the program of a list or map, or :class:`PerRecord` where kernels cannot find its parts."""
     return op if kernel_only(op) else PerRecord(decode)
 
 
 def children(op: Op) -> tuple[Op, ...]:
-    """Return the parts of an operation, in wire order; not those behind a size in bytes, which is all that finding the end needs."""
+    """Return the parts of an operation, in wire order; none behind a size in bytes, by which the end is found."""
     if isinstance(op, Leaf):
         return ()
     match op:

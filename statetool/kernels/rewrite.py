@@ -1,4 +1,4 @@
-"""Kryo's values in fixed layouts: runs the kernels of :mod:`statetool.kernels.graphs` with as much room as they need."""
+"""Rewrite Kryo's values in fixed layouts: runs the kernels of :mod:`statetool.kernels.graphs` with as much room as they need."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
     served = np.zeros(n, dtype=np.uint8)
     st = np.zeros(STATE_WORDS, dtype=np.int64)
     out = np.empty(2 * int((end - pos).sum()) + _LEAST_ROOM, dtype=np.uint8)
-    done = 0
+    next_value = 0
     while True:
-        done = graphs.rewrite(data, layout, pos, end, done, out, st, starts, after, served)
+        next_value = graphs.rewrite(data, layout, pos, end, next_value, out, st, starts, after, served)
         if st[WRITTEN] == UNKNOWN:
             raise coded_error(UNKNOWN_OPERATION)
-        if done == n:
+        if next_value == n:
             break
-        # Twice as large each time: what did not fit is written again.
-        more = np.empty(2 * len(out), dtype=np.uint8)
-        more[: st[WRITTEN]] = out[: st[WRITTEN]]
-        out = more
-    whole = out[: st[WRITTEN]]
-    whole.flags.writeable = False
-    return whole, starts, after, served.view(np.bool_)
+        # Twice as large each time; the value that did not fit is written again.
+        larger = np.empty(2 * len(out), dtype=np.uint8)
+        larger[: st[WRITTEN]] = out[: st[WRITTEN]]
+        out = larger
+    written = out[: st[WRITTEN]]
+    written.flags.writeable = False
+    return written, starts, after, served.view(np.bool_)
 
 
 def split_values(

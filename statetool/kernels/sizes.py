@@ -1,4 +1,4 @@
-"""What a program says of the size of its values, without looking at any. Needs no numpy."""
+"""Sizes of values that follow from their program alone. Needs no numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEMPORAL_SIZES: Final[dict[ir.TemporalKind, int]] = {
     "millis": 8, "millis_nanos": 12, "seconds_nanos": 12, "date": 6, "time": 7, "date_time": 13,
 }  # fmt: skip
 CLOCK_SIZES: Final[dict[ir.ClockUnit, int]] = {"millis": 4, "micros": 8}
-#: Elements of no bytes are limited by number: no bytes that are left say how many there can be.
+#: Elements of no bytes are limited by number: the bytes that are left do not limit them.
 MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
@@ -67,9 +67,9 @@ def _size(op: ir.Sized) -> int:
 
 
 def least_size(op: ir.Op) -> int:
-    """Return the fewest bytes that a value takes: how many fit into what is left is known before they are looked for.
+    """Return the fewest bytes that a value takes, which limits how many fit into the bytes that are left.
 
-    It is 0 only where every value takes no bytes, and 1 of what kernels do not find the end of.
+    It is 0 only where every value takes no bytes, and 1 where kernels do not find the end.
     """
     size = fixed_size(op)
     if size is not None:

@@ -15,7 +15,7 @@ from typing_extensions import assert_never
 from statetool.kernels import program as ir
 from statetool.kernels.sizes import fixed_size, least_size
 
-# Arguments of each opcode, in brackets. The order matters: kernels compare opcodes to know of which sort an operation is.
+# Arguments of each opcode, in brackets. The order matters: kernels compare opcodes to tell kinds of operations apart.
 (
     # Leaves.
     FIXED,  # [bytes]
@@ -149,7 +149,7 @@ def _emit_composite(op: ir.Composite, words: list[int]) -> None:
 
 
 def _joined(parts: tuple[ir.Op, ...]) -> tuple[ir.Op, ...]:
-    """Return the parts with neighbours of fixed size as one, structs inside of structs as their parts."""
+    """Return the parts with neighbours of fixed size joined, and structs replaced by their parts."""
     joined: list[ir.Op] = []
     for part in _flat(parts):
         size = fixed_size(part)

@@ -67,10 +67,10 @@ def row_nulls(data, base, valid):  # type: ignore[no-untyped-def]
     """Read which fields are there into ``valid`` uint8[fields, n]."""
     fields = valid.shape[0]
     for first in range(0, fields, 8):
-        many = min(8, fields - first)
+        count = min(8, fields - first)
         for i in range(base.shape[0]):
             bits = data[np.uint64(base[i] + 1 + (first >> 3))]
-            for k in range(many):
+            for k in range(count):
                 valid[first + k, i] = 1 - ((bits >> np.uint8(k)) & np.uint8(1))
 
 
@@ -108,7 +108,7 @@ def load_bools(data, slot, valid, out):  # type: ignore[no-untyped-def]
 
 @jit
 def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, sizes):  # type: ignore[no-untyped-def]
-    """Find the bytes that slots stand for, in the slot itself where ``inline`` and marked so, else where it points to.
+    """Find the bytes that slots stand for: in the slot itself where ``inline`` and marked so, else where the slot points to.
 
     ``left`` int64[rows or arrays]: bytes that parts may still take (Flink writes them side by side); ``owner`` int64[n] is the
     array of each element, empty where value i is of row i. Null takes no bytes.
@@ -217,7 +217,7 @@ def array_counts(data, base, limit, size, counts):  # type: ignore[no-untyped-de
 
 @jit
 def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, owner):  # type: ignore[no-untyped-def]
-    """Find the slots of all elements, in order, and what else is known of each."""
+    """Find the slots of all elements, in order, whether each is there, and its array."""
     o = 0
     for i in range(base.shape[0]):
         b = base[i]

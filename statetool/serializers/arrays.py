@@ -8,7 +8,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Counted, Op, PerRecord, Repeated, whole
+from statetool.kernels.program import Counted, Op, PerRecord, Repeated, or_per_record
 from statetool.serializers.basic import STRING
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.composite import (
@@ -108,7 +108,7 @@ class GenericArraySerializer(CompositeSerializer):
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Repeated(behind_flag(self.nested[0], 0)), self.decode)
+        return or_per_record(Repeated(behind_flag(self.nested[0], 0)), self.decode)
 
 
 class _ConfigNamedArraySerializer(GenericArraySerializer):

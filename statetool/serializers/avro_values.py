@@ -291,7 +291,7 @@ class ArrayType(AvroType):
         self.items = items
         self.parts = 1 + items.parts
         self.logical = ListType(items.logical)
-        self.op = ir.whole(ir.Blocks(None, items.op), self.decode)
+        self.op = ir.or_per_record(ir.Blocks(None, items.op), self.decode)
         self.at_least = least_size(items.op)
 
     def decode(self, c: Cursor) -> list[Any]:
@@ -315,7 +315,7 @@ class MapOf(AvroType):
         self.values = values
         self.parts = 2 + values.parts
         self.logical = MapType(Scalar("string"), values.logical)
-        self.op = ir.whole(ir.Blocks(ir.Counted(text=True), values.op), self.decode)
+        self.op = ir.or_per_record(ir.Blocks(ir.Counted(text=True), values.op), self.decode)
         self.at_least = 4 + least_size(values.op)
 
     def decode(self, c: Cursor) -> list[tuple[str, Any]]:
@@ -356,7 +356,7 @@ class UnionType(AvroType):
             self.logical = StructType(
                 tuple(Field(f"member{k}", branches[i].logical) for k, i in enumerate(self.members))
             )
-        self.op = ir.whole(ir.Union(tuple(b.op for b in branches), self.null), self.decode)
+        self.op = ir.or_per_record(ir.Union(tuple(b.op for b in branches), self.null), self.decode)
 
     def decode(self, c: Cursor) -> Any:
         index = c.i4()

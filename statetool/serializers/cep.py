@@ -13,7 +13,7 @@ from typing import Any, Final
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Constant, Fixed, Flagged, Op, PerRecord, Repeated, Struct, Text, whole
+from statetool.kernels.program import Constant, Fixed, Flagged, Op, PerRecord, Repeated, Struct, Text, or_per_record
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
 from statetool.serializers.collections import ListSerializer
@@ -129,7 +129,7 @@ class NodeSerializer(PartsSerializer):
         if self._is_list:
             return Struct(("edges",), (part,))
         edge = Struct(("ref_count", "element"), (Fixed("i32"), part))
-        return whole(Struct(("edges",), (Repeated(edge),)), self.decode)
+        return or_per_record(Struct(("edges",), (Repeated(edge),)), self.decode)
 
 
 class NfaStateSerializer(PartsSerializer):
@@ -189,7 +189,7 @@ class NfaStateSerializer(PartsSerializer):
         previous_ms = Fixed("i64") if self.outer else Constant(0)
         names = ("state", "previous", "version", "start_ms", "previous_ms", "start_event")
         match = Struct(names, (Text(), node, dewey, Fixed("i64"), previous_ms, Flagged(event, null_flag=0)))
-        return whole(Struct(("partial", "completed"), (Repeated(match), Repeated(match))), self.decode)
+        return or_per_record(Struct(("partial", "completed"), (Repeated(match), Repeated(match))), self.decode)
 
 
 class NfaSerializer(PartsSerializer):

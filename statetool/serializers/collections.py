@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated, whole
+from statetool.kernels.program import Flagged, Op, Pairs, PerRecord, Repeated, or_per_record
 from statetool.kernels.sizes import MAX_EMPTY_ELEMENTS
 from statetool.serializers.base import Serializer
 from statetool.serializers.composite import (
@@ -67,7 +67,9 @@ class ListSerializer(CompositeSerializer):
         return hash_chain((hash_or_zero(self.nested[0], item) for item in value), start=1)
 
     def program(self) -> Op:
-        return PerRecord(self.decode) if self.framed_only else whole(Repeated(self.nested[0].program()), self.decode)
+        if self.framed_only:
+            return PerRecord(self.decode)
+        return or_per_record(Repeated(self.nested[0].program()), self.decode)
 
 
 class SetSerializer(ListSerializer):
@@ -96,7 +98,7 @@ class SetSerializer(ListSerializer):
     def program(self) -> Op:
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Repeated(behind_flag(self.nested[0], 1)), self.decode)
+        return or_per_record(Repeated(behind_flag(self.nested[0], 1)), self.decode)
 
 
 class MapSerializer(CompositeSerializer):
@@ -150,7 +152,7 @@ class MapSerializer(CompositeSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Pairs(key.program(), behind_flag(value, 1)), self.decode)
+        return or_per_record(Pairs(key.program(), behind_flag(value, 1)), self.decode)
 
 
 class NullAwareMapSerializer(MapSerializer):
@@ -168,7 +170,7 @@ class NullAwareMapSerializer(MapSerializer):
         key, value = self.nested
         if self.framed_only:
             return PerRecord(self.decode)
-        return whole(Pairs(Flagged(key.program(), null_flag=1), behind_flag(value, 1)), self.decode)
+        return or_per_record(Pairs(Flagged(key.program(), null_flag=1), behind_flag(value, 1)), self.decode)
 
 
 class WrapperSerializer(CompositeSerializer):

@@ -237,7 +237,7 @@ def _list(element: Coder, *, flagged: bool) -> Coder:
                 element.encode(out, item)
 
     op = ir.Repeated(ir.Flagged(element.program, null_flag=0) if flagged else element.program)
-    return Coder(ListType(element.logical), decode, encode, ir.whole(op, decode))
+    return Coder(ListType(element.logical), decode, encode, ir.or_per_record(op, decode))
 
 
 def _map(key: Coder, item: Coder) -> Coder:
@@ -253,4 +253,4 @@ def _map(key: Coder, item: Coder) -> Coder:
                 item.encode(out, v)
 
     op = ir.Pairs(key.program, ir.Flagged(item.program, null_flag=1))
-    return Coder(MapType(key.logical, item.logical), decode, encode, ir.whole(op, decode))
+    return Coder(MapType(key.logical, item.logical), decode, encode, ir.or_per_record(op, decode))

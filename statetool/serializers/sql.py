@@ -27,7 +27,7 @@ from statetool.kernels.program import (
     SqlDecimal,
     SqlTimestamp,
     Struct,
-    whole,
+    or_per_record,
 )
 from statetool.serializers.base import Serializer
 from statetool.serializers.basic import from_decimal, to_decimal
@@ -212,7 +212,7 @@ class LinkedListSerializer(CompositeSerializer):
         if self.framed_only:
             return PerRecord(self.decode)
         element = self.nested[0].program()
-        return whole(MaskedList(element) if self.outer else Repeated(element), self.decode)
+        return or_per_record(MaskedList(element) if self.outer else Repeated(element), self.decode)
 
 
 class SortedMapSerializer(MapSerializer):

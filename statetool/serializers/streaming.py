@@ -21,7 +21,7 @@ from statetool.kernels.program import (
     Repeated,
     StreamElement,
     Struct,
-    whole,
+    or_per_record,
 )
 from statetool.serializers.basic import TYPES as BASIC
 from statetool.serializers.composite import CompositeSerializer, behind_flag, composite, inside, read_null, sequence
@@ -222,7 +222,7 @@ class TraversableSerializer(CompositeSerializer):
                     self.nested[0].encode(out, item)
 
     def program(self) -> Op:
-        return whole(Repeated(behind_flag(self.nested[0], 0)), self.decode)
+        return or_per_record(Repeated(behind_flag(self.nested[0], 0)), self.decode)
 
 
 # ---- without parts ------------------------------------------------------------------------------

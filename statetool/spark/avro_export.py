@@ -55,7 +55,7 @@ def _writer(target: str, name: str, by: str | None) -> Any:
         fields = [field for field in first.schema if field.name != by]
         schema = fastavro.parse_schema(avro_schema(pa.schema(fields), name=name))
         fs, root = fsspec.core.url_to_fs(target)
-        # Rows of a key group lie together, so that a file is open at a time; were they not, there would be more files.
+        # Rows of a key group lie together, so that one file is open at a time; otherwise there would only be more files.
         for value, rows in groupby(_records(first, batches), lambda row: None if by is None else row.pop(by)):
             folder = "" if by is None else f"{by}={value}/"
             file = f"{folder}part-{uuid.uuid4().hex}.avro"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from statetool.errors import OptionError
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import register
-from statetool.spark.table_source import PLACE, TableSource
+from statetool.spark.table_source import METADATA_KEY, TableSource
 
 _COMMENT: Final = "statetool catalog of "
 
@@ -40,14 +40,14 @@ def make_database(spark: Any, name: str, path: str, sources: Mapping[str, TableS
     comment = (_COMMENT + path).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"CREATE DATABASE {quoted} COMMENT '{comment}'")
     for table, source in sources.items():
-        schema = _marked(spark_schema(source.schema), source.as_text())
+        schema = _with_source(spark_schema(source.schema), source.as_text())
         spark.catalog.createTable(f"{quoted}.`{table}`", source="flink-state-table", schema=schema)
 
 
-def _marked(schema: Any, text: str) -> Any:
+def _with_source(schema: Any, text: str) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     first, *others = schema.fields
     return StructType(
-        [StructField(first.name, first.dataType, first.nullable, {**first.metadata, PLACE: text}), *others]
+        [StructField(first.name, first.dataType, first.nullable, {**first.metadata, METADATA_KEY: text}), *others]
     )

@@ -1,4 +1,4 @@
-"""Differences of two snapshots as a DataFrame: a partition a unit, so nothing is shuffled."""
+"""Differences of two snapshots as a DataFrame: each unit is a partition, so that nothing is shuffled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.spark.schema import spark_schema
 
 
 def differences_frame(spark: Any, units: Sequence[Unit]) -> Any:
-    """Return the differences of units as a DataFrame; they are looked for in tasks, whenever it is evaluated."""
+    """Return the differences of units as a DataFrame; tasks compute them whenever it is evaluated."""
     schema = spark_schema(DIFFERENCES)
     planned = list(units)
     if not planned:

@@ -1,6 +1,6 @@
 """Write a table of a snapshot with Spark: to files, or to a table of a lake.
 
-Each task reads one split and writes one file (with key groups as folders one for each of its groups); Spark's committer publishes them.
+Each task reads one split and writes one file (one for each of its key groups where those are folders); Spark's committer publishes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Formats of files, and what Spark calls them; of Avro it has nothing unless a package brings it.
 _FILES: Final = {"parquet": "parquet", "avro": None, "jsonl": "json"}
-#: Formats of tables, which write what is added whole or not at all, and what Spark calls their package.
+#: Formats of tables, which commit what is added whole or not at all, and what Spark calls them.
 _TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
 _BROUGHT_BY: Final = {
     "delta": "--packages io.delta:delta-spark_2.13:<version>, and the extension and catalog that its pages name",
@@ -49,7 +49,7 @@ def export_table(
     operator
         One that was loaded with a Spark session.
     request
-        What of it is exported, and how values are shown.
+        What is exported of it, and how values are shown.
     target
         A directory; for Iceberg the name of a table.
     style
@@ -94,7 +94,7 @@ def export_table(
 
 
 def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None, *, by_key_group: bool) -> int:
-    """Write to a table of a lake, by the transaction that it has."""
+    """Write to a table of a lake in one transaction, and return the number of rows."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
@@ -157,9 +157,9 @@ def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> Non
 
 
 def _storable(frame: Any, style: str) -> Any:
-    """Return the frame with structs without fields as text: keys of SQL operators that have one group for all rows.
+    """Return the frame with structs without fields as text, unless ``style`` is Avro: Spark does not write them otherwise.
 
-    Spark writes such only to Avro.
+    Keys of SQL operators that have one group for all rows are such structs.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType

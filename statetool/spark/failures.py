@@ -1,7 +1,7 @@
 """Errors of tasks: the driver raises ours as themselves.
 
-Spark has what a task raised as text, below the trace of the worker and among that of its own stages, and makes an exception of its own
-of it. There is no other place to step in than the function that does so: queries run in methods of Spark's DataFrames.
+Spark gets what a task raised as text, between the traces of the worker and of its own stages, and converts it to an exception of its
+own. That conversion is the only place to step in: queries run in methods of Spark's DataFrames.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONVERT: Final = "convert_exception"
 
 
 def raise_own_errors(spark: Any) -> None:
-    """From now on what Spark makes of an error of ours in a task is the error itself; all other errors stay as they are."""
+    """Make Spark raise our own errors in tasks as themselves, from now on; all other errors stay as they are."""
     if "connect" in type(spark).__module__:
         from pyspark.sql.connect.client import core as module
     else:
@@ -46,9 +46,9 @@ def _wrap(module: ModuleType) -> None:
 
 
 def own_error(text: str) -> StatetoolError | None:
-    """Return the error of ours that a text of Spark's is about."""
-    if found := _OWN.findall(text):
-        name, message = found[-1]
+    """Return our own error that a text of Spark's is about; ``None`` where it is about another one."""
+    if own_errors := _OWN.findall(text):
+        name, message = own_errors[-1]
         kind = getattr(errors, name, StatetoolError)
         error: StatetoolError = kind(message)
         return error

@@ -1,8 +1,8 @@
 """Fold changes into a table that is the state: each checkpoint once, whatever is stopped, repeated or killed (PySpark 4).
 
-A table of Parquet files is a folder of versions: ``checkpoint-<id>-...`` has the rows, and a file of the number of the checkpoint in
-``_folded`` says that the version is whole, and where. That file is written last and never twice, so a version is there or it is not. Tables of
-Delta and Iceberg get one ``MERGE``, which is one commit; to repeat it changes nothing.
+A table of Parquet files is a folder of versions: ``checkpoint-<id>-...`` has the rows, and a file in ``_folded``, named by the checkpoint,
+says that the version is whole, and where. That file is written last and never twice, so a version is there or it is not. Tables of Delta
+and Iceberg get one ``MERGE``, which is one commit; repeating it changes nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FoldFormat = Literal["parquet", "delta", "iceberg"]
 _FORMATS: Final = ("parquet", "delta", "iceberg")
 _ID, _TIME, _AGAINST = "checkpoint_id", "checkpoint_time", "compared_with"
 _BEFORE_ALL: Final = -1
-#: What rows of changes have beside those of the table.
+#: Columns of changes that the table does not have.
 _ADDED: Final = (_ID, _TIME, _AGAINST, CHANGE.name)
 _COMMITS: Final = "_folded"
-#: Versions that stay, so that one who reads the last but one can end.
-_KEPT: Final = 2
+#: Versions that stay, so that a query that reads the last but one can end.
+_VERSIONS_KEPT: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,11 @@ def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[
                 f"the batch has no column {missing[0]!r}",
                 hint=suggest(missing[0], frame.columns) or "fold a stream with mode=changes",
             )
-        kept = frame.persist()
+        cached = frame.persist()
         try:
-            fold(kept, target, names, format)
+            fold(cached, target, names, format)
         finally:
-            kept.unpersist()
+            cached.unpersist()
 
     return fold_batch
 
@@ -77,7 +77,7 @@ def _rows(spark: Any, target: str, version: _Version) -> Any:
 def _newest(frame: Any, key: Sequence[str]) -> Any:
     """Return the last change of each row.
 
-    Two of one checkpoint mean that ``key`` does not tell rows apart: the query fails.
+    The query fails where a row has two in one checkpoint: ``key`` does not tell rows apart then.
     """
     from pyspark.sql import functions as f
 
@@ -93,16 +93,17 @@ def _newest(frame: Any, key: Sequence[str]) -> Any:
 
 
 def _span(frame: Any, after: int | None) -> tuple[Any, int, bool] | None:
-    """Return the rows behind a checkpoint, the checkpoint that they lead to, and whether they are all there is; ``None`` without rows."""
+    """Return the changes after a checkpoint, the newest checkpoint among them, and whether they are a whole table; ``None`` without changes."""
     from pyspark.sql import functions as f
 
     rows = frame if after is None else frame.filter(f.col(_ID) > after)
-    found = rows.agg(f.max(_ID), f.max(f.when(f.col(_AGAINST).isNull(), f.col(_ID))), f.min(_AGAINST)).first()
-    newest, whole, against = found
+    newest, newest_whole, against = rows.agg(
+        f.max(_ID), f.max(f.when(f.col(_AGAINST).isNull(), f.col(_ID))), f.min(_AGAINST)
+    ).first()
     if newest is None:
         return None
-    if whole is not None:
-        return rows.filter(f.col(_ID) >= whole), newest, True
+    if newest_whole is not None:
+        return rows.filter(f.col(_ID) >= newest_whole), newest, True
     if after is None or against < after:
         raise FormatError(
             f"the changes are against checkpoint {against}, and the table has "
@@ -120,31 +121,31 @@ def _fold_files(frame: Any, target: str, key: Sequence[str], _: FoldFormat) -> N
     spark = frame.sparkSession
     versions = _versions(target)
     last = versions[-1] if versions else None
-    found = _span(frame, None if last is None else last.checkpoint_id)
-    if found is None:
+    span = _span(frame, None if last is None else last.checkpoint_id)
+    if span is None:
         return
-    rows, number, whole = found
+    rows, checkpoint_id, whole = span
     changed = _newest(rows, key)
     table = changed.filter(changed[CHANGE.name] != DELETE).drop(*_ADDED)
     if not whole and last is not None:
         table = _without(_rows(spark, target, last), changed, key).unionByName(table)
-    version = _Version(checkpoint_id=number, folder=f"checkpoint-{number}-{uuid4().hex[:8]}")
+    version = _Version(checkpoint_id=checkpoint_id, folder=f"checkpoint-{checkpoint_id}-{uuid4().hex[:8]}")
     table.write.parquet(spark_target(spark, files.join(target, version.folder)))
     commits = files.join(target, _COMMITS)
     targets.make_dir(commits)
-    text = json.dumps({"checkpoint_id": number, "folder": version.folder})
-    targets.put_new(files.join(commits, f"{number:020d}.json"), text.encode())
+    text = json.dumps({"checkpoint_id": checkpoint_id, "folder": version.folder})
+    targets.put_new(files.join(commits, f"{checkpoint_id:020d}.json"), text.encode())
     _clean(target, [*versions, version])
 
 
 def _without(table: Any, changed: Any, key: Sequence[str]) -> Any:
     """Return the rows of a table that are not among the changed ones; keys may have nulls."""
     other = changed.select(*(changed[_quoted(name)].alias(f"_{i}") for i, name in enumerate(key)))
-    same = None
+    same_key = None
     for i, name in enumerate(key):
-        one = table[_quoted(name)].eqNullSafe(other[f"_{i}"])
-        same = one if same is None else same & one
-    return table.join(other, same, "left_anti")
+        same_column = table[_quoted(name)].eqNullSafe(other[f"_{i}"])
+        same_key = same_column if same_key is None else same_key & same_column
+    return table.join(other, same_key, "left_anti")
 
 
 def _versions(target: str) -> list[_Version]:
@@ -155,12 +156,12 @@ def _versions(target: str) -> list[_Version]:
 
 
 def _clean(target: str, versions: Sequence[_Version]) -> None:
-    """Remove versions that nobody reads any more, and what was left of batches that failed; the last ones stay."""
-    kept = {v.folder for v in versions[-_KEPT:]}
-    for version in versions[:-_KEPT]:
+    """Remove old versions and the remains of failed batches; the last ``_VERSIONS_KEPT`` stay."""
+    current = {v.folder for v in versions[-_VERSIONS_KEPT:]}
+    for version in versions[:-_VERSIONS_KEPT]:
         targets.remove(files.join(files.join(target, _COMMITS), f"{version.checkpoint_id:020d}.json"))
     for name in targets.list_sizes(target):
-        if name.startswith("checkpoint-") and name not in kept:
+        if name.startswith("checkpoint-") and name not in current:
             targets.remove_tree(files.join(target, name))
 
 
@@ -171,12 +172,12 @@ def _merge(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> N
     spark = frame.sparkSession
     is_new = not spark.catalog.tableExists(target)
     # Rows that were deleted leave no number in the table: a batch that is repeated is merged again, which changes nothing.
-    found = _span(frame, None if is_new else _BEFORE_ALL)
-    if found is None:
+    span = _span(frame, None if is_new else _BEFORE_ALL)
+    if span is None:
         return
     if is_new:  # not before the batch is known to be the first: an empty table would take any
         frame.limit(0).drop(*(n for n in _ADDED if n != _ID)).write.format(format).saveAsTable(target)
-    rows, _, whole = found
+    rows, _, whole = span
     _newest(rows, key).createOrReplaceTempView(view := f"statetool_changes_{uuid4().hex[:8]}")
     try:
         spark.sql(merge_statement(target, view, key, [n for n in frame.columns if n not in _ADDED], whole=whole))

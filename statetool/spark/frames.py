@@ -24,9 +24,9 @@ from statetool.tables.splits import Split
 
 #: Configuration of a session: tables of at most so many stored bytes are read on the driver, and snapshots written there.
 LOCAL_BYTES: Final = "spark.statetool.localBytes"
-_LOCAL_BYTES: Final = 8 << 20
-#: A compressed table may be much larger than what is stored. Spark itself keeps up to 48 MiB in a relation.
-_MOST_BYTES: Final = 32 << 20
+_DEFAULT_LOCAL_BYTES: Final = 8 << 20
+#: A compressed table may be much larger than its stored bytes. Spark itself keeps up to 48 MiB in a relation.
+_MAX_RELATION_BYTES: Final = 32 << 20
 #: Files of small tables are often small too, and far away.
 _THREADS: Final = 8
 
@@ -45,7 +45,7 @@ def table_frame(spark: Any, scan: TableScan, *, local_bytes: int | None = None) 
         A small table is damaged; errors of larger ones are raised by their queries.
     """
     small = has_data_sources() and is_small(scan, local_limit(spark, local_bytes))
-    table = _read_here(scan) if small else None
+    table = _read_on_driver(scan) if small else None
     return scan_frame(spark, scan) if table is None else arrow_frame(spark, table)
 
 
@@ -61,7 +61,7 @@ def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
 
 
 def reader(splits: Sequence[Split]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what runs in tasks: numbers of splits to their rows."""
+    """Return the function of tasks that turns numbers of splits into their rows."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -75,7 +75,7 @@ def local_limit(spark: Any, local_bytes: int | None = None) -> int:
     """Return the stored bytes of what the driver does itself: as given, or as the session says."""
     if local_bytes is not None:
         return local_bytes
-    text = spark.conf.get(LOCAL_BYTES, str(_LOCAL_BYTES))
+    text = spark.conf.get(LOCAL_BYTES, str(_DEFAULT_LOCAL_BYTES))
     try:
         return int(text)
     except ValueError:
@@ -86,23 +86,23 @@ def is_small(scan: TableScan, most: int) -> bool:
     return sum(split.size_bytes for split in scan.splits) <= most
 
 
-def _read_here(scan: TableScan) -> pa.Table | None:
-    """Return the rows of a small table; ``None`` where they are many all the same."""
+def _read_on_driver(scan: TableScan) -> pa.Table | None:
+    """Return the rows of a small table; ``None`` where they are too large for a relation all the same."""
     batches: list[pa.RecordBatch] = []
-    for some in in_threads(_some_batches, scan.splits, _THREADS):
-        batches += some
-        if sum(batch.nbytes for batch in batches) > _MOST_BYTES:
+    for split_batches in in_threads(_first_batches, scan.splits, _THREADS):
+        batches += split_batches
+        if sum(batch.nbytes for batch in batches) > _MAX_RELATION_BYTES:
             return None
     return pa.Table.from_batches(batches, schema=scan.schema)
 
 
-def _some_batches(split: Split) -> list[pa.RecordBatch]:
-    """Return the batches of a split, and no more when there are too many for a small table."""
+def _first_batches(split: Split) -> list[pa.RecordBatch]:
+    """Return the batches of a split, up to the first that makes them too large for a relation."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in read_checked(split):
         batches.append(batch)
         size += batch.nbytes
-        if size > _MOST_BYTES:
+        if size > _MAX_RELATION_BYTES:
             break
     return batches

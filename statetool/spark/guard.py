@@ -23,7 +23,7 @@ def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
 def checked(
     batches: Iterator[pa.RecordBatch], *, file: str | None = None, operator: str | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches after a look at their maps: Spark has no place for two entries of one key (and Arrow none for a null key).
+    """Yield batches, refusing maps that have a key twice: a Spark map has one entry a key (and Arrow no null key).
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ def _codes(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return a number for each value, from 0 on, the same for equal ones."""
     kind = array.type
     if pa.types.is_struct(kind) and kind.num_fields:
-        parts = [_codes(array.field(i)) for i in range(kind.num_fields)]
-        parts.append((~is_valid(array)).astype(np.int64))
-        _, codes = np.unique(np.stack(parts), axis=1, return_inverse=True)
+        field_codes = [_codes(array.field(i)) for i in range(kind.num_fields)]
+        field_codes.append((~is_valid(array)).astype(np.int64))
+        _, codes = np.unique(np.stack(field_codes), axis=1, return_inverse=True)
         return codes.reshape(-1).astype(np.int64)
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
-        seen: dict[str, int] = {}
-        return np.array([seen.setdefault(repr(v), len(seen)) for v in as_python(array, number_of)], dtype=np.int64)
+        ids: dict[str, int] = {}
+        return np.array([ids.setdefault(repr(v), len(ids)) for v in as_python(array, number_of)], dtype=np.int64)
     indices = array.dictionary_encode().indices.cast(pa.int64())
     return as_numpy(indices, null=-1) + 1

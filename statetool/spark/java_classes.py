@@ -2,7 +2,7 @@
 
 The JVM can write the classes that it has loaded into an archive when it ends, and map that archive when it starts the next time (class data
 sharing, Java 13 and later). It takes no archive of another Java or of other jars, and goes on without one. Sessions that statetool starts take the
-one that is there; ``statetool doctor --warm`` makes one. Sessions of others are theirs.
+one that is there; ``statetool doctor --warm`` makes one. Other sessions are left alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statetool.io.cache import cache_folders, writable
 
 #: What ``spark-submit`` starts its JVM with, beside the options of the session and of the user, which stay as they are.
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
-#: The JVM has nothing to say about archives that do not fit, or classes that cannot be kept.
+#: Silences the JVM about archives that do not fit and classes that cannot be archived.
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 
@@ -32,15 +32,15 @@ def java_program() -> str | None:
 def archive() -> Path | None:
     """Return the file for the classes of this Spark and this Java, which need not be there.
 
-    ``None`` where nothing can be kept, and for a Spark with a folder of its own: one with settings on its class path has no archive.
+    ``None`` without Java or a folder that can be written, and where ``SPARK_HOME`` or ``SPARK_CONF_DIR`` is set: settings on the class path rule it out.
     """
     import pyspark
 
     java = java_program()
     if java is None or {"SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
         return None
-    of = "\0".join((pyspark.__version__, os.path.realpath(pyspark.__file__), os.path.realpath(java)))
-    name = f"spark-{pyspark.__version__}-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
+    origin = "\0".join((pyspark.__version__, os.path.realpath(pyspark.__file__), os.path.realpath(java)))
+    name = f"spark-{pyspark.__version__}-{hashlib.sha256(origin.encode()).hexdigest()[:16]}.jsa"
     return next((folder / name for folder in cache_folders("java") if writable(folder)), None)
 
 
@@ -55,7 +55,7 @@ def is_whole(file: Path) -> bool:
 
 @contextmanager
 def java_options(options: str, *, keep_classes: bool) -> Iterator[None]:
-    """Let a JVM that is started here have these options and the archive; ``keep_classes``: let it write one when it ends, where there is none."""
+    """Give a JVM that is started inside the archive and these options; with ``keep_classes`` it writes the archive at its end if there is none."""
     file = archive()
     if file is None:
         classes = ""
@@ -63,12 +63,12 @@ def java_options(options: str, *, keep_classes: bool) -> Iterator[None]:
         classes = f'"-XX:SharedArchiveFile={file}" {_QUIET}'
     else:
         classes = f'"-XX:ArchiveClassesAtExit={file}" {_QUIET}' if keep_classes else ""
-    before = os.environ.get(_OPTIONS)
-    os.environ[_OPTIONS] = " ".join(filter(None, (before, options, classes)))
+    previous = os.environ.get(_OPTIONS)
+    os.environ[_OPTIONS] = " ".join(filter(None, (previous, options, classes)))
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[_OPTIONS]
         else:
-            os.environ[_OPTIONS] = before
+            os.environ[_OPTIONS] = previous

@@ -1,7 +1,7 @@
 """Keys that pushed filters allow, so that only their key groups are read.
 
 Spark pushes a conjunction of ``EqualTo``, ``EqualNullSafe`` and ``In`` (never an ``OR``) and evaluates all of them again on what is
-read. A filter may therefore be left unused, but never exclude a key for which Spark's comparison holds: floating-point keys
+read. So a filter may be left unused, but must never exclude a key for which Spark's comparison holds: floating-point keys
 (``0.0 = -0.0``, many NaNs), decimals (``1.0 = 1.00``), dates and timestamps are not looked up by their bytes.
 """
 
@@ -29,7 +29,7 @@ _KINDS: Final[dict[str, type]] = {
 }  # fmt: skip
 _MOST_COMBINATIONS: Final = 10_000
 #: A serializer, or the type of a field that has none of its own.
-Part = Serializer | LogicalType
+KeyPart = Serializer | LogicalType
 
 
 def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None:
@@ -45,12 +45,12 @@ def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None
     Returns
     -------
     list or None
-        ``None`` where the filters do not pin the key down, or not in a way that is sure.
+        ``None`` where the filters do not limit the keys to a known few.
     """
     conditions = [c for f in filters if (c := _condition(f)) is not None]
-    whole = _intersect([_plain_values(values, key) for path, values in conditions if path == ()])
+    by_key = _intersect([_plain_values(values, key) for path, values in conditions if path == ()])
     by_field = _by_fields([(path[0], values) for path, values in conditions if len(path) == 1], key)
-    keys = _intersect([whole, by_field])
+    keys = _intersect([by_key, by_field])
     if keys is None or not all(_same_after_writing(k, key) for k in keys):
         return None
     return keys
@@ -68,11 +68,12 @@ def _condition(f: Filter) -> tuple[tuple[str, ...], list[Any]] | None:
     return tuple(f.attribute[1:]), [v for v in values if v is not None]
 
 
-def _intersect(parts: list[list[Any] | None]) -> list[Any] | None:
-    known = [p for p in parts if p is not None]
-    if not known:
+def _intersect(choices: list[list[Any] | None]) -> list[Any] | None:
+    """Return the values that are in all lists; ``None``, which is no limit, where there are no lists."""
+    limiting = [p for p in choices if p is not None]
+    if not limiting:
         return None
-    return [v for v in dict.fromkeys(known[0]) if all(v in p for p in known[1:])]
+    return [v for v in dict.fromkeys(limiting[0]) if all(v in p for p in limiting[1:])]
 
 
 def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list[Any] | None:
@@ -89,7 +90,7 @@ def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list
     return list(product(*choices)) if prod(map(len, choices)) <= _MOST_COMBINATIONS else None
 
 
-def _fields(key: Part) -> tuple[tuple[str, Part], ...]:
+def _fields(key: KeyPart) -> tuple[tuple[str, KeyPart], ...]:
     """Return the fields of a key that is a tuple or a row."""
     if isinstance(key, TupleSerializer):
         return key.children()
@@ -98,13 +99,13 @@ def _fields(key: Part) -> tuple[tuple[str, Part], ...]:
     return ()
 
 
-def _plain_values(values: list[Any], part: Part) -> list[Any] | None:
-    """Return Spark's values as plain ones; ``None`` where one has no plain value that is sure to be the only one."""
-    found = [_plain(v, part) for v in values]
-    return None if None in found else found
+def _plain_values(values: list[Any], part: KeyPart) -> list[Any] | None:
+    """Return Spark's values as plain ones; ``None`` where one has no plain value, or may equal several."""
+    plain = [_plain(v, part) for v in values]
+    return None if None in plain else plain
 
 
-def _plain(value: Any, part: Part) -> Any:
+def _plain(value: Any, part: KeyPart) -> Any:
     if fields := _fields(part):
         if not isinstance(value, dict) or len(value) != len(fields):
             return None

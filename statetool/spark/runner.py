@@ -1,8 +1,9 @@
 """The work of a write on Spark.
 
-What is small and no DataFrame is done in threads of the driver, as stages of Spark would take longer than the work. Else tasks turn rows and kept entries into packed runs, Spark shuffles them by subtask, a row a run of some kilobytes, and a task writes the
-streams of its subtasks from local disk. What is wrong with a row travels as a row too, so that the driver raises our own error, at once
-and without attempts that would fail alike. Nothing but the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
+What is small and no DataFrame is written by threads of the driver, as stages of Spark would take longer than the work. Otherwise tasks turn
+rows and kept entries into packed runs of some kilobytes, Spark shuffles these by subtask, one run a row, and a task writes the streams of
+its subtasks from local disk. An error in a row travels as a row too: so the driver raises our own error, at once and without further
+attempts, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from statetool.spark.tasks import RESULT, result_batch, run_tasks
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
 
-#: Runs on their way: ``slot`` is the subtask among those of all jobs, ``place`` tells the order of the runs of a slot.
+#: Runs in the shuffle: ``slot`` numbers the subtasks of all jobs, ``place`` orders the runs of a slot.
 _RUNS: Final = pa.schema(
     [
         pa.field("slot", pa.int32()),
@@ -55,15 +56,15 @@ _RUNS: Final = pa.schema(
         pa.field("error", pa.binary()),
     ]
 )
-#: Spark brings up to 10,000 rows at once to a worker, whatever they hold.
+#: Spark hands up to 10,000 rows at once to a worker, however large they are.
 _RUN_BYTES: Final = 32 << 10
 _MEMORY_BYTES: Final = 64 << 20
 #: Stored bytes of a task that copies files, or reads kept entries.
 _TASK_BYTES: Final = 32 << 20
 _DEFAULT_PARALLELISM: Final = 4
 _LEAST_PARTITIONS: Final = 32
-#: Key groups have numbers below it.
-_SLOT: Final = 1 << 16
+#: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
+_SLOT_STRIDE: Final = 1 << 16
 Rows: TypeAlias = Iterator[pa.RecordBatch]
 
 
@@ -75,14 +76,14 @@ class SparkRunner:
 
     @property
     def parallelism(self) -> int:
-        """Parallelism of operators that do not say theirs: the default of the session."""
+        """Parallelism of operators that do not name theirs: the default of the session."""
         try:
             return int(self.spark.sparkContext.defaultParallelism)
         except (AttributeError, NotImplementedError, RuntimeError):  # Spark Connect has no context
             return _DEFAULT_PARALLELISM
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return what the tables of a bootstrap look like; timers are read once for their services."""
+        """Return the schemas of a bootstrap's tables; timers are read once for their services."""
         schema = arrow_schema(self._frame(bootstrap.data))
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return Table(schema=schema)
@@ -92,40 +93,40 @@ class SparkRunner:
         return Table(schema=schema, timers=arrow_schema(timers), services=checked_services(rows))
 
     def run(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of all jobs: what is small here, the rest in tasks."""
+        """Write the streams of all jobs: small jobs on the driver, the others in tasks."""
         sizes = [size_here(job) for job in jobs]
         if sum(s for s in sizes if s is not None) > local_limit(self.spark):
             sizes = [None] * len(jobs)
-        here = iter(LocalRunner().run([j for j, s in zip(jobs, sizes, strict=True) if s is not None], staging))
-        there = iter(self._run_tasks([j for j, s in zip(jobs, sizes, strict=True) if s is None], staging))
-        return [next(there if size is None else here) for size in sizes]
+        on_driver = iter(LocalRunner().run([j for j, s in zip(jobs, sizes, strict=True) if s is not None], staging))
+        in_tasks = iter(self._run_tasks([j for j, s in zip(jobs, sizes, strict=True) if s is None], staging))
+        return [next(in_tasks if size is None else on_driver) for size in sizes]
 
     def _run_tasks(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of jobs in one shuffle; a subtask's slot is its place among all of them."""
+        """Write the streams of jobs in one shuffle; a slot is the number of a subtask among those of all jobs."""
         streams = [job.streams for job in jobs]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
-        kept = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
+        tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in zip(firsts, streams, strict=False) for n in s.subtasks]
-        found: list[list[NewStream]] = [[] for _ in jobs]
+        written: list[list[NewStream]] = [[] for _ in jobs]
         if not slots:
-            return found
-        whole = list(zip(firsts, streams, strict=False))
-        items = [pickle.dumps(item) for item in kept]  # a task unpickles its own only
-        numbers = self.spark.range(0, len(items) + 1, 1, len(items) + 1)
-        frames = [numbers.mapInArrow(_kept_dealer(whole, items, slots), spark_schema(_RUNS))]
+            return written
+        streams_by_slot = list(zip(firsts, streams, strict=False))
+        pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
+        numbers = self.spark.range(0, len(pickled) + 1, 1, len(pickled) + 1)
+        frames = [numbers.mapInArrow(_kept_dealer(streams_by_slot, pickled, slots), spark_schema(_RUNS))]
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
-        for at, (i, data, recipe) in enumerate(tables, start=1):
-            deal = _table_dealer(streams[i], recipe, firsts[i], at)
+        for number, (i, data, recipe) in enumerate(tables, start=1):
+            deal = _table_dealer(streams[i], recipe, firsts[i], number)
             frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
         partitions = min(len(slots), max(_LEAST_PARTITIONS, 4 * self.parallelism))
-        runs = _dealt(reduce(lambda a, b: a.unionAll(b), frames), partitions)
-        for row in runs.mapInArrow(_gatherer(whole, staging), spark_schema(RESULT)).collect():
+        runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
+        for row in runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT)).collect():
             result = pickle.loads(row.result)
             if isinstance(result, StatetoolError):
                 raise result
             index, stream = result
-            found[index].append(stream)
-        return [sorted(some, key=lambda s: s.subtask) for some in found]
+            written[index].append(stream)
+        return [sorted(of_job, key=lambda s: s.subtask) for of_job in written]
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target; a task takes many small ones."""
@@ -145,7 +146,7 @@ class SparkRunner:
 
 
 def size_here(job: StreamJob) -> int | None:
-    """Return the bytes that a job reads; ``None`` where these are a DataFrame's."""
+    """Return the bytes that a job reads; ``None`` where it reads a DataFrame."""
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
@@ -153,20 +154,20 @@ def size_here(job: StreamJob) -> int | None:
 
 
 def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[int, int, KeptEntries]]]:
-    """Deal kept entries, which stand behind their job, to tasks of about the same size; each gets its place among all in front."""
+    """Deal ``(job, kept entries)`` to tasks of about the same size, as ``(place among all, job, kept entries)``."""
     tasks: list[list[tuple[int, int, KeptEntries]]] = []
-    left = 0
-    for place, (index, one) in enumerate(kept):
-        if left <= 0:
+    bytes_left = 0
+    for place, (index, entries) in enumerate(kept):
+        if bytes_left <= 0:
             tasks.append([])
-            left = _TASK_BYTES
-        tasks[-1].append((place, index, one))
-        left -= one.size_bytes
+            bytes_left = _TASK_BYTES
+        tasks[-1].append((place, index, entries))
+        bytes_left -= entries.size_bytes
     return tasks
 
 
-def _dealt(runs: Any, partitions: int) -> Any:
-    """Bring the runs of each slot into one partition: evenly where this Spark can, else by hash."""
+def _shuffled(runs: Any, partitions: int) -> Any:
+    """Bring the runs of each slot into one partition: spread evenly where this Spark can, else by hash."""
     if hasattr(runs, "repartitionById"):
         from pyspark.sql import functions as f
 
@@ -177,46 +178,48 @@ def _dealt(runs: Any, partitions: int) -> Any:
 def _table_dealer(
     streams: Streams, recipe: KeyedRecipe | ElementRecipe, first: int, number: int
 ) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: rows of a table to runs."""
+    """Return the function of tasks that turns rows of a table into runs."""
 
     def run(batches: Rows) -> Rows:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         place = number << 32 | (0 if context is None else context.partitionId())
-        return _failing(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
+        return _or_error(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
 
     return run
 
 
 def _kept_dealer(
-    streams: Sequence[tuple[int, Streams]], items: Sequence[bytes], slots: Sequence[int]
+    streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
 ) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: numbers of what tasks keep to runs; the last number makes an empty one for each slot."""
+    """Return the function of tasks that turns their numbers into runs; the number behind the last gives an empty run for each slot."""
 
     def run(batches: Rows) -> Rows:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            if number == len(items):
-                yield _rows(slots, 0, [(b"", bytes(8), b"")] * len(slots))
+            if number == len(tasks):
+                yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
             else:
-                for place, index, kept in pickle.loads(items[number]):
-                    first, one = streams[index]
-                    yield from _failing(_runs(one, first, place, kept.batches()))
+                for place, index, entries in pickle.loads(tasks[number]):
+                    first, streams = streams_by_slot[index]
+                    yield from _or_error(_runs(streams, first, place, entries.batches()))
 
     return run
 
 
 def _runs(streams: Streams, first: int, place: int, batches: Iterable[EntryBatch]) -> Rows:
-    """Pack entries, each run for one slot."""
+    """Pack entries into runs, each for one slot."""
     for batch in batches:
         pieces = [
             piece for run in _small_runs(batch, streams) for piece in run.parts(streams.owners(run.numbers), _RUN_BYTES)
         ]
         slots = [first + int(streams.owners(piece.numbers[:1])[0]) for piece in pieces]
-        yield _rows(slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces])
+        yield _batch_of_runs(
+            slots, place, [(piece.numbers.data, piece.starts.data, piece.data.data) for piece in pieces]
+        )
 
 
-def _rows(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
+def _batch_of_runs(slots: Sequence[int], place: int, packed_columns: Sequence[tuple[Any, Any, Any]]) -> pa.RecordBatch:
     n = len(slots)
     numbers, starts, data = (as_binary([columns[i] for columns in packed_columns]) for i in range(3))
     places = as_arrow(np.full(n, place, dtype=np.int64))
@@ -235,16 +238,16 @@ def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:
         yield packed(batch, piece, streams.prefix)
 
 
-def _failing(batches: Rows) -> Rows:
-    """Yield batches, and an error as one more row."""
+def _or_error(batches: Rows) -> Rows:
+    """Yield batches; an error ends them as one more row."""
     try:
         yield from batches
     except StatetoolError as error:
         yield pa.RecordBatch.from_pylist([{"slot": 0, "place": 0, "error": pickle.dumps(error)}], schema=_RUNS)
 
 
-def _gatherer(streams: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
-    """Return what runs in tasks: runs of slots to their streams; ``streams`` stand beside their first slot."""
+def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
+    """Return the function of tasks that turns runs into streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
 
     def run(batches: Rows) -> Rows:
         try:
@@ -252,10 +255,10 @@ def _gatherer(streams: Sequence[tuple[int, Streams]], staging: Staging) -> Calla
                 slots = _spilled(batches, spill)
                 segments = spill.segments()
                 for slot in slots:
-                    index = max(i for i, (first, s) in enumerate(streams) if first <= slot and len(s.subtasks))
-                    first, one = streams[index]
-                    here = segments.within(one.numbers(slot - first), slot * _SLOT)
-                    yield result_batch((index, one.write(slot - first, here, staging, _MEMORY_BYTES)))
+                    index = max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
+                    first, streams = streams_by_slot[index]
+                    of_slot = segments.within(streams.numbers(slot - first), slot * _SLOT_STRIDE)
+                    yield result_batch((index, streams.write(slot - first, of_slot, staging, _MEMORY_BYTES)))
         except StatetoolError as error:
             yield result_batch(error)
 
@@ -277,7 +280,7 @@ def _spilled(batches: Rows, spill: Spill) -> list[int]:
                 np.frombuffer(numbers, dtype=np.int64),
                 np.frombuffer(starts, dtype=np.int64),
             )
-            spill.add(run, place, slot * _SLOT)
+            spill.add(run, place, slot * _SLOT_STRIDE)
     return sorted(slots)
 
 

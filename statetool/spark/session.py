@@ -42,8 +42,8 @@ def active_session() -> Any:
     MissingDependencyError
         There is none; says how to make one.
     """
-    spark_session = _spark_session()
-    spark = spark_session.getActiveSession()
+    session_class = _session_class()
+    spark = session_class.getActiveSession()
     if spark is None:
         raise MissingDependencyError(
             "no Spark session is active",
@@ -60,18 +60,18 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
     java
         Options of the JVM, if one is started.
     keep_classes
-        Leave Spark's classes behind for the next session: :mod:`~statetool.spark.java_classes`.
+        Archive Spark's classes for the next session: :mod:`~statetool.spark.java_classes`.
 
     Raises
     ------
     MissingDependencyError
         There is no pyspark, or no Java that it can start.
     """
-    spark_session = _spark_session()
-    active = spark_session.getActiveSession()
+    session_class = _session_class()
+    active = session_class.getActiveSession()
     if active is not None:
         return active
-    builder = spark_session.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
+    builder = session_class.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if "SPARK_REMOTE" in os.environ:
         return builder.getOrCreate()
     # What spark-submit was told is only in the JVM that it started; a master set here would override it.
@@ -91,7 +91,7 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
         ) from error
 
 
-def _spark_session() -> Any:
+def _session_class() -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as e:
@@ -109,7 +109,7 @@ def has_data_sources() -> bool:
 
 
 def prepare(spark: Any, *, sources: bool) -> None:
-    """Make a session ready for snapshots: errors of tasks; warns where its workers are another Python.
+    """Make a session ready for snapshots: it raises our own errors in tasks; warns where its workers are another Python.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def prepare(spark: Any, *, sources: bool) -> None:
 def register(spark: Any) -> None:
     """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down where Spark can.
 
-    Warns where the session does not let filters through to Python sources: they are right all the same, but read everything.
+    Warns where the session does not push filters down to Python sources: queries are right all the same, but read everything.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def register(spark: Any) -> None:
         except PySparkException as error:
             if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
                 raise
-            # Spark has looked at the thread's active session, which is another one. This makes it the given one.
+            # Spark looked at the thread's active session, which was another one. A DataFrame of this one makes it active.
             spark.createDataFrame([], "name STRING")
             spark.dataSource.register(source)
     spark.conf.set(_REGISTERED, "true")

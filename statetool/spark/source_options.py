@@ -1,7 +1,7 @@
 """Options of the data sources, parsed in the processes that Spark starts.
 
-Needs no Spark. What is asked for is the text of a :class:`statetool.tables.request.ScanRequest`; the rest is here: where the snapshot
-is, what was said of its types and names, and which operator is meant.
+Needs no Spark. What is asked for is a :class:`statetool.tables.request.ScanRequest` as text. The other options are read here: where the
+snapshot is, what the user says of its types and names, and which operator is meant.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from statetool.types.declared import TypeContext
 
 _SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
 _OPERATOR: Final = ("operatorUid", "operatorId")
-#: What the options of ``CREATE TABLE`` have beside those that were given.
-_OF_TABLES: Final = frozenset({"provider", "owner"})
+#: Options that Spark adds to those of ``CREATE TABLE``.
+_TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
 #: What ``flink-state`` and ``flink-state-metadata`` know.
 STATE_OPTIONS: Final = (*_SNAPSHOT, *_OPERATOR, *REQUEST_OPTIONS, "prune")
 METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
@@ -31,7 +31,7 @@ METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
-    """Where a snapshot is, and what was said of its names and types."""
+    """Where a snapshot is, and what the user says of its names and types."""
 
     path: str
     rebase: tuple[tuple[str, str], ...]
@@ -65,9 +65,9 @@ def given_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str,
     Raises
     ------
     OptionError
-        An option that does not exist; options of a table, which Spark (4.3) has when it is made, and has lost when it is read.
+        An option that does not exist, or a table made with options, which Spark (4.3) does not hand over when the table is read.
     """
-    if {name.lower() for name in options} >= _OF_TABLES:
+    if {name.lower() for name in options} >= _TABLE_OPTIONS:
         raise OptionError(
             "Spark does not tell a Python source the options of a table when the table is read",
             hint="make a view: CREATE TEMPORARY VIEW name USING `flink-state` OPTIONS (path '...', operatorUid '...')",
@@ -79,12 +79,12 @@ def _types(texts: Mapping[str, str]) -> TypeContext:
     kryo = texts.get("kryo")
     if kryo not in (None, "2", "5"):
         raise OptionError(f"kryo={kryo!r} is neither 2 (Flink 1.x) nor 5 (Flink 2.x)")
-    declared = texts.get("declarations", "")
-    as_json = declared.lstrip().startswith("[")
-    given = parse_json("declarations", declared) if as_json else parse_names("declarations", declared)
+    text = texts.get("declarations", "")
+    as_json = text.lstrip().startswith("[")
+    declarations = parse_json("declarations", text) if as_json else parse_names("declarations", text)
     return TypeContext(
         kryo=None if kryo is None else 2 if kryo == "2" else 5,
-        classes=read_declarations(given),
+        classes=read_declarations(declarations),
         python=python_types(parse_object("python", texts.get("python", "{}"))),
         unsafe_pickle=parse_flag("unsafePickle", texts.get("unsafePickle", "false")),
     )
@@ -141,6 +141,6 @@ class SourceOptions:
             return None
         return table_states(operator, self.request.options.columns).key
 
-    def asking(self, keys: Sequence[Key] | None) -> ScanRequest:
-        """Return the request, for these keys alone if they are known."""
+    def request_for(self, keys: Sequence[Key] | None) -> ScanRequest:
+        """Return the request, limited to ``keys`` if they are known."""
         return self.request if keys is None else self.request.with_keys(keys)

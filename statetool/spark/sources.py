@@ -29,8 +29,8 @@ Options of ``flink-state``, in any case, with or without underscores:
 =========================================  ==================================================================================
 
 With ``prune``, ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does
-not push ``OR``. Spark (4.3) keeps what was planned with the filters of one query at the relation, and reads other queries on the same
-DataFrame with it as well, so that without ``prune`` filters are right and read everything. Planning runs in a Python process of the
+not push ``OR``. Spark (4.3) keeps the plan that it made with the filters of one query, and uses it for other queries on the same
+DataFrame too. So without ``prune`` nothing is pruned: filters are right and read everything. Planning runs in a Python process of the
 driver, ``read`` in tasks.
 """
 
@@ -103,7 +103,7 @@ class FlinkStateSource(DataSource):
 
 
 class PlainFlinkStateSource(FlinkStateSource):
-    """The same without pruning: Spark refuses sources that take filters in sessions where that is switched off."""
+    """``flink-state`` without pruning: Spark refuses sources that take filters in sessions where pushdown is switched off."""
 
     def snapshot_reader(self) -> DataSourceReader:
         return PlainReader(SourceOptions(self.options))
@@ -117,7 +117,7 @@ class PlainReader(DataSourceReader):
         self.keys: list[Key] | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        scan = scan_table(self.options.operator, self.options.asking(self.keys))
+        scan = scan_table(self.options.operator, self.options.request_for(self.keys))
         return [SplitPartition(s) for s in scan.splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -147,12 +147,12 @@ class FlinkStateMetadataSource(DataSource):
         return "flink-state-metadata"
 
     @property
-    def _given(self) -> dict[str, str]:
+    def _known_options(self) -> dict[str, str]:
         return given_options(self.options, METADATA_OPTIONS)
 
     @property
     def _table(self) -> str:
-        table = self._given.get("table", "states")
+        table = self._known_options.get("table", "states")
         if table not in METADATA_TABLES:
             raise OptionError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))
         return table
@@ -162,7 +162,7 @@ class FlinkStateMetadataSource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return MetadataReader(SnapshotOptions.parse(self._given), self._table)
+        return MetadataReader(SnapshotOptions.parse(self._known_options), self._table)
 
 
 class CatalogTableSource(DataSource):

@@ -1,11 +1,11 @@
 """A directory of checkpoints as one table, read at once or as a stream (PySpark 4).
 
 Offsets are checkpoint ids, with the ids that a batch reads: so a batch that Spark repeats after a failure reads the same checkpoints,
-whatever has come since. They show in the progress of a query, with how many checkpoints are left unread (``behind``) and whether those are
-backlog (``isProcessingBacklog``).
+whatever has come since. They show in the progress of a query, with the number of checkpoints left unread (``behind``) and whether those
+are backlog (``isProcessingBacklog``).
 
 With ``mode=changes`` each checkpoint is compared with the one that was read before it: the last of the batch before, which its offset names.
-One that follows a checkpoint without rows comes whole: no row tells of that one, and who applies the changes may have others left of what was lost.
+A checkpoint after one without rows comes whole: no row told of the empty one, so whoever applies the changes may still have rows from before it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ try:
 except ImportError:  # PySpark before 4.2
     SupportsTriggerAvailableNow = object
 
-#: What stands before the columns of the table.
+#: Columns in front of those of the table.
 _ID: Final = pa.field("checkpoint_id", pa.int64(), nullable=False)
 _TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
-#: Of changes: the checkpoint that they are against; null where the checkpoint comes whole.
+#: Of changes: the checkpoint that they are compared with; null where the checkpoint comes whole.
 _AGAINST: Final = pa.field("compared_with", pa.int64())
-#: Tables of at most so many stored bytes are looked through for a row on the driver.
+#: The driver itself looks for a row in tables of at most so many stored bytes.
 _SMALL_BYTES: Final = 8 << 20
 
 
 class CheckpointPartition(InputPartition):
-    """What one task reads of one checkpoint: ``before`` its rows are columns that have these values throughout."""
+    """What one task reads of one checkpoint; ``constants`` are columns in front, each with its value in all rows."""
 
     def __init__(
         self, head: SnapshotHead, unit: Split | ChangeUnit, against: int | None, *, changes: str | None
@@ -70,7 +70,7 @@ class CheckpointPartition(InputPartition):
         #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
-        self.before = [
+        self.constants = [
             (_ID, head.checkpoint_id),
             (_TIME, time_us),
             *([(_AGAINST, against)] if changes is not None else []),
@@ -78,13 +78,13 @@ class CheckpointPartition(InputPartition):
 
 
 def is_root(options: Mapping[str, str]) -> bool:
-    """Tell whether the path of a read is a directory of snapshots, not a snapshot itself."""
+    """Tell whether the path of a read is a directory of checkpoints, not a snapshot itself."""
     path = options.get("path")
     return bool(path) and files.is_dir(str(path)) and not files.exists(files.join(str(path), METADATA_NAME))
 
 
 @dataclass(frozen=True, slots=True)
-class _Scanned:
+class _CheckpointScan:
     """The table in one checkpoint; ``schema`` is that of the stream."""
 
     head: SnapshotHead
@@ -97,7 +97,7 @@ class _Scanned:
         return sum(split.size_bytes for split in self.scan.splits) <= _SMALL_BYTES
 
     def has_rows(self) -> bool:
-        """Look for a row, here on the driver; reads no further than the first."""
+        """Tell whether there is a row; runs on the driver and reads no further than the first."""
         return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split))
 
 
@@ -107,7 +107,7 @@ class CheckpointTable:
 
     root: str
     follow: FollowOptions
-    _table: Mapping[str, str]
+    _table_options: Mapping[str, str]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -123,19 +123,19 @@ class CheckpointTable:
         follow = FollowOptions.parse({n: t for n, t in texts.items() if n in FOLLOW_OPTIONS})
         return cls(root, follow, {n: t for n, t in texts.items() if n not in FOLLOW_OPTIONS})
 
-    def scan(self, head: SnapshotHead) -> _Scanned:
+    def scan(self, head: SnapshotHead) -> _CheckpointScan:
         """Plan the table in one checkpoint."""
-        options = SourceOptions({**self._table, "path": head.path})
+        options = SourceOptions({**self._table_options, "path": head.path})
         if self.follow.changes:
             check_changes(options.operator, options.request)
         scan = scan_table(options.operator, options.request)
         added = [_ID, _TIME, *([_AGAINST, CHANGE] if self.follow.changes else [])]
-        if taken := {f.name for f in added} & {n.lower() for n in scan.schema.names}:
+        if clashing := {f.name for f in added} & {n.lower() for n in scan.schema.names}:
             raise OptionError(
-                f"the table has columns that are called as those of every checkpoint: {', '.join(sorted(taken))}",
+                f"the table has columns that are called as those of every checkpoint: {', '.join(sorted(clashing))}",
                 hint="read one state at a time: table=<its name>",
             )
-        return _Scanned(head, options, scan, pa.schema([*added, *scan.schema]))
+        return _CheckpointScan(head, options, scan, pa.schema([*added, *scan.schema]))
 
     @property
     def schema(self) -> pa.Schema:
@@ -159,7 +159,7 @@ class CheckpointTable:
     def partitions(
         self, wanted: Sequence[int], schema: pa.Schema, *, before: int | None = None
     ) -> list[InputPartition]:
-        """Plan checkpoints; one that is gone is an error, or left out with a warning, as the options say.
+        """Plan checkpoints; a deleted one is an error, or left out with a warning, as the options say.
 
         Parameters
         ----------
@@ -169,24 +169,24 @@ class CheckpointTable:
         Raises
         ------
         SnapshotNotFoundError
-            One is gone.
+            One was deleted.
         OptionError
             One has other columns than the stream.
         """
         heads = {h.checkpoint_id: h for h in completed_checkpoints(self.root)}
         planned: list[InputPartition] = []
         is_first = before is None
-        last: _Scanned | None = None
+        last: _CheckpointScan | None = None
         if before is not None and self.follow.changes:
             try:
                 last = self._scan_of(heads, before, schema)
             except SnapshotNotFoundError as error:
-                self._lost_before(before, error)
-        for number in wanted:
+                self._report_lost_base(before, error)
+        for checkpoint_id in wanted:
             try:
-                scanned = self._scan_of(heads, number, schema)
+                scanned = self._scan_of(heads, checkpoint_id, schema)
             except SnapshotNotFoundError as error:
-                self._lost(number, error)
+                self._report_lost(checkpoint_id, error)
                 continue
             if self.follow.changes and last is None and not is_first:
                 _check_that_loss_shows(scanned)
@@ -195,14 +195,16 @@ class CheckpointTable:
             is_first, last = False, scanned
         return planned
 
-    def _scan_of(self, heads: Mapping[int | None, SnapshotHead], number: int, schema: pa.Schema) -> _Scanned:
-        if number not in heads:
-            raise SnapshotNotFoundError(f"checkpoint {number} below {self.root} is not there")
-        scanned = self.scan(heads[number])
-        self._check(number, schema, scanned.schema)
+    def _scan_of(
+        self, heads: Mapping[int | None, SnapshotHead], checkpoint_id: int, schema: pa.Schema
+    ) -> _CheckpointScan:
+        if checkpoint_id not in heads:
+            raise SnapshotNotFoundError(f"checkpoint {checkpoint_id} below {self.root} is not there")
+        scanned = self.scan(heads[checkpoint_id])
+        self._check_columns(checkpoint_id, schema, scanned.schema)
         return scanned
 
-    def _planned(self, scanned: _Scanned, last: _Scanned | None) -> Iterator[InputPartition]:
+    def _planned(self, scanned: _CheckpointScan, last: _CheckpointScan | None) -> Iterator[InputPartition]:
         """Yield what tasks read of a checkpoint: all of it, or what changed since the last."""
         units: Sequence[Split | ChangeUnit] = scanned.scan.splits
         against = None
@@ -214,8 +216,8 @@ class CheckpointTable:
         for unit in units:
             yield CheckpointPartition(scanned.head, unit, against, changes=change)
 
-    def _lost_before(self, number: int, error: SnapshotNotFoundError) -> None:
-        message = f"checkpoint {number}, with which the next one is to be compared, was deleted: {error}"
+    def _report_lost_base(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
+        message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error}"
         if self.follow.fail_on_data_loss:
             raise SnapshotNotFoundError(
                 message,
@@ -224,8 +226,8 @@ class CheckpointTable:
             ) from error
         warnings.warn(message, stacklevel=2)
 
-    def _lost(self, number: int, error: SnapshotNotFoundError) -> None:
-        message = f"checkpoint {number} was deleted before it was read: {error}"
+    def _report_lost(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
+        message = f"checkpoint {checkpoint_id} was deleted before it was read: {error}"
         if self.follow.fail_on_data_loss:
             raise SnapshotNotFoundError(
                 message,
@@ -233,7 +235,7 @@ class CheckpointTable:
             ) from error
         warnings.warn(message, stacklevel=2)
 
-    def _check(self, number: int, expected: pa.Schema, actual: pa.Schema) -> None:
+    def _check_columns(self, checkpoint_id: int, expected: pa.Schema, actual: pa.Schema) -> None:
         if actual.equals(expected):
             return
         change = next(
@@ -245,13 +247,13 @@ class CheckpointTable:
             f"{', '.join(sorted({*expected.names} - {*actual.names}))} is not there",
         )
         raise OptionError(
-            f"checkpoint {number} has other columns than the stream was started with: {change}",
+            f"checkpoint {checkpoint_id} has other columns than the stream was started with: {change}",
             hint="start the query again with this checkpoint as startingCheckpoint and a new checkpointLocation",
         )
 
 
-def _check_that_loss_shows(scanned: _Scanned) -> None:
-    """Refuse a checkpoint that comes whole after a loss and has no row to say so, where the next one would be compared with it."""
+def _check_that_loss_shows(scanned: _CheckpointScan) -> None:
+    """Refuse a checkpoint that comes whole after a loss, has no row to say so, and would be compared with the next one."""
     if not scanned.is_small and not scanned.has_rows():
         raise UnsupportedError(
             f"checkpoint {scanned.head.checkpoint_id} comes whole, as the one before is gone, and has no rows in "
@@ -270,10 +272,10 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         batches = read_checked(unit)
         if partition.changes is not None:
             batches = (with_change(b, partition.changes) for b in batches)
-    schema = [field for field, _ in partition.before]
+    fields = [field for field, _ in partition.constants]
     for batch in batches:
-        before = [pa.repeat(pa.scalar(value, field.type), batch.num_rows) for field, value in partition.before]
-        yield pa.RecordBatch.from_arrays([*before, *batch.columns], schema=pa.schema([*schema, *batch.schema]))
+        values = [pa.repeat(pa.scalar(value, field.type), batch.num_rows) for field, value in partition.constants]
+        yield pa.RecordBatch.from_arrays([*values, *batch.columns], schema=pa.schema([*fields, *batch.schema]))
 
 
 class CheckpointsReader(DataSourceReader):
@@ -301,7 +303,7 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.until: int | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Remember what is there: the query ends with it."""
+        """Remember the newest checkpoint, with which the query ends."""
         completed = completed_checkpoints(self.table.root)
         self.until = completed[-1].checkpoint_id if completed else first_offset(completed, self.table.follow)
 

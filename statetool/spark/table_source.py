@@ -22,15 +22,15 @@ from statetool.types.declared import to_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Where in the metadata of a table's first column its :class:`TableSource` stands.
-PLACE: Final = "statetool"
+#: The key of a :class:`TableSource` in the metadata of its table's first column.
+METADATA_KEY: Final = "statetool"
 #: Metadata tables that each database has.
 _METADATA: Final = ("operators", "states", "files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """What a table reads: ``of_metadata`` is whether it is a metadata table, ``options`` are those of the data source for it."""
+    """What a table reads; ``of_metadata`` tells a metadata table, ``options`` are those of the data source."""
 
     of_metadata: bool
     options: Mapping[str, str]
@@ -86,11 +86,11 @@ def parse_source(schema: Any) -> tuple[bool, dict[str, str]]:
     OptionError
         The table was not made by a catalog.
     """
-    text = schema.fields[0].metadata.get(PLACE) if schema.fields else None
+    text = schema.fields[0].metadata.get(METADATA_KEY) if schema.fields else None
     if text is None:
         raise OptionError(
             "flink-state-table reads only tables that a catalog made",
             hint="make them with statetool.catalog(spark, root).register()",
         )
-    found = json.loads(text)
-    return found["metadata"], found["options"]
+    source = json.loads(text)
+    return source["metadata"], source["options"]

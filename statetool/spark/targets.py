@@ -1,4 +1,4 @@
-"""Places that Spark itself writes to: it has file systems of its own, by other names than fsspec's."""
+"""Targets that Spark itself writes to: its file systems have other schemes than fsspec's."""
 
 from __future__ import annotations
 

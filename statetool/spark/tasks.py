@@ -49,17 +49,17 @@ def run_tasks(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
-                    found: R | StatetoolError = function(pickle.loads(pickled[number]))
+                    result: R | StatetoolError = function(pickle.loads(pickled[number]))
                 except StatetoolError as error:
-                    found = error
-                yield result_batch((number, found))
+                    result = error
+                yield result_batch((number, result))
 
     numbers = spark.range(0, len(items), 1, min(len(items), tasks or len(items)))
     rows = numbers.mapInArrow(run, spark_schema(RESULT)).collect()
     results = dict(pickle.loads(row.result) for row in rows)
-    for found in results.values():
-        if isinstance(found, StatetoolError):
-            raise found
+    for result in results.values():
+        if isinstance(result, StatetoolError):
+            raise result
     return [results[i] for i in range(len(items))]
 
 

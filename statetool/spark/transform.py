@@ -33,8 +33,8 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
         what becomes of the nanoseconds beside a timestamp.
     """
     try:
-        found = _expressed(frame, change, where, timed)
-        fields = found.schema.fields
+        result = _select_changed(frame, change, where, timed)
+        fields = result.schema.fields
     except AnalysisException as error:
         raise OptionError(f"Spark does not understand the expressions: {str(error).strip().splitlines()[0]}") from error
     for field in fields:
@@ -43,10 +43,10 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
                 f"nothing says what is in {field.name!r}: {field.dataType.simpleString()}",
                 hint="cast the expression, as in CAST(array() AS ARRAY<INT>)",
             )
-    return found
+    return result
 
 
-def _expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
+def _select_changed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
     visible = frame
     inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
     for name in timed:
@@ -67,31 +67,31 @@ def _expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: 
                 hint=f"give {companion} too: {companion!r} keeps them, '0' drops them",
             )
     change = {companions[n]: _quoted(companions[n]) for n in change if n in companions} | dict(change)
-    made: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
+    expressions: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
     for name in (n for n in timed if n in change):
-        whole = _quoted(_ACCESS + name)
-        value = f.expr(made[name])
-        parts = [f.col(f"{whole}.last_access").alias("last_access"), value.alias("value")]
+        with_access = _quoted(_ACCESS + name)
+        value = f.expr(expressions[name])
+        members = [f.col(f"{with_access}.last_access").alias("last_access"), value.alias("value")]
         if name in inside:
-            parts.append(f.expr(made.pop(f"{name}{COMPANION}")).cast("int").alias(f"value{COMPANION}"))
-        made[name] = f.when(value.isNotNull() | f.col(whole).isNotNull(), f.struct(*parts))
+            members.append(f.expr(expressions.pop(f"{name}{COMPANION}")).cast("int").alias(f"value{COMPANION}"))
+        expressions[name] = f.when(value.isNotNull() | f.col(with_access).isNotNull(), f.struct(*members))
     keys = [n for n in ("key", f"key{COMPANION}", "key_group") if n in frame.columns]
-    kept = [f.col(_quoted(n)) for n in keys]
-    columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in made.items()]
-    found = visible.select(*kept, *columns)
+    key_columns = [f.col(_quoted(n)) for n in keys]
+    columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in expressions.items()]
+    result = visible.select(*key_columns, *columns)
     if where is not None:
-        for name in made:
-            old, new = frame.schema[name].dataType, found.schema[name].dataType
+        for name in expressions:
+            old, new = frame.schema[name].dataType, result.schema[name].dataType
             if not _holds(new, old):
                 raise OptionError(
                     f"{name!r} would become {new.simpleString()} for all keys, which does not hold every {old.simpleString()}",
                     hint="cast the expression to a type that does, or change all keys without where=",
                 )
-    return found
+    return result
 
 
 def _holds(new: t.DataType, old: t.DataType) -> bool:
-    """Tell whether the type that Spark finds for two holds the values of one of them exactly."""
+    """Tell whether the type that Spark finds for both holds every value of the old one exactly."""
     match old, new:
         case t.ArrayType(), t.ArrayType():
             return _holds(new.elementType, old.elementType)

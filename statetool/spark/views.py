@@ -1,9 +1,9 @@
 """Tables as temporary views, none of which is read before a query asks.
 
-A person has some sixty tables, and Spark's own way to a view analyses the plan of each several times and runs a command with its
-events: some twenty milliseconds each in a JVM that is warm, and three times that in one that is not. Nothing is left to analyse in these
-plans. So where the session is one of this process their nodes are made as Spark would make them and put into its catalog. That is not
-an interface that Spark promises: what a release does not have is done in Spark's own way, and tests hold both ways to the same plans.
+A snapshot may have sixty tables. To make a view, Spark analyses its plan several times and runs a command with its events: some twenty
+milliseconds in a JVM that is warm, and three times that in one that is not. Nothing is left to analyse in these plans. So where the
+session is one of this process, the nodes of each plan are made as Spark would make them and put into its catalog. Spark does not promise
+this interface: where a release lacks a part of it, views are made in Spark's own way, and tests hold both ways to the same plans.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def register_views(
 ) -> list[str]:
     """Make a temporary view of each ``(operator, table, Operator)`` and return their names; none is read before it is asked."""
     names = _view_names(prefix, [(operator, table) for operator, table, _ in tables])
-    most = local_limit(spark, local_bytes)
+    limit = local_limit(spark, local_bytes)
     views = [(name, operator.scan(table)) for name, (_, table, operator) in zip(names, tables, strict=True)]
     check_workers(spark)
     try:
         put = _catalog_of(spark)
         for name, scan in views:
-            put(name, scan, one_task=is_small(scan, most))
+            put(name, scan, one_task=is_small(scan, limit))
     except _NOT_THERE:
-        for _ in in_threads(lambda view: _create(spark, *view, one_task=is_small(view[1], most)), views, _THREADS):
+        for _ in in_threads(lambda view: _create(spark, *view, one_task=is_small(view[1], limit)), views, _THREADS):
             pass
     return names
 
@@ -48,8 +48,8 @@ def register_views(
 def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
     """Make a view as Spark does.
 
-    A small table is read in one task. A LIMIT that is satisfied ends the worker in the middle of what it reads, and the next query
-    starts another one; behind a shuffle it has read all when the LIMIT begins.
+    A small table is read in one task, behind a shuffle, so that it is read whole before a LIMIT begins: a LIMIT that is satisfied would end
+    the worker in the middle of its reading, and the next query would start another one.
     """
     frame = numbers(spark, len(scan.splits), one_task=one_task).mapInArrow(
         reader(scan.splits), spark_schema(scan.schema)
@@ -58,14 +58,14 @@ def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
 
 
 def _catalog_of(spark: Any) -> Callable[..., None]:
-    """Return what does the same as :func:`_create`, with the nodes of the plan made here."""
+    """Return a function that does what :func:`_create` does, with the nodes of the plan made here."""
     from pyspark.sql.udf import _wrap_function
     from pyspark.util import PythonEvalType
 
     context, session = spark.sparkContext, spark._jsparkSession
     jvm = context._jvm
     catalyst = jvm.org.apache.spark.sql.catalyst
-    # Each look at a name of a package asks the JVM.
+    # Each name of a package is asked of the JVM, so they are looked up once.
     python_udf, new_id = catalyst.expressions.PythonUDF, catalyst.expressions.NamedExpression.newExprId
     map_in_arrow, repartition = catalyst.plans.logical.MapInArrow, catalyst.plans.logical.Repartition
     attributes, identifier = catalyst.types.DataTypeUtils.toAttributes, catalyst.TableIdentifier

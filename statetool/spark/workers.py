@@ -23,7 +23,7 @@ NEEDED: Final = (
     "fastavro",
     "typing_extensions",
 )
-_ASK: Final = (
+_PROBE: Final = (
     "import sys, importlib.util as u; print(sys.prefix); print(*sys.version_info[:2], sep='.'); "
     f"print(*(m for m in {NEEDED} if u.find_spec(m) is None))"
 )
@@ -67,15 +67,15 @@ def _problem_of(python: str) -> str | None:
         return f"Spark's workers run {python}, which does not exist"
     if os.path.abspath(path) == os.path.abspath(sys.executable):
         return None
-    done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return f"Spark's workers run {path}, which does not start: {done.stderr.strip()[-200:]}"
-    prefix, version, missing = done.stdout.split("\n")[:3]
+    process = subprocess.run([path, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if process.returncode:
+        return f"Spark's workers run {path}, which does not start: {process.stderr.strip()[-200:]}"
+    prefix, version, missing = process.stdout.split("\n")[:3]
     if prefix == sys.prefix:
         return None
-    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if version != mine:
-        return f"Spark's workers run {path}, which is Python {version}, and this is Python {mine}"
+    own_version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if version != own_version:
+        return f"Spark's workers run {path}, which is Python {version}, and this is Python {own_version}"
     return f"Spark's workers run {path}, which has no {', '.join(missing.split())}" if missing else None
 
 

@@ -1,4 +1,4 @@
-"""An operation that something does not know is an error there, never taken for another one."""
+"""Code that does not know an operation raises an error, and never takes it for another one."""
 
 from __future__ import annotations
 

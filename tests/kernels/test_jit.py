@@ -30,8 +30,8 @@ MOST = 70_000
 def arguments(n: int = 2) -> tuple[Any, ...]:
     """Arguments of ``match_range``: of ``n`` bytes 7, which are 7."""
     starts = np.arange(n)
-    found = np.zeros(n, np.uint8)
-    return np.full(n, 7, np.uint8), starts, starts + 1, np.array([7], np.uint8), found
+    out = np.zeros(n, np.uint8)
+    return np.full(n, 7, np.uint8), starts, starts + 1, np.array([7], np.uint8), out
 
 
 class Unready:
@@ -53,7 +53,7 @@ by_size = pytest.mark.xfail(
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    """A kernel that nothing is known of yet."""
+    """A kernel that was neither called nor compiled yet."""
     monkeypatch.delenv("STATETOOL_JIT", raising=False)
     monkeypatch.setattr(kept, "names", frozenset)
     new = Kernel(match_range.function)
@@ -63,9 +63,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 @by_size
 def test_a_small_call_runs_uncompiled(kernel: Kernel) -> None:
-    given = arguments()
-    kernel(*given)
-    assert given[-1].tolist() == [1, 1]
+    passed = arguments()
+    kernel(*passed)
+    assert passed[-1].tolist() == [1, 1]
     assert kernel.compiled.calls == 0  # type: ignore[attr-defined]
 
 
@@ -120,8 +120,8 @@ def test_what_runs_uncompiled_calls_no_kernel_and_warns_of_nothing(monkeypatch: 
 def cold(folder: Path, *command: str, **more: str) -> str:
     """Run Python where no code is kept yet but what ``folder`` has."""
     left_out = ("STATETOOL_JIT", "STATETOOL_KERNELS", "XDG_CACHE_HOME")
-    kept_ones = {k: v for k, v in os.environ.items() if k not in left_out}
-    environment = kept_ones | {"NUMBA_CACHE_DIR": str(folder)} | more
+    inherited = {k: v for k, v in os.environ.items() if k not in left_out}
+    environment = inherited | {"NUMBA_CACHE_DIR": str(folder)} | more
     return subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -140,22 +140,22 @@ def test_a_small_table_is_read_without_numba(tmp_path: Path) -> None:
 CALL = (
     "import numpy as np, sys, time\n"
     "from statetool.kernels.walk import match_range\n"
-    "found, a = np.zeros(1, np.uint8), np.arange(2)\n"
-    "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), found)\n"
-    "print(found[0], sum(match_range.compiled._cache_misses.values()))"
+    "out, a = np.zeros(1, np.uint8), np.arange(2)\n"
+    "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), out)\n"
+    "print(out[0], sum(match_range.compiled._cache_misses.values()))"
 )
 
 
 def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
     """As Spark unpacks it: a zip, at another place each time."""
-    package, code, part = Path(statetool.__file__).parent, tmp_path / "kept", tmp_path / "three"
+    package, code, source = Path(statetool.__file__).parent, tmp_path / "kept", tmp_path / "three"
     for name in ("kernels", "io"):
-        shutil.copytree(package / name, part / "statetool" / name)
-    shutil.copy(package / "errors.py", part / "statetool")
+        shutil.copytree(package / name, source / "statetool" / name)
+    shutil.copy(package / "errors.py", source / "statetool")
     for name in ("one", "two"):
-        shutil.make_archive(str(tmp_path / name), "zip", part)
+        shutil.make_archive(str(tmp_path / name), "zip", source)
     (tmp_path / "four").mkdir()
-    places = [tmp_path / "one.zip", tmp_path / "two.zip", part]
+    places = [tmp_path / "one.zip", tmp_path / "two.zip", source]
     alone = "import sys, types; face = types.ModuleType('statetool'); face.__path__ = [sys.argv[1]]; sys.modules['statetool'] = face\n"
     missed = [cold(code, "-c", alone + CALL, f"{place}/statetool", STATETOOL_JIT="1").strip() for place in places]
     assert missed == ["1 1", "1 0", "1 0"]
@@ -163,8 +163,8 @@ def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
     shutil.copytree(code / "statetool", tmp_path / "shipped")
     named = cold(tmp_path / "four", "-c", CALL, STATETOOL_JIT="1", STATETOOL_KERNELS=str(tmp_path / "shipped"))
     assert named == "1 0\n"
-    shutil.copytree(code / "statetool", part / "statetool" / "kernels" / "compiled")
-    shutil.make_archive(str(tmp_path / "five"), "zip", part)
+    shutil.copytree(code / "statetool", source / "statetool" / "kernels" / "compiled")
+    shutil.make_archive(str(tmp_path / "five"), "zip", source)
     assert cold(tmp_path / "four", "-c", alone + CALL, f"{tmp_path}/five.zip/statetool", STATETOOL_JIT="1") == "1 0\n"
 
 
@@ -211,15 +211,15 @@ def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """Every call of a kernel is made compiled and uncompiled, and compared; gives the signatures that are called."""
     called: set[str] = set()
 
-    def call(kernel: Kernel, *given: Any) -> Any:
-        called.add(" ".join((kernel.name, *map(described, given))))
-        if max(map(jit._size, given), default=0) > MOST:
-            return kernel.compiled(*given)
+    def call(kernel: Kernel, *passed: Any) -> Any:
+        called.add(" ".join((kernel.name, *map(described, passed))))
+        if max(map(jit._size, passed), default=0) > MOST:
+            return kernel.compiled(*passed)
         copies: dict[int, Any] = {}
-        same = tuple(copied(a, copies) for a in given)
-        uncompiled, compiled = kernel._slowly(same), kernel.compiled(*given)
+        copies_passed = tuple(copied(a, copies) for a in passed)
+        uncompiled, compiled = kernel._run_uncompiled(copies_passed), kernel.compiled(*passed)
         assert repr(uncompiled) == repr(compiled), kernel.name
-        assert all(map(equal, same, given)), kernel.name
+        assert all(map(equal, copies_passed, passed)), kernel.name
         return compiled
 
     monkeypatch.setattr(Kernel, "__call__", call)

@@ -49,13 +49,13 @@ def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def test_keys_are_sorted_by_bytes_and_a_key_that_comes_twice_is_found(records, seed: int) -> None:  # type: ignore[no-untyped-def]
     batch = batch_of(records)
     order, twin = order_of_keys(batch)
-    found = texts(batch, order)
-    assert found == sorted(found)
+    ordered = texts(batch, order)
+    assert ordered == sorted(ordered)
     assert sorted(order.tolist()) == list(range(len(records)))
-    assert (twin is not None) == (len(set(found)) < len(found))
+    assert (twin is not None) == (len(set(ordered)) < len(ordered))
     if twin is not None:
         at = order.tolist().index(twin)
-        assert found[at] == found[at - 1]
+        assert ordered[at] == ordered[at - 1]
 
 
 @pytest.mark.usefixtures("_compiled")

@@ -23,10 +23,10 @@ ZONE = "America/St_Johns"
 @pytest.fixture
 def far(spark: Any) -> Iterator[Any]:
     """The session in a time zone that is not UTC."""
-    before = spark.conf.get("spark.sql.session.timeZone")
+    zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     yield spark
-    spark.conf.set("spark.sql.session.timeZone", before)
+    spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 def is_local(frame: Any) -> bool:
@@ -89,16 +89,16 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
     operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
     size = sum(split.size_bytes for split in operator.scan().splits)
     assert is_local(operator.keyed_state())
-    for given, local in ((size, True), (size - 1, False)):
-        assert is_local(statetool.load(SAVEPOINT, spark=spark, local_bytes=given)["timers"].keyed_state()) == local
-        spark.conf.set(frames.LOCAL_BYTES, str(given))
+    for limit, local in ((size, True), (size - 1, False)):
+        assert is_local(statetool.load(SAVEPOINT, spark=spark, local_bytes=limit)["timers"].keyed_state()) == local
+        spark.conf.set(frames.LOCAL_BYTES, str(limit))
         assert is_local(operator.keyed_state()) == local
     spark.conf.set(frames.LOCAL_BYTES, "8m")
     with pytest.raises(OptionError, match=r"spark.statetool.localBytes='8m' is not a number of bytes"):
         operator.keyed_state()
     spark.conf.unset(frames.LOCAL_BYTES)
     # What was stored compressed may be large.
-    monkeypatch.setattr(frames, "_MOST_BYTES", 100)
+    monkeypatch.setattr(frames, "_MAX_RELATION_BYTES", 100)
     assert not is_local(operator.keyed_state())
 
 
@@ -113,16 +113,16 @@ def test_a_table_without_rows_needs_no_job(spark: Any, operator: str) -> None:
 @data_sources
 def test_filters_and_columns_of_small_tables_need_no_worker(spark: Any) -> None:
     frame = statetool.load(SAVEPOINT, spark=spark)["timers"].keyed_state()
-    found = frame.filter("key = 'timer-3' OR key = 'timer-5'").select("key")
-    assert is_local(found)
-    assert sorted(r.key for r in found.collect()) == ["timer-3", "timer-5"]
+    selected = frame.filter("key = 'timer-3' OR key = 'timer-5'").select("key")
+    assert is_local(selected)
+    assert sorted(r.key for r in selected.collect()) == ["timer-3", "timer-5"]
 
 
 def test_registering_reads_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: Any) -> None:
         raise AssertionError("a table was read")
 
-    monkeypatch.setattr(frames, "_read_here", read)
+    monkeypatch.setattr(frames, "_read_on_driver", read)
     savepoint = statetool.load(SAVEPOINT, spark=spark)
     names = savepoint.register("lazy")
     assert len(names) == len(set(names)) == 56

@@ -42,13 +42,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 def export(master: str, package: Path | None, folder: Path, archives: str | None = None, **python: str) -> None:
     """Run the documented command; every value must arrive."""
     target = folder / "rows"
-    done = submit(
+    process = submit(
         master, package, folder, SAVEPOINT, "--operator", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),
         archives=archives, variables=python,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == f"13 rows in {target}"
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
+    assert process.stdout.splitlines()[-1] == f"13 rows in {target}"
     expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(target).to_pylist())) == sorted(map(repr, expected.to_pylist()))
 
@@ -77,8 +77,8 @@ def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_p
     before = executors(work)
     archive = packed_environment(tmp_path)
     here = tmp_path / "here"
-    with tarfile.open(archive) as found:
-        found.extractall(here)
+    with tarfile.open(archive) as unpacked:
+        unpacked.extractall(here)
     python = {"PYSPARK_DRIVER_PYTHON": str(here / "bin" / "python"), "PYSPARK_PYTHON": "./environment/bin/python"}
     export(master, None, tmp_path, archives=f"{archive}#environment", **python)
     ran = executors(work) - before
@@ -89,11 +89,11 @@ def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_p
 
 def test_commands_are_jobs(running: tuple[str, Path], package: Path, tmp_path: Path) -> None:
     master, _ = running
-    done = submit(master, package, tmp_path, "stats", SAVEPOINT, "--table", "states", "--json", job="run.py")
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("[{")]
-    found = json.loads(line)
-    assert {(row["state"], row["entries"]) for row in found} == {
+    process = submit(master, package, tmp_path, "stats", SAVEPOINT, "--table", "states", "--json", job="run.py")
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
+    (line,) = [line for line in process.stdout.splitlines() if line.startswith("[{")]
+    states = json.loads(line)
+    assert {(row["state"], row["entries"]) for row in states} == {
         (row.state, row.entries) for row in statetool.load(SAVEPOINT).stats().rows("states")
     }
 
@@ -101,21 +101,21 @@ def test_commands_are_jobs(running: tuple[str, Path], package: Path, tmp_path: P
 def test_a_snapshot_is_rescaled_and_compared_by_jobs(package: Path, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     arguments = ("rescale", SAVEPOINT, str(target), "--uid", "timers=64")
-    done = submit("local-cluster[2,1,1024]", package, tmp_path, *arguments, job="run.py")
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    process = submit("local-cluster[2,1,1024]", package, tmp_path, *arguments, job="run.py")
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     assert statetool.load(str(target))["timers"].max_parallelism == 64
-    done = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", SAVEPOINT, str(target), job="run.py")
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]  # no value differs
-    assert "max_parallelism" in done.stdout
+    process = submit("local-cluster[2,1,1024]", package, tmp_path, "diff", SAVEPOINT, str(target), job="run.py")
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]  # no value differs
+    assert "max_parallelism" in process.stdout
 
 
 def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, corpus: Path) -> None:
     snapshot = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     arguments = ("--operator", "orders", "--states", "pet", "--output", str(tmp_path / "x"))
-    done = submit("local[2]", package, tmp_path, snapshot, *arguments)
-    assert done.returncode == 3
+    process = submit("local[2]", package, tmp_path, snapshot, *arguments)
+    assert process.returncode == 3
     # spark-submit puts both outputs of the job on its own standard output.
-    (error,) = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    (error,) = [line for line in process.stdout.splitlines() if line.startswith("error: ")]
     assert re.search(r"Cat.*\[file .*/_metadata, offset \d+, operator orders, state pet, key group \d+\]", error)
 
 
@@ -128,12 +128,12 @@ def test_kernels_run_where_compiled_code_cannot_be_kept(package: Path, tmp_path:
         "import numpy as np, statetool\n"
         "from statetool.kernels.walk import match_range\n"
         "print(statetool.__file__)\n"
-        "found, a = np.zeros(1, np.uint8), np.arange(2)\n"
-        "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), found)\n"
-        "print(found)"
+        "matches, a = np.zeros(1, np.uint8), np.arange(2)\n"
+        "match_range(np.array([7], np.uint8), a[:1], a[1:], np.array([7], np.uint8), matches)\n"
+        "print(matches)"
     )
     home = {"XDG_CACHE_HOME": str(tmp_path / "file" / "x"), "PYTHONPATH": str(place)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         env=environment(**home, STATETOOL_JIT="1", TMPDIR=str(tmp_path / "file")),
         cwd=tmp_path,
@@ -141,7 +141,7 @@ def test_kernels_run_where_compiled_code_cannot_be_kept(package: Path, tmp_path:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    path, found = done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr
+    path, matches = process.stdout.splitlines()
     assert path.startswith(str(place))
-    assert found == "[1]"
+    assert matches == "[1]"

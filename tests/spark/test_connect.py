@@ -41,14 +41,14 @@ def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def found(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a client found."""
+def answers(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a client printed."""
     damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     target = str(tmp_path_factory.mktemp("written") / "corrected")
-    done = run("-m", "tests.support.connected", server, SAVEPOINT, damaged, target)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-5000:]
-    answers: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answers
+    process = run("-m", "tests.support.connected", server, SAVEPOINT, damaged, target)
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
+    printed: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return printed
 
 
 @pytest.fixture(scope="module")
@@ -61,31 +61,31 @@ def rows(table: pa.Table) -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["keyed_state", "by_tasks", "view", "source"])
-def test_rows(found: dict[str, Any], expected: pa.Table, way: str) -> None:
-    assert "connect" in found["session"]
-    assert found[way] == rows(expected)
+def test_rows(answers: dict[str, Any], expected: pa.Table, way: str) -> None:
+    assert "connect" in answers["session"]
+    assert answers[way] == rows(expected)
 
 
-def test_all_tables_are_views(found: dict[str, Any]) -> None:
-    assert len(found["views"]) == 56
+def test_all_tables_are_views(answers: dict[str, Any]) -> None:
+    assert len(answers["views"]) == 56
 
 
-def test_answers(found: dict[str, Any]) -> None:
+def test_answers(answers: dict[str, Any]) -> None:
     savepoint = statetool.load(SAVEPOINT)
-    assert found["verified"] is True
-    assert found["metadata"] == savepoint.to_arrow("states").num_rows
-    assert found["entries"] == sum(row.entries or 0 for row in savepoint.stats().rows("states"))
+    assert answers["verified"] is True
+    assert answers["metadata"] == savepoint.to_arrow("states").num_rows
+    assert answers["entries"] == sum(row.entries or 0 for row in savepoint.stats().rows("states"))
 
 
-def test_what_is_written(found: dict[str, Any], expected: pa.Table) -> None:
+def test_what_is_written(answers: dict[str, Any], expected: pa.Table) -> None:
     added = pc.add(expected["registered"], 100).cast("int32")
-    assert found["written"] == rows(expected.set_column(1, "registered", added))
-    assert found["differences"] == [["timers", "registered", 0, 0, expected.num_rows]]
-    assert found["rescaled"] == 64
+    assert answers["written"] == rows(expected.set_column(1, "registered", added))
+    assert answers["differences"] == [["timers", "registered", 0, 0, expected.num_rows]]
+    assert answers["rescaled"] == 64
 
 
-def test_errors_are_our_own(found: dict[str, Any]) -> None:
-    name, text = found["error"]
+def test_errors_are_our_own(answers: dict[str, Any]) -> None:
+    name, text = answers["error"]
     assert name == "UndescribedClassError"
     assert re.search(r"Cat.*\[file .*/_metadata, offset \d+, operator orders, state pet, key group \d+\]", text)
 
@@ -93,7 +93,7 @@ def test_errors_are_our_own(found: dict[str, Any]) -> None:
 def test_the_export_job(server: str, expected: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "rows"
     arguments = (SAVEPOINT, "--operator", "timers", "--table", "keyed_state", "--output", str(target))
-    done = run("-m", "statetool.jobs.export", *arguments, SPARK_REMOTE=server)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-5000:]
-    assert done.stdout.splitlines()[-1] == f"{expected.num_rows} rows in {target}"
+    process = run("-m", "statetool.jobs.export", *arguments, SPARK_REMOTE=server)
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-5000:]
+    assert process.stdout.splitlines()[-1] == f"{expected.num_rows} rows in {target}"
     assert rows(pq.read_table(target)) == rows(expected)

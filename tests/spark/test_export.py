@@ -28,15 +28,15 @@ def timers(spark: Any) -> statetool.Operator:
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     """What an export with key groups must hold."""
-    found: list[dict[str, Any]] = statetool.load(SAVEPOINT)["timers"].to_arrow(key_group=True).to_pylist()
-    return found
+    expected: list[dict[str, Any]] = statetool.load(SAVEPOINT)["timers"].to_arrow(key_group=True).to_pylist()
+    return expected
 
 
-def same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
+def same(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
     def ordered(rows: list[dict[str, Any]]) -> list[str]:
         return sorted(repr(sorted(row.items())) for row in rows)
 
-    return ordered(found) == ordered(expected)
+    return ordered(actual) == ordered(expected)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_key_groups_are_folders_of_avro_files_too(
 ) -> None:
     target = tmp_path / "out"
     assert export_table(timers, TABLE, str(target), style="avro", by_key_group=True) == len(rows)
-    found: list[dict[str, Any]] = []
+    exported: list[dict[str, Any]] = []
     for file in target.rglob("*.avro"):
         group = int(file.parent.name.removeprefix("key_group="))
         with file.open("rb") as stream:
-            found += [{**row, "key_group": group} for row in fastavro.reader(stream) if isinstance(row, dict)]
-    assert same(found, rows)
+            exported += [{**row, "key_group": group} for row in fastavro.reader(stream) if isinstance(row, dict)]
+    assert same(exported, rows)
     assert sorted(p.name for p in target.iterdir() if "=" not in p.name) == ["_SUCCESS"]
 
 
@@ -77,8 +77,8 @@ def test_checkpoints_lie_side_by_side(
         export_table(timers, TABLE, target, style=style, append_as=8)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["checkpoint_id=7", "checkpoint_id=8"]
     if style == "parquet":
-        found = rows_of(spark.read.parquet(target))
-        assert same(found, [
+        exported = rows_of(spark.read.parquet(target))
+        assert same(exported, [
             {"key": r["key"], "registered": r["registered"], "checkpoint_id": c} for c in (7, 8) for r in rows
         ])  # fmt: skip
 

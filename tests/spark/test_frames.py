@@ -81,8 +81,8 @@ def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savep
     ],
 )
 def test_filters_give_the_right_rows(savepoint: statetool.Savepoint, condition: str, keys: set[str]) -> None:
-    found = savepoint["timers"].keyed_state().filter(condition).collect()
-    assert {r["key"] for r in found} == keys
+    rows = savepoint["timers"].keyed_state().filter(condition).collect()
+    assert {r["key"] for r in rows} == keys
 
 
 def test_keys_argument_prunes(savepoint: statetool.Savepoint) -> None:
@@ -166,24 +166,24 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
         export_table(op, ScanRequest(), target, style=style)
     expected = {r["key"]: r for r in op.to_arrow().to_pylist()}
     if style == "parquet":
-        found = {r["key"]: r for r in pq.read_table(target).to_pylist()}
+        exported = {r["key"]: r for r in pq.read_table(target).to_pylist()}
     elif style == "jsonl":
         lines = [line for p in Path(target).glob("*.json") for line in p.read_text().splitlines()]
-        found = {r["key"]: r for r in map(json.loads, lines)}
+        exported = {r["key"]: r for r in map(json.loads, lines)}
         expected = {k: {**v, "ttl-map": dict(v["ttl-map"])} for k, v in expected.items()}
     else:
         import fastavro
 
-        found = {}
-        for part in Path(target).glob("*.avro"):
-            with part.open("rb") as f:
-                found |= {r["key"]: r for r in fastavro.reader(f)}  # type: ignore[index, call-overload, misc]
+        exported = {}
+        for file in Path(target).glob("*.avro"):
+            with file.open("rb") as f:
+                exported |= {r["key"]: r for r in fastavro.reader(f)}  # type: ignore[index, call-overload, misc]
         renamed = {k.replace("-", "_"): k for k in next(iter(expected.values()))}
-        found = {k: {renamed[n]: v for n, v in r.items()} for k, r in found.items()}
+        exported = {k: {renamed[n]: v for n, v in r.items()} for k, r in exported.items()}
         expected = {k: {**v, "ttl-map": dict(v["ttl-map"])} for k, v in expected.items()}
-    assert found.keys() == expected.keys()
+    assert exported.keys() == expected.keys()
     for key, row in expected.items():
-        assert found[key] == row
+        assert exported[key] == row
     assert (Path(target) / "_SUCCESS").exists()
     assert not (Path(target) / "_temporary").exists()
 
@@ -209,8 +209,10 @@ def test_options_of_a_frame_are_those_of_arrow(savepoint: statetool.Savepoint) -
         op.keyed_state(nanoz="error")  # type: ignore[call-arg]
     with pytest.raises(OptionError, match="did you mean states"):
         op.keyed_state(state=["count"])  # type: ignore[call-arg]
-    given: dict[str, Any] = {"key_group": True, "split_bytes": 1000, "memory_bytes": 1000}
-    assert sorted(map(repr, rows_of(op.keyed_state(**given)))) == sorted(map(repr, op.to_arrow(**given).to_pylist()))
+    options: dict[str, Any] = {"key_group": True, "split_bytes": 1000, "memory_bytes": 1000}
+    assert sorted(map(repr, rows_of(op.keyed_state(**options)))) == sorted(
+        map(repr, op.to_arrow(**options).to_pylist())
+    )
 
 
 def test_names_of_columns_go_to_spark(tmp_path: Path, spark: Any) -> None:

@@ -47,8 +47,8 @@ def test_a_key_twice_is_found_wherever_the_map_is(wrap: str) -> None:
     st.integers(0, 9),
 )
 def test_slices_of_a_batch_are_judged_by_their_own_maps(maps: list[Any], start: int, length: int) -> None:
-    part = maps[start : start + length]
-    twice = any(m is not None and len({k for k, _ in m}) < len(m) for m in part)
+    sliced = maps[start : start + length]
+    twice = any(m is not None and len({k for k, _ in m}) < len(m) for m in sliced)
     assert refused(pa.array(maps, type=NUMBERS).slice(start, length)) == twice
 
 

@@ -55,9 +55,9 @@ def submit(launcher: tuple[str, ...], master: str, *arguments: str) -> str:
     small = {"spark.statetool.localBytes": "0"}  # tasks read it all the same
     settings = [f"--conf={name}={value}" for name, value in {**SETTINGS, **small}.items()]
     command = [*launcher, f"{HOME}/bin/spark-submit", "--master", master, *settings, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
+    return process.stdout
 
 
 def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:

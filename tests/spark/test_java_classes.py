@@ -30,8 +30,8 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def options(given: str = "", *, keep_classes: bool = False) -> str:
-    with java_options(given, keep_classes=keep_classes):
+def options(java: str = "", *, keep_classes: bool = False) -> str:
+    with java_options(java, keep_classes=keep_classes):
         return os.environ[_VARIABLE]
 
 
@@ -74,8 +74,8 @@ def test_a_spark_with_a_folder_of_its_own_has_no_archive(monkeypatch: pytest.Mon
 def test_the_next_jvm_maps_what_doctor_kept() -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"}
     subprocess.run([sys.executable, "-m", "statetool", "doctor", "--warm"], env=environment, check=True)
-    done = subprocess.run([sys.executable, "-c", _MAPPED], env=environment, check=True, capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-c", _MAPPED], env=environment, check=True, capture_output=True, text=True)
     file = java_classes.archive()
     assert file is not None
     assert file.exists()
-    assert str(file) in done.stdout.split()
+    assert str(file) in run.stdout.split()

@@ -129,10 +129,10 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
     else:
         from statetool.spark import runner
 
-        whole = runner._gatherer
+        gatherer = runner._gatherer
 
         def deadly(*arguments: Any) -> Any:
-            run = whole(*arguments)
+            run = gatherer(*arguments)
             return lambda batches: run(kill(batches))
 
         monkeypatch.setattr(runner, "_gatherer", deadly)
@@ -173,10 +173,10 @@ def descendants(root: int) -> list[tuple[int, str]]:
     """Return the processes below one, with their command lines."""
     listed = subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     rows = [(int(pid), int(parent), args) for pid, parent, args in (x.split(None, 2) for x in listed.splitlines()[1:])]
-    found = [(root, "")]
-    for parent, _ in found:
-        found += [(pid, args) for pid, above, args in rows if above == parent]
-    return found[1:]
+    below = [(root, "")]
+    for parent, _ in below:
+        below += [(pid, args) for pid, above, args in rows if above == parent]
+    return below[1:]
 
 
 def test_killed_spark_drivers_and_executors_leave_all_or_nothing(tmp_path: Path) -> None:

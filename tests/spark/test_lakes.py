@@ -40,9 +40,9 @@ class Changes:
         self.checkpoint = 0
 
     def _value(self) -> Value:
-        some: list[str | None] = ["x", None]
+        texts: list[str | None] = ["x", None]
         return (
-            (self.random.randrange(9), some[: self.random.randrange(3)]) if self.random.random() < 0.8 else None,
+            (self.random.randrange(9), texts[: self.random.randrange(3)]) if self.random.random() < 0.8 else None,
             self.random.randbytes(2) if self.random.random() < 0.8 else None,
         )
 
@@ -73,7 +73,7 @@ class Changes:
 
 
 def rows_of(spark: Any, table: str) -> list[str]:
-    found = spark.table(table).drop("checkpoint_id").collect()
+    rows = spark.table(table).drop("checkpoint_id").collect()
     return sorted(
         repr((
             None if key is None else tuple(key),
@@ -81,7 +81,7 @@ def rows_of(spark: Any, table: str) -> list[str]:
             None if value is None else (value.a, value.b),
             None if data is None else bytes(data),
         ))
-        for key, index, value, data in found
+        for key, index, value, data in rows
     )  # fmt: skip
 
 

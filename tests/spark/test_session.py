@@ -41,8 +41,8 @@ def test_no_pyspark_says_what_to_install() -> None:
         "try: sp['timers'].keyed_state()\n"
         "except statetool.StatetoolError as e: print(type(e).__name__, e)"
     )
-    done = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    run = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines() == [
         "14 True",
         "MissingDependencyError pyspark is not installed. pip install 'pyspark>=3.5,<5'",
     ]
@@ -55,10 +55,10 @@ def test_java_that_cannot_start_spark_is_named(tmp_path: Path) -> None:
     java.chmod(0o755)
     code = "from statetool.spark.session import local_session; local_session()"
     environment = {k: v for k, v in os.environ.items() if k != "PYSPARK_SUBMIT_ARGS"} | {"JAVA_HOME": str(tmp_path)}
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert "MissingDependencyError: the Java that was found could not start Spark. Spark 4 needs Java 17" in done.stderr
+    assert "MissingDependencyError: the Java that was found could not start Spark. Spark 4 needs Java 17" in run.stderr
 
 
 def test_metadata_is_arrow_without_a_session_and_a_frame_with_one(spark: Any) -> None:
@@ -153,8 +153,8 @@ def test_options_of_the_source_are_checked(options: dict[str, str], message: str
 def test_the_table_of_options_names_all_of_them() -> None:
     from statetool.spark import source_options, sources
 
-    said = set(re.findall(r"^``.*?(?:   |$)", sources.__doc__ or "", re.MULTILINE))
-    names = {name for row in said for name in re.findall(r"``(\w+)``", row)}
+    first_columns = set(re.findall(r"^``.*?(?:   |$)", sources.__doc__ or "", re.MULTILINE))
+    names = {name for row in first_columns for name in re.findall(r"``(\w+)``", row)}
     aliases = {"stateVarName"}  # of table, said there
     assert names | aliases == set(source_options.STATE_OPTIONS)
 
@@ -205,13 +205,13 @@ def test_schemas_of_all_tables_are_those_that_spark_expects_of_the_batches(corpu
 
     # Before PySpark 4 it has no such argument and says UTC.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    found = 0
-    plain, other = ShowingOptions(), ShowingOptions(nanos="companion", ttl="raw")
+    compared = 0
+    plain, changed = ShowingOptions(), ShowingOptions(nanos="companion", ttl="raw")
     for case in ("v2_3_0-rocksdb-canonical", "v1_13_6-hashmap-canonical"):
         for operator in statetool.load(str(corpus / case / "snapshot")).operators.values():
             for table in operator.tables:
-                for options in plain, other:
+                for options in plain, changed:
                     schema = operator.scan(table, **options).schema
                     assert to_arrow_schema(spark_schema(schema), **zone).equals(schema)
-                    found += 1
-    assert found > 200
+                    compared += 1
+    assert compared > 200

@@ -37,7 +37,7 @@ def checkpoint(job: Path, number: int) -> None:
 
 
 def followed(spark: Any, job: Path, work: Path, *, operator: str = "timers", **options: str) -> Any:
-    """Read what is there now into a Parquet table, as a stream that goes on where it stopped; return its query."""
+    """Append the new checkpoints to a Parquet table, as a stream that goes on where it stopped; return its query."""
     statetool.register(spark)
     frame = spark.readStream.format("flink-state").options(operatorUid=operator, **options).load(str(job))
     query = (
@@ -51,10 +51,10 @@ def followed(spark: Any, job: Path, work: Path, *, operator: str = "timers", **o
 
 
 def rows(spark: Any, work: Path) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+    by_checkpoint: dict[int, list[Any]] = {}
     for row in spark.read.parquet(str(work / "table")).collect():
-        found.setdefault(row.checkpoint_id, []).append((row.key, row.registered))
-    return {n: sorted(r) for n, r in found.items()}
+        by_checkpoint.setdefault(row.checkpoint_id, []).append((row.key, row.registered))
+    return {n: sorted(r) for n, r in by_checkpoint.items()}
 
 
 def state(job: Path, number: int) -> list[Any]:
@@ -136,12 +136,12 @@ def take(job: Job, n: int, keys: range) -> None:
 
 
 def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[int, int | None], list[Any]]:
-    """Follow the changes for what is there now, and return all that came so far, by checkpoint and what it was compared with."""
+    """Follow the changes up to now, and return all so far by checkpoint and the one that it was compared with."""
     followed(spark, root, work, operator="op", mode="changes", uids="op", **options)
-    found: dict[tuple[int, int | None], list[Any]] = {}
+    by_checkpoint: dict[tuple[int, int | None], list[Any]] = {}
     for row in spark.read.parquet(str(work / "table")).collect():
-        found.setdefault((row.checkpoint_id, row.compared_with), []).append((row.change, row.key, row.a))
-    return {place: sorted(rows) for place, rows in found.items()}
+        by_checkpoint.setdefault((row.checkpoint_id, row.compared_with), []).append((row.change, row.key, row.a))
+    return {place: sorted(rows) for place, rows in by_checkpoint.items()}
 
 
 def test_a_loss_that_no_row_would_tell_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

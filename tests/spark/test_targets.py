@@ -12,10 +12,10 @@ from statetool.spark.targets import spark_target
 @pytest.fixture
 def settings(spark: Any) -> Iterator[Any]:
     """Hadoop's settings of the session, without any file system of an object store."""
-    found = spark._jsc.hadoopConfiguration()
-    yield found
+    configuration = spark._jsc.hadoopConfiguration()
+    yield configuration
     for name in ("fs.s3.impl", "fs.s3a.impl"):
-        found.unset(name)
+        configuration.unset(name)
 
 
 def test_a_place_that_spark_knows_stays_as_it_is(spark: Any) -> None:

@@ -68,8 +68,8 @@ def test_spark_shows_its_own_types(path: str, spark: Any) -> None:
     assert (first.f0.toJson(), [v and v.toJson() for v in first.f1]) == (TEXT, [TEXT, None])
     assert (first.f2, first.f3, first.f4) == (ROWS[0]["span"], -14, [1, 9])
     everything = statetool.load(path, spark=spark)["o"].keyed_state()
-    found = everything.selectExpr("key", "variant_get(s.f0, '$.b[3]', 'string') AS x").orderBy("key").collect()
-    assert [r.x for r in found] == ["x", None]
+    rows = everything.selectExpr("key", "variant_get(s.f0, '$.b[3]', 'string') AS x").orderBy("key").collect()
+    assert [r.x for r in rows] == ["x", None]
 
 
 @needs_variants
@@ -83,8 +83,8 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
     bootstrap = statetool.bootstrap_keyed_state(changed, states=["s"], like=sp["o"])
     statetool.SavepointWriter.from_existing(sp).with_operator("o", bootstrap).write(str(tmp_path / "sp"))
     rows = {r["key"]: r["s"] for r in statetool.load(str(tmp_path / "sp"))["o"].to_arrow().to_pylist()}
-    one = {"value": bytes.fromhex("030100020c01"), "metadata": bytes.fromhex("010000")}
-    assert [rows[k]["f0"] for k in (1, 2)] == [one, one]
+    written = {"value": bytes.fromhex("030100020c01"), "metadata": bytes.fromhex("010000")}
+    assert [rows[k]["f0"] for k in (1, 2)] == [written, written]
     assert (rows[1]["f1"], rows[1]["f2"], rows[1]["f4"]) == ([WRITTEN, None], ROWS[0]["span"], [1, 9])
     # A column that nobody declares is a variant all the same.
     new = statetool.bootstrap_keyed_state(sp["o"].keyed_state().filter("key = 1").selectExpr("key", "s.f0 AS v"))
@@ -98,12 +98,12 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
 def test_exports(path: str, spark: Any, tmp_path: Path) -> None:
     """JSON lines hold what the variant says, Parquet the variant, Avro its two binaries."""
     operator = statetool.load(path, spark=spark)["o"]
-    found: dict[int, Any] = {}
+    jsonl: dict[int, Any] = {}
     for style in ("jsonl", "parquet", "avro"):
         assert export_table(operator, ScanRequest(), str(tmp_path / style), style=style) == 2
     for file in (tmp_path / "jsonl").glob("*.json"):
-        found |= {r["key"]: r["s"] for r in map(json.loads, file.read_text().splitlines())}
-    assert (found[1]["f0"], found[1]["f1"], found[2]) == (json.loads(TEXT), [json.loads(TEXT), None], {"_kind": "+I"})
+        jsonl |= {r["key"]: r["s"] for r in map(json.loads, file.read_text().splitlines())}
+    assert (jsonl[1]["f0"], jsonl[1]["f1"], jsonl[2]) == (json.loads(TEXT), [json.loads(TEXT), None], {"_kind": "+I"})
     parquet = {r.key: r.s for r in spark.read.parquet(str(tmp_path / "parquet")).collect()}
     assert (parquet[1].f0.toJson(), parquet[1].f2, parquet[2].f0) == (TEXT, ROWS[0]["span"], None)
     avro: dict[int, Any] = {}

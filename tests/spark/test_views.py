@@ -38,16 +38,16 @@ def test_both_ways_make_the_same_views(
     spark: Any, monkeypatch: pytest.MonkeyPatch, local_bytes: int | None, request: pytest.FixtureRequest
 ) -> None:
     savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)
-    with monkeypatch.context() as here:
-        here.delattr(views, "_create")  # nothing falls back to it
+    with monkeypatch.context() as patch:
+        patch.delattr(views, "_create")  # nothing falls back to it
         names = savepoint.register("same")
     tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
-    found = {name: (plan_of(spark, name), spark.table(name).schema, tables[name]) for name in names}
+    views_by_name = {name: (plan_of(spark, name), spark.table(name).schema, tables[name]) for name in names}
     request.getfixturevalue("made_by_spark")
     assert savepoint.register("same") == names
     tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
     for name in names:
-        assert (plan_of(spark, name), spark.table(name).schema, tables[name]) == found[name]
+        assert (plan_of(spark, name), spark.table(name).schema, tables[name]) == views_by_name[name]
 
 
 @data_sources

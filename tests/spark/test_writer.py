@@ -58,10 +58,10 @@ def test_spark_and_arrow_write_the_same_rows(spark: Any, tmp_path: Path) -> None
             (elements, "value long"),
         )
     ]
-    here = st.SavepointWriter.new().with_operator("op", *bootstraps(data, timers, elements), parallelism=3)
-    there = st.SavepointWriter.new().with_operator("op", *bootstraps(*frames), parallelism=3)
-    a = here.write(str(tmp_path / "a"), flink_version="2.3")["op"]
-    b = there.write(str(tmp_path / "b"), flink_version="2.3")["op"]
+    by_arrow = st.SavepointWriter.new().with_operator("op", *bootstraps(data, timers, elements), parallelism=3)
+    by_spark = st.SavepointWriter.new().with_operator("op", *bootstraps(*frames), parallelism=3)
+    a = by_arrow.write(str(tmp_path / "a"), flink_version="2.3")["op"]
+    b = by_spark.write(str(tmp_path / "b"), flink_version="2.3")["op"]
     for table in ("keyed_state", "timers", "offsets", "rules"):
         left, right = (sorted(op.to_arrow(table).to_pylist(), key=repr) for op in (a, b))
         assert left == right
@@ -130,5 +130,5 @@ def test_names_that_spark_takes_apart_are_written_and_shown(spark: Any, tmp_path
     assert row == {"key": 2, "a.b": 10, "`quoted`": 11, "key_": 12, "Total": 13, "total_": 14, 'it\'s "x"': 15}
     for style in ("parquet", "avro", "jsonl"):
         assert export_table(sp["a b"], ScanRequest(), str(tmp_path / style), style=style) == 2
-    found = pq.read_table(str(tmp_path / "parquet")).to_pylist()
-    assert sorted(r["a.b"] for r in found) == [0, 10]
+    exported = pq.read_table(str(tmp_path / "parquet")).to_pylist()
+    assert sorted(r["a.b"] for r in exported) == [0, 10]

@@ -22,8 +22,8 @@ def rows_of(array: pa.Array) -> list[Any]:
     elif pa.types.is_date(kind):
         rows = array.cast(pa.int32()).to_pylist()
     elif pa.types.is_struct(kind):
-        parts = [rows_of(array.field(i)) for i in range(kind.num_fields)]
-        rows = [tuple(part[i] for part in parts) for i in range(len(array))]
+        fields = [rows_of(array.field(i)) for i in range(kind.num_fields)]
+        rows = [tuple(field[i] for field in fields) for i in range(len(array))]
     elif pa.types.is_map(kind):
         inner = list(zip(rows_of(array.keys), rows_of(array.items), strict=True))
         rows = _grouped(array, inner)

@@ -153,12 +153,12 @@ def savepoint(
 ) -> statetool.Operator:
     """Write a savepoint with the operator ``op`` and open it; ``damage`` may change the bytes of each keyed stream."""
     parallelism = max(len(subtasks), max((len(s.elements) for s in (operator_states or {}).values()), default=0), 1)
-    found = []
+    written = []
     for i in range(parallelism):
         handle = None
         if i < len(subtasks):
             handle = _keyed_stream(folder, i, subtasks[i], parallelism, max_parallelism, compressed, damage)
-        found.append(
+        written.append(
             SubtaskState(
                 index=i,
                 managed_keyed=handle,
@@ -169,7 +169,7 @@ def savepoint(
         operator_id=operator_id_for_uid("op"),
         parallelism=parallelism,
         max_parallelism=max_parallelism,
-        subtasks=tuple(found),
+        subtasks=tuple(written),
     )
     (folder / "_metadata").write_bytes(
         write_metadata(SnapshotMetadata(version=3, checkpoint_id=0, operators=(operator,)))

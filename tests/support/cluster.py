@@ -66,24 +66,24 @@ def packed_environment(folder: Path) -> Path:
 
 
 def _needed(name: str) -> set[str]:
-    """Return the names of what an installed distribution needs, and of what that does; of statetool itself by its own list."""
+    """Return the names of an installed distribution and of all that it needs; those of statetool itself are read from its own list."""
     if name == "statetool":
         text = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
-        wanted = re.findall(r'^ +"([\w-]+)', text, re.MULTILINE)
-        return {other for one in wanted for other in _needed(one)}
+        requirements = re.findall(r'^ +"([\w-]+)', text, re.MULTILINE)
+        return {distribution for requirement in requirements for distribution in _needed(requirement)}
     try:
-        wanted = [r for r in metadata.requires(name) or [] if "extra ==" not in r]
+        requirements = [r for r in metadata.requires(name) or [] if "extra ==" not in r]
     except metadata.PackageNotFoundError:
         return set()  # of another Python or system
-    return {name}.union(*(_needed(re.split(r"[^\w.-]", r)[0]) for r in wanted))
+    return {name}.union(*(_needed(re.split(r"[^\w.-]", r)[0]) for r in requirements))
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return variables with which statetool is on nobody's path."""
-    mine = ("PYTHONPATH", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "STATETOOL_JIT")
-    kept = {k: v for k, v in os.environ.items() if k not in mine}
+    """Return the environment's variables without those that put statetool on a path."""
+    left_out = ("PYTHONPATH", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "STATETOOL_JIT")
+    inherited = {k: v for k, v in os.environ.items() if k not in left_out}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    return kept | python | {"SPARK_LOCAL_IP": "127.0.0.1"} | more
+    return inherited | python | {"SPARK_LOCAL_IP": "127.0.0.1"} | more
 
 
 def submit(
@@ -111,9 +111,9 @@ def submit(
 
 @contextmanager
 def daemon(
-    folder: Path, name: str, said: str, *command: str, launcher: Sequence[str] = HERE, **more: str
+    folder: Path, name: str, pattern: str, *command: str, launcher: Sequence[str] = HERE, **more: str
 ) -> Iterator[str]:
-    """Run a daemon of Spark; gives what the pattern ``said`` finds in its log."""
+    """Run a daemon of Spark; gives what ``pattern`` matches in its log."""
     log = folder / f"{name}.log"
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -122,11 +122,11 @@ def daemon(
         )  # fmt: skip
     try:
         deadline = time.monotonic() + 240  # a JVM on a busy machine
-        while (found := re.search(said, log.read_text())) is None:
+        while (match := re.search(pattern, log.read_text())) is None:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
-        yield found[0]
+        yield match[0]
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(120)
@@ -134,17 +134,17 @@ def daemon(
 
 @contextmanager
 def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] = HERE, **more: str) -> Iterator[str]:
-    """Run a master, and workers by their launcher, with these variables besides; gives the master's URL."""
+    """Run a master and workers, these by the launcher, with more variables; gives the master's URL."""
     deploy = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
     with ExitStack() as running:
-        found = r"spark://127\.0\.0\.1:\d+"
-        master = running.enter_context(daemon(folder, "master", found, f"{deploy}.master.Master", *host, **more))
+        url = r"spark://127\.0\.0\.1:\d+"
+        master = running.enter_context(daemon(folder, "master", url, f"{deploy}.master.Master", *host, **more))
         command = (f"{deploy}.worker.Worker", *host, *work, master)
         for number in range(workers):
-            name, said = f"worker-{number}", "Successfully registered"
-            running.enter_context(daemon(folder, name, said, *command, launcher=launcher, **more))
+            name, pattern = f"worker-{number}", "Successfully registered"
+            running.enter_context(daemon(folder, name, pattern, *command, launcher=launcher, **more))
         yield master
 
 
@@ -155,6 +155,6 @@ def connect_server(folder: Path) -> Iterator[str]:
     command = ["org.apache.spark.deploy.SparkSubmit", *main]
     for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": "0"}.items():
         command += ["--conf", f"{name}={value}"]
-    said = r"Connect server started at: \S*:\d+"
-    with daemon(folder, "connect", said, *command, "spark-internal", PYTHONPATH=str(ROOT)) as found:
-        yield f"sc://127.0.0.1:{found.rpartition(':')[2]}"
+    pattern = r"Connect server started at: \S*:\d+"
+    with daemon(folder, "connect", pattern, *command, "spark-internal", PYTHONPATH=str(ROOT)) as line:
+        yield f"sc://127.0.0.1:{line.rpartition(':')[2]}"

@@ -15,44 +15,44 @@ import statetool
 from statetool.errors import StatetoolError
 
 
-def counted(frame: Any) -> list[str]:
+def row_texts(frame: Any) -> list[str]:
     """Return rows as comparable texts."""
     return sorted(repr(row) for row in frame.toArrow().to_pylist())
 
 
 def main(url: str, path: str, damaged: str, target: str) -> None:
-    """Print what was found."""
+    """Print the answers."""
     spark: Any = SparkSession.builder.remote(url).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     savepoint = statetool.load(path, spark=spark)
-    found: dict[str, Any] = {"session": type(spark).__module__}
+    answers: dict[str, Any] = {"session": type(spark).__module__}
     operator = savepoint["timers"]
-    found["keyed_state"] = counted(operator.keyed_state())
+    answers["keyed_state"] = row_texts(operator.keyed_state())
     by_tasks = statetool.load(path, spark=spark, local_bytes=0)["timers"]
-    found["by_tasks"] = counted(by_tasks.keyed_state())
-    found["metadata"] = savepoint.states().count()
-    found["views"] = savepoint.register("sp")
-    found["view"] = counted(spark.sql("SELECT * FROM sp_timers_keyed_state"))
+    answers["by_tasks"] = row_texts(by_tasks.keyed_state())
+    answers["metadata"] = savepoint.states().count()
+    answers["views"] = savepoint.register("sp")
+    answers["view"] = row_texts(spark.sql("SELECT * FROM sp_timers_keyed_state"))
     source = spark.read.format("flink-state").option("operatorUid", "timers").load(path)
-    found["source"] = counted(source)
-    found["verified"] = statetool.verify(path, deep=True, spark=spark).ok
-    found["entries"] = sum(row.entries or 0 for row in savepoint.stats(spark=spark).rows("states"))
+    answers["source"] = row_texts(source)
+    answers["verified"] = statetool.verify(path, deep=True, spark=spark).ok
+    answers["entries"] = sum(row.entries or 0 for row in savepoint.stats(spark=spark).rows("states"))
     frame = operator.keyed_state().selectExpr("key", "CAST(registered + 100 AS INT) AS registered")
     change = statetool.bootstrap_keyed_state(frame, like=operator)
     written = statetool.SavepointWriter.from_existing(savepoint).with_operator("timers", change).write(target)
-    found["written"] = counted(written["timers"].keyed_state())
-    found["differences"] = [
+    answers["written"] = row_texts(written["timers"].keyed_state())
+    answers["differences"] = [
         [s.operator, s.state, s.added, s.removed, s.changed] for s in savepoint.diff(written).summary() if s.changed
     ]
     rescaled = f"{target}-rescaled"
     statetool.rescale(savepoint, rescaled, {"timers": 64}, spark=spark)
-    found["rescaled"] = statetool.load(rescaled)["timers"].max_parallelism
+    answers["rescaled"] = statetool.load(rescaled)["timers"].max_parallelism
     try:
-        counted(statetool.load(damaged, spark=spark, local_bytes=0)["orders"].keyed_state(states=["pet"]))
+        row_texts(statetool.load(damaged, spark=spark, local_bytes=0)["orders"].keyed_state(states=["pet"]))
     except StatetoolError as error:
-        found["error"] = [type(error).__name__, str(error)]
+        answers["error"] = [type(error).__name__, str(error)]
     spark.stop()
-    print(json.dumps(found))
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

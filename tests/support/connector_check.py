@@ -51,15 +51,15 @@ class ConnectorChecker:
 
     def waiting_calls(self) -> None:
         """Compare the queue of an async wait operator."""
-        found = [
+        waiting = [
             {"subtask": r["subtask"], "timestamp": r["timestamp"], "value": list(r["value"].values())}
             for r in self.op.to_arrow("waiting").to_pylist()
         ]
-        self.compare("elements", found, self.wanted["elements"])
+        self.compare("elements", waiting, self.wanted["elements"])
 
     def matches(self) -> None:
         """Compare the matches that have begun, and the events that the watermark has not reached."""
-        found = [
+        partial = [
             {
                 "key": r["key"],
                 "waiting_for": r["waiting_for"],
@@ -68,15 +68,15 @@ class ConnectorChecker:
             }
             for r in self.op.to_arrow("matches").to_pylist()
         ]
-        self.compare("partial matches", found, self.wanted["partial_matches"])
+        self.compare("partial matches", partial, self.wanted["partial_matches"])
         queued = [
             {"key": r["key"], "timestamp": r["timestamp"], "event": list(r["value"].values())}
             for r in self.op.to_arrow("waiting").to_pylist()
         ]
         self.compare("queued", queued, self.wanted["queued"])
 
-    def compare(self, what: str, found: Any, expected: Any) -> None:
-        left, right = (Counter(map(ordered, v if isinstance(v, list) else [v])) for v in (found, expected))
+    def compare(self, what: str, actual: Any, expected: Any) -> None:
+        left, right = (Counter(map(ordered, v if isinstance(v, list) else [v])) for v in (actual, expected))
         self.rows += sum(right.values())
         if left != right:
             extra, missing = list((left - right).elements()), list((right - left).elements())
@@ -114,8 +114,8 @@ class ConnectorChecker:
         wanted = self.wanted
         state = sink.state
         if "writer_state" in wanted:
-            found = [{"subtask": n, **without_nulls(w)} for n, w in state.writers]
-            self.compare("writers", found, wanted["writer_state"])
+            writers = [{"subtask": n, **without_nulls(w)} for n, w in state.writers]
+            self.compare("writers", writers, wanted["writer_state"])
             self.compare("writer version", sorted(state.versions), [wanted["writer_state_version"]])
         if "committables" in wanted:
             self.compare("committables", [committable_json(p) for p in state.pending], wanted["committables"])
@@ -160,29 +160,29 @@ def split_json(split: Any) -> dict[str, Any]:
     fields = as_plain(split)
     if isinstance(split, ConsumedPartition):
         return dict(fields)
-    found = {"split_id": split.split_id, **fields}
+    written = {"split_id": split.split_id, **fields}
     match type(split).__name__:
         case "FileSplit":
-            found["path"] = str(split.path)
+            written["path"] = str(split.path)
         case "NumberSplit":
-            found = {_RENAMED.get(k, k): v for k, v in found.items()}
-        case "KinesisSplit" if isinstance(found["marker"], int):
-            time = datetime.fromtimestamp(found["marker"] / 1000, tz=timezone.utc)
-            found["marker"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            written = {_RENAMED.get(k, k): v for k, v in written.items()}
+        case "KinesisSplit" if isinstance(written["marker"], int):
+            time = datetime.fromtimestamp(written["marker"] / 1000, tz=timezone.utc)
+            written["marker"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case "ConsumedShard" | "ReadFile" | "Monitored":
-            del found["split_id"]
+            del written["split_id"]
         case "HybridSplit":
-            del found["connector"]
-            found["wrapped"] = split_json(split.wrapped)
-    return found
+            del written["connector"]
+            written["wrapped"] = split_json(split.wrapped)
+    return written
 
 
 def enumerator_json(source: Source) -> dict[str, Any]:
     """Return an enumerator as the corpus writes it."""
-    enumerator, given = source.state.enumerator, source.given
+    enumerator, state = source.state.enumerator, source.given
     assert enumerator is not None
-    assert given is not None
-    return _enumerator_json(source.name, given.enumerator_version, enumerator.splits, dict(enumerator.facts))
+    assert state is not None
+    return _enumerator_json(source.name, state.enumerator_version, enumerator.splits, dict(enumerator.facts))
 
 
 def _enumerator_json(name: str, version: int | None, splits: Any, facts: dict[str, Any]) -> dict[str, Any]:
@@ -252,9 +252,9 @@ def bucket_json(bucket: Any) -> dict[str, Any]:
 def wrong_bucket(data: bytes, wanted: dict[str, Any]) -> list[str]:
     """Return what is wrong about the state of a bucket that stands alone, versioned."""
     version, raw = whole_versioned(data, "a bucket")
-    found = bucket_json(read_all(raw, lambda c: read_bucket(version, c), "a bucket"))
+    actual = bucket_json(read_all(raw, lambda c: read_bucket(version, c), "a bucket"))
     expected = wanted["bucket"]
     expected["pending"] = [{"checkpoint_id": i, "files": files} for i, files in expected["pending"]]
     expected["in_progress"] = "yes" if expected["in_progress"] else None
-    same = version == wanted["version"] and json_text(found) == json_text(expected)
-    return [] if same else [f"{found}, expected {expected}"]
+    same = version == wanted["version"] and json_text(actual) == json_text(expected)
+    return [] if same else [f"{actual}, expected {expected}"]

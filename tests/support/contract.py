@@ -102,9 +102,9 @@ class SerializerContract:
             out = Output()
             outer.encode(out, value)
             c = Cursor(out)
-            found = outer.decode(c)
+            decoded = outer.decode(c)
             assert c.left == 0
-            assert _json(outer, found) == _json(outer, value)
+            assert _json(outer, decoded) == _json(outer, value)
 
     def test_what_it_cannot_hold_is_refused(self, case: Case) -> None:
         s, _, _ = _load(case)

@@ -72,14 +72,14 @@ class Patient:
     def entries(self, uid: str, index: int, state: str) -> tuple[EntryBatch, int]:
         """Return the entries of a state in the first key group that has some, and where their bytes start in the stream."""
         operator = Inventory(str(self.folder)).operators[uid]
-        part = next(p for p in streams(operator) if p.place.subtask == index)
-        header = part.header()
+        stored = next(p for p in streams(operator) if p.place.subtask == index)
+        header = stored.header()
         layout = StreamLayout(
             prefix=prefix_size(operator.state.max_parallelism), states=len(header.states), compressed=False
         )
         number = [m.name for m in header.states].index(state)
-        with part.stream.open() as f:
-            for group in sorted(part.ranges(), key=lambda r: r.number):
+        with stored.stream.open() as f:
+            for group in sorted(stored.ranges(), key=lambda r: r.number):
                 batch = read_entries(f, [group], layout).of_state(number)
                 if len(batch):
                     return batch, group.offset

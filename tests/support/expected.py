@@ -269,13 +269,13 @@ def _named(**names: int | str) -> _Encoder:
     def encode(value: Any, s: Any, style: Style) -> Any:
         types = [f.type for f in s.logical.fields]
         nested = {step: part for step, part in s.children()}
-        found = {}
+        fields = {}
         for name, at in names.items():
             i = int(str(at).partition(":")[0])
             step = str(at).partition(":")[2]
             part = nested.get(step)
-            found[name] = to_json(value[i], types[i], part, style=style) if value[i] is not None else None
-        return found
+            fields[name] = to_json(value[i], types[i], part, style=style) if value[i] is not None else None
+        return fields
 
     return encode
 
@@ -283,8 +283,8 @@ def _named(**names: int | str) -> _Encoder:
 def _stream_element(value: Any, s: Any, style: Style) -> Any:
     inner, timestamp, element, marker = value
     if element == "record":
-        found = _child_or_none(inner, s.children()[0][1], style)
-        return ["rec", timestamp, found] if style == "serializer" else {"value": found, "timestamp": timestamp}
+        record = _child_or_none(inner, s.children()[0][1], style)
+        return ["rec", timestamp, record] if style == "serializer" else {"value": record, "timestamp": timestamp}
     operator_id, subtask, idle, backlog = marker or ("", None, None, None)
     match element:
         case "watermark":
@@ -380,10 +380,10 @@ def _row_data(value: Any, s: Any, style: Style) -> Any:
 
 
 def _external(value: Any, s: Any, style: Style) -> Any:
-    found = _child(value, s.internal, style)
-    if isinstance(found, dict) and "$rowdata" in found:
-        return {"$row": found["$rowdata"], "kind": found["kind"]}
-    return found
+    internal = _child(value, s.internal, style)
+    if isinstance(internal, dict) and "$rowdata" in internal:
+        return {"$row": internal["$rowdata"], "kind": internal["kind"]}
+    return internal
 
 
 def _kryo(value: Any, s: Any, style: Style) -> Any:

@@ -48,17 +48,17 @@ def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
     if obj.cls in model.MAP_LIKE:
         pairs = [[kryo_json(p, style, by_type) for p in pair] for pair in items]
         return {"$map": pairs} if style == "serializer" else sorted(pairs, key=lambda p: json_text(p[0]))
-    found = [kryo_json(i, style, by_type) for i in items]
+    elements = [kryo_json(i, style, by_type) for i in items]
     if style == "savepoint" and "Set" in obj.cls and not obj.cls.startswith("["):
-        return {"$set": sorted(found, key=json_text)}
-    return found
+        return {"$set": sorted(elements, key=json_text)}
+    return elements
 
 
 def _throwable(stream: bytes) -> Any:
-    found = read_java_stream(Cursor(stream))
-    assert isinstance(found, JavaObject)
-    message = found.fields["detailMessage"]
-    return {"$java": found.cls.name.rpartition("$")[2], "message": None if message is None else str(message)}
+    error = read_java_stream(Cursor(stream))
+    assert isinstance(error, JavaObject)
+    message = error.fields["detailMessage"]
+    return {"$java": error.cls.name.rpartition("$")[2], "message": None if message is None else str(message)}
 
 
 def _scalar(obj: Obj, logical: LogicalType, style: Style, by_type: ByType) -> Any:
@@ -82,9 +82,9 @@ def _scalar(obj: Obj, logical: LogicalType, style: Style, by_type: ByType) -> An
 
 def object_of(serializer: Any, value: Any) -> Obj:
     """Return the object of a plain value of a Kryo serializer."""
-    found = serializer._view.object(value)
-    assert isinstance(found, Obj)
-    return found
+    obj = serializer._view.object(value)
+    assert isinstance(obj, Obj)
+    return obj
 
 
 def without_kryo(value: dict[str, Any]) -> Any:

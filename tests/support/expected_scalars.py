@@ -12,19 +12,19 @@ Style = Literal["savepoint", "serializer"]
 _BILLION: Final = 1_000_000_000
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Compare exactly: types of JSON values count, zeros have signs; a float may be written as an integer."""
-    if isinstance(found, bool) or isinstance(expected, bool):
-        return found is expected
-    if isinstance(found, float) and isinstance(expected, int | float):
-        return found == expected and math.copysign(1, found) == math.copysign(1, expected)
-    if type(found) is not type(expected):
+    if isinstance(actual, bool) or isinstance(expected, bool):
+        return actual is expected
+    if isinstance(actual, float) and isinstance(expected, int | float):
+        return actual == expected and math.copysign(1, actual) == math.copysign(1, expected)
+    if type(actual) is not type(expected):
         return False
-    if isinstance(found, list):
-        return len(found) == len(expected) and all(map(same, found, expected))
-    if isinstance(found, dict):
-        return found.keys() == expected.keys() and all(same(found[k], expected[k]) for k in found)
-    return bool(found == expected)
+    if isinstance(actual, list):
+        return len(actual) == len(expected) and all(map(same, actual, expected))
+    if isinstance(actual, dict):
+        return actual.keys() == expected.keys() and all(same(actual[k], expected[k]) for k in actual)
+    return bool(actual == expected)
 
 
 def json_text(value: Any) -> str:

@@ -1,9 +1,9 @@
-"""What the support table says of each snapshot class, found out from bytes of Flink.
+"""What bytes of Flink show of each snapshot class, for the support table.
 
 ``python -m tests.support.facts DIR... [FILE] > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as
-:mod:`tests.serializer_check` takes them) or snapshots; what a ``FILE`` written before says of other bytes stays. A line a class: whether values are decoded (or kept as exact bytes), whether
-they were encoded back to the same bytes, whether kernels decode them where they decode their parts (``parts``: never seen with
-such ones), and the releases whose bytes showed it.
+:mod:`tests.serializer_check` takes them) or snapshots; what an older ``FILE`` says of other bytes stays. Each line is a class: whether
+values are decoded (or kept as exact bytes), whether they were encoded back to the same bytes, whether kernels decode them where they
+decode their parts (``parts``: never seen with such parts), and the releases whose bytes showed it.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def _note(facts: dict[str, Facts], s: Serializer, version: tuple[int, int] | Non
     name = s.snapshot_class.rpartition(".")[2]
     if name not in SNAPSHOT_CLASSES:
         return
-    found = facts.setdefault(name, Facts())
-    found.decoded |= not s.framed_only
-    found.written |= written
+    known = facts.setdefault(name, Facts())
+    known.decoded |= not s.framed_only
+    known.written |= written
     if all(kernel_only(child.program()) for _, child in s.children()):
-        found.kernel.add(kernel_only(s.program()))
+        known.kernel.add(kernel_only(s.program()))
     if version is not None:
-        found.versions.add(version)
+        known.versions.add(version)
 
 
 def _serializer(case: Case) -> Serializer | None:
@@ -114,25 +114,25 @@ def _release(metadata: Path) -> str:
 
 
 def _version(text: str) -> tuple[int, int] | None:
-    found = [(int(a), int(b)) for a, b in _VERSION.findall(text)]
-    return found[0] if found else None
+    versions = [(int(a), int(b)) for a, b in _VERSION.findall(text)]
+    return versions[0] if versions else None
 
 
 def joined(rows: dict[str, dict[str, str]], known: Iterable[dict[str, str]]) -> dict[str, dict[str, str]]:
     """Return facts together with those that other bytes have shown."""
-    found = dict(rows)
+    by_class = dict(rows)
     for old in known:
-        new = found.get(old["class"], old)
+        new = by_class.get(old["class"], old)
         kernel = {new["kernel"], old["kernel"]} - {"parts"} or {"parts"}
         versions = {tuple(map(int, v.split("."))) for row in (new, old) for v in row["versions"].split()}
-        found[old["class"]] = {
+        by_class[old["class"]] = {
             "class": old["class"],
             "read": "decoded" if "decoded" in (new["read"], old["read"]) else "exact bytes",
             "written": "yes" if "yes" in (new["written"], old["written"]) else "no",
             "kernel": kernel.pop() if len(kernel) == 1 else "partly",
             "versions": " ".join(".".join(map(str, v)) for v in sorted(versions)),
         }
-    return {name: found[name] for name in sorted(found)}
+    return {name: by_class[name] for name in sorted(by_class)}
 
 
 def main(argv: list[str]) -> int:

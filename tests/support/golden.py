@@ -31,10 +31,10 @@ def generated() -> dict[str, tuple[Case, ...]]:
                 if content is not None and member.name.count("/") == 3:
                     release, _, case, file = member.name.split("/")
                     files.setdefault((case, release.removeprefix("generated-")), {})[file] = content.read()
-    found: dict[str, dict[tuple[bytes, bytes, str], Case]] = {}
-    for (name, release), parts in sorted(files.items()):
-        said = json.loads(parts["expected.json"])
-        snapshot, data = parts["serializer-snapshot"], parts["test-data"]
-        same = (snapshot, data, json.dumps(said["values"]))
-        found.setdefault(name, {}).setdefault(same, described_case(f"{name}-{release}", snapshot, data, said))
-    return {name: tuple(cases.values()) for name, cases in found.items()}
+    by_name: dict[str, dict[tuple[bytes, bytes, str], Case]] = {}
+    for (name, release), contents in sorted(files.items()):
+        expected = json.loads(contents["expected.json"])
+        snapshot, data = contents["serializer-snapshot"], contents["test-data"]
+        identity = (snapshot, data, json.dumps(expected["values"]))
+        by_name.setdefault(name, {}).setdefault(identity, described_case(f"{name}-{release}", snapshot, data, expected))
+    return {name: tuple(cases.values()) for name, cases in by_name.items()}

@@ -33,11 +33,11 @@ class Buildah:
 
     def __call__(self, *arguments: str) -> str:
         """Run a command of it and return what it printed."""
-        done = subprocess.run(
+        process = subprocess.run(
             [*self.command, *arguments], env=self._environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
-        return done.stdout.strip()
+        assert process.returncode == 0, f"{arguments}: {process.stdout[-3000:]}{process.stderr[-3000:]}"
+        return process.stdout.strip()
 
 
 class Image(NamedTuple):
@@ -48,14 +48,14 @@ class Image(NamedTuple):
     mark: str
 
     def launcher(self, shared: Path) -> tuple[str, ...]:
-        """Return the start of commands that run in it, on this machine's network, with a folder that is the same inside."""
+        """Return the start of commands that run in it, on this machine's network, with a folder at the same path inside."""
         how = ("--isolation", "chroot", "--network", "host", "--env", "SPARK_LOCAL_IP=127.0.0.1")
         return (*self.buildah.command, "run", *how, "--volume", f"{shared}:{shared}", self.container, "--")
 
 
 @contextmanager
 def image_of_spark(command: str) -> Iterator[Image]:
-    """Build the base, and the image upon it; both are gone afterwards."""
+    """Build the base, and the image upon it; both are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="statetool-image-") as name:
         buildah, wheels = Buildah(command, Path(name)), Path(name) / "wheels"
         try:
@@ -76,8 +76,8 @@ def _build_base(buildah: Buildah, *, mark: str) -> None:
     install = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root), mirror]
     subprocess.run(install, check=True, stdout=subprocess.DEVNULL)
     spark = root / HOME[1:]
-    for part in ("bin", "jars", "python/lib"):
-        shutil.copytree(SPARK / part, spark / part)
+    for name in ("bin", "jars", "python/lib"):
+        shutil.copytree(SPARK / name, spark / name)
     shutil.copytree(SPARK, spark / "python" / "pyspark", ignore=shutil.ignore_patterns("jars", "__pycache__"))
     (root / MARK[1:]).write_text(mark)
     # What is built upon it gets packages from its own folder only: the way out of this machine is none of its business.
@@ -88,7 +88,7 @@ def _build_base(buildah: Buildah, *, mark: str) -> None:
 
 
 def _gather_wheels(folder: Path) -> None:
-    """Make a folder of statetool and what it needs, but PySpark, on the base's Python."""
+    """Make a folder of the wheels of statetool and of what it needs on the base's Python, without PySpark."""
     folder.mkdir()
     built_wheel(folder)
     needed = [r for r in metadata.requires("statetool") or [] if not re.search("extra ==|^pyspark", r)]

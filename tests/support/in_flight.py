@@ -29,13 +29,13 @@ def wrong_records(metadata: Path, expected: dict[str, Any], spark: Any) -> tuple
     problem = ""
     for declared in _classes(wanted):
         try:
-            found = _all_records(metadata, declared, None)
+            records = _all_records(metadata, declared, None)
         except StatetoolError as error:
             problem = str(error)
             continue
         if spark is not None:
-            found = _all_records(metadata, declared, spark)
-        left, right = Counter(map(json_text, found)), Counter(map(json_text, wanted))
+            records = _all_records(metadata, declared, spark)
+        left, right = Counter(map(json_text, records)), Counter(map(json_text, wanted))
         if left == right:
             return len(wanted), []
         problem = f"{sum((left - right).values())} unexpected, {sum((right - left).values())} missing"
@@ -54,12 +54,12 @@ def _classes(rows: list[dict[str, Any]]) -> Iterator[ClassDeclaration]:
 
 
 def _types(values: list[Any]) -> tuple[str, ...]:
-    some = next((v for v in values if v is not None), "")
-    if isinstance(some, bool):
+    first = next((v for v in values if v is not None), "")
+    if isinstance(first, bool):
         return ("boolean",)
-    if isinstance(some, int):
+    if isinstance(first, int):
         return "int", "long", "short", "byte"
-    return ("double", "float") if isinstance(some, float) else ("String",)
+    return ("double", "float") if isinstance(first, float) else ("String",)
 
 
 def _records(op: statetool.Operator) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,7 @@ class _Connection(socketserver.StreamRequestHandler):
         if key == MetadataResponse.API_KEY:
             return self._metadata(version)
         assert key == ListOffsetsRequest.API_KEY, key
-        asked = ListOffsetsRequest.decode(request, version=version)
+        message = ListOffsetsRequest.decode(request, version=version)
         topic, partition = ListOffsetsResponse.ListOffsetsTopicResponse, _partition_class()
         topics = [
             topic(
@@ -52,7 +52,7 @@ class _Connection(socketserver.StreamRequestHandler):
                 ],
                 version=version,
             )
-            for t in asked.topics
+            for t in message.topics
         ]
         return _encoded(ListOffsetsResponse(throttle_time_ms=0, topics=topics, version=version))
 

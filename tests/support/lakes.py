@@ -21,13 +21,13 @@ _CONFIGURATION: Final = {
 }
 
 
-def submit_options(given: dict[str, Path], folder: Path) -> str:
-    """Return what spark-submit is told: ``given`` are folders of jars by option, ``folder`` is where tables are kept."""
-    if not given:
+def submit_options(jar_folders: dict[str, Path], folder: Path) -> str:
+    """Return what spark-submit is told: ``jar_folders`` are by option, ``folder`` is where tables are kept."""
+    if not jar_folders:
         return ""
-    jars = [str(jar) for place in given.values() for jar in sorted(place.glob("*.jar"))]
+    jars = [str(jar) for place in jar_folders.values() for jar in sorted(place.glob("*.jar"))]
     settings = {"spark.sql.warehouse.dir": str(folder), "spark.sql.catalog.iceberg.warehouse": str(folder / "iceberg")}
-    for option in given:
+    for option in jar_folders:
         for name, value in _CONFIGURATION[option].items():
             settings[name] = f"{settings[name]},{value}" if name in settings else value
     return " ".join([f"--jars {','.join(jars)}", *(f"--conf {name}={value}" for name, value in settings.items())])

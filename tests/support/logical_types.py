@@ -60,8 +60,8 @@ Written = dict[str, dict[str, bytes]]
 
 def ask(flink: FlinkMachine) -> Written:
     """Ask a Flink release."""
-    found: dict[str, dict[str, str]] = flink.call("logical_types", types=TYPES)["types"]
-    return {text: {k: bytes.fromhex(v) for k, v in parts.items()} for text, parts in found.items()}
+    answer: dict[str, dict[str, str]] = flink.call("logical_types", types=TYPES)["types"]
+    return {text: {k: bytes.fromhex(v) for k, v in parts.items()} for text, parts in answer.items()}
 
 
 def recorded() -> dict[str, Written]:
@@ -76,19 +76,19 @@ def recorded() -> dict[str, Written]:
 def record(versions: list[str]) -> None:
     """Write the recording anew."""
     before: Written = {}
-    found: dict[str, dict[str, dict[str, str]]] = {}
+    by_release: dict[str, dict[str, dict[str, str]]] = {}
     with tempfile.TemporaryDirectory() as work:
         for version in versions:
             flink = FlinkMachine(version, Path(work))
             written = ask(flink)
             flink.close()
-            found[version] = {
+            by_release[version] = {
                 text: {k: v.hex() for k, v in parts.items()}
                 for text, parts in written.items()
                 if before.get(text) != parts
             }
             before = written
-    RECORDED.write_bytes(lzma.compress(json.dumps(found).encode(), preset=9))
+    RECORDED.write_bytes(lzma.compress(json.dumps(by_release).encode(), preset=9))
 
 
 if __name__ == "__main__":

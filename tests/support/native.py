@@ -63,8 +63,8 @@ def database(
         f.flush()
     families.clear()
     db.close()
-    kept = [p for p in sorted(folder.iterdir()) if p.suffix == ".sst" or p.name.startswith(("MANIFEST", "CURRENT"))]
-    files = [(p.name, Stream(file=str(p), start=0, size_bytes=p.stat().st_size)) for p in kept]
+    paths = [p for p in sorted(folder.iterdir()) if p.suffix == ".sst" or p.name.startswith(("MANIFEST", "CURRENT"))]
+    files = [(p.name, Stream(file=str(p), start=0, size_bytes=p.stat().st_size)) for p in paths]
     return DatabaseFiles(name=str(folder / "_metadata"), files=tuple(files))
 
 
@@ -72,7 +72,7 @@ def native_savepoint(
     folder: Path, subtasks: Sequence[Subtask], *, max_parallelism: int = 128, outside: Sequence[Entry] = ()
 ) -> statetool.Operator:
     """Write a native savepoint with the operator ``op`` and open it; every database also gets the entries ``outside``."""
-    found = []
+    written = []
     for i, subtask in enumerate(subtasks):
         groups = range_for(i, len(subtasks), max_parallelism)
         header = KeyedHeader(
@@ -98,12 +98,12 @@ def native_savepoint(
             checkpointed_size=0,
             handle_id="00000000-0000-0000-0000-000000000002",
         )
-        found.append(SubtaskState(index=i, managed_keyed=handle))
+        written.append(SubtaskState(index=i, managed_keyed=handle))
     operator = OperatorState(
         operator_id=operator_id_for_uid("op"),
         parallelism=len(subtasks),
         max_parallelism=max_parallelism,
-        subtasks=tuple(found),
+        subtasks=tuple(written),
     )
     metadata = SnapshotMetadata(version=3, checkpoint_id=0, operators=(operator,))
     (folder / "_metadata").write_bytes(write_metadata(metadata))

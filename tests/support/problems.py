@@ -11,9 +11,9 @@ from tests.support.damage import Patient
 
 
 def errors(path: Path, *, deep: bool = False, **options: object) -> list[Problem]:
-    found = statetool.verify(str(path), deep=deep, allow_unread=True, **options)  # type: ignore[arg-type]
-    wrong = [p for p in found.problems if p.severity == "error"]
-    assert found.ok == (not wrong)
+    verification = statetool.verify(str(path), deep=deep, allow_unread=True, **options)  # type: ignore[arg-type]
+    wrong = [p for p in verification.problems if p.severity == "error"]
+    assert verification.ok == (not wrong)
     return wrong
 
 

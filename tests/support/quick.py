@@ -19,5 +19,5 @@ def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
     cases = list(cases)
     if unknown := [c for c in chosen if c not in cases]:
         raise ValueError(f"{unknown} are none of the cases")
-    rest = pytest.mark.full
-    return [c if c in chosen else pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=rest) for c in cases]
+    full = pytest.mark.full
+    return [c if c in chosen else pytest.param(*(c if isinstance(c, tuple) else (c,)), marks=full) for c in cases]

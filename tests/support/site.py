@@ -37,13 +37,13 @@ _STYLE: Final = (
 
 def pages() -> list[Path]:
     """Return the documents of the repository."""
-    found = [
+    files = [
         ROOT / "README.md",
         *(ROOT / ".github").glob("*.md"),
         *ROOT.glob("notebooks/*.*"),
         *ROOT.glob("statetool/**/*.md"),
     ]
-    return sorted(p for p in found if p.suffix in (".md", ".ipynb"))
+    return sorted(p for p in files if p.suffix in (".md", ".ipynb"))
 
 
 def build(target: Path) -> None:
@@ -55,8 +55,8 @@ def build(target: Path) -> None:
         else:
             body = markdown.render(page.read_text())
         body = _HEADING.sub(lambda m: f'<h{m[1]} id="{_slug(m[2])}">{m[2]}</h{m[1]}>', body)
-        led = {link: _led(link, page, target) for link in _LINK.findall(body)}
-        body = _LINK.sub(partial(_replaced, led), body)
+        targets = {link: _target_of(link, page, target) for link in _LINK.findall(body)}
+        body = _LINK.sub(partial(_replaced, targets), body)
         place = _place(page, target)
         place.parent.mkdir(parents=True, exist_ok=True)
         up = "../" * len(page.relative_to(ROOT).parent.parts)
@@ -94,8 +94,8 @@ def _output(data: Any, text: str) -> str:
     return str(data["text/html"]) if "text/html" in data else f"<pre>{escape(data.get('text/plain', text))}</pre>"
 
 
-def _replaced(led: dict[str, str], found: re.Match[str]) -> str:
-    return found[0].replace(found[1], led[found[1]])
+def _replaced(targets: dict[str, str], link: re.Match[str]) -> str:
+    return link[0].replace(link[1], targets[link[1]])
 
 
 def _slug(heading: str) -> str:
@@ -108,7 +108,7 @@ def _place(page: Path, target: Path) -> Path:
     return target / ("index.html" if inside == Path("README.md") else inside.with_suffix(".html"))
 
 
-def _led(link: str, page: Path, target: Path) -> str:
+def _target_of(link: str, page: Path, target: Path) -> str:
     """Return where a link of a page leads on the site; a file of the code is copied to it."""
     path, hash_, anchor = link.partition("#")
     if ":" in link or not path:

@@ -88,14 +88,14 @@ class SqlChecker:
 
     def read(self, op: statetool.Operator, table: str, **arguments: Any) -> list[dict[str, Any]]:
         if self.spark is None:
-            found: pa.Table = op.to_arrow(table, **OPTIONS, **arguments)
+            read_table: pa.Table = op.to_arrow(table, **OPTIONS, **arguments)
         elif table == "keyed_state":
-            found = op.keyed_state(**OPTIONS, **arguments).toArrow()
+            read_table = op.keyed_state(**OPTIONS, **arguments).toArrow()
         elif table == "timers":
-            found = op.timers(**OPTIONS, **arguments).toArrow()
+            read_table = op.timers(**OPTIONS, **arguments).toArrow()
         else:
-            found = op.state(table, **OPTIONS, **arguments).toArrow()
-        rows: list[dict[str, Any]] = found.to_pylist()
+            read_table = op.state(table, **OPTIONS, **arguments).toArrow()
+        rows: list[dict[str, Any]] = read_table.to_pylist()
         return rows
 
     # ---- keyed --------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ class SqlChecker:
                 assert shape.user_key is not None
                 value = [column_json(row, "map_key", shape.user_key), value]
             items.setdefault(text, []).append(value)
-        found = []
+        actual = []
         for text, values in items.items():
             if shape.kind not in ("list", "map") and len(values) != 1:
                 self.problems.append(f"{what}: {len(values)} rows for {text}")
-            found.append({**heads[text], "value": values if shape.kind in ("list", "map") else values[0]})
-        self.compare(what, found, wanted["entries"], is_map=shape.kind == "map")
+            actual.append({**heads[text], "value": values if shape.kind in ("list", "map") else values[0]})
+        self.compare(what, actual, wanted["entries"], is_map=shape.kind == "map")
 
     def one_row_a_key(
         self, op: statetool.Operator, metas: dict[str, tuple[Serializer, StateMeta]], wanted: dict[str, Any]
@@ -135,12 +135,12 @@ class SqlChecker:
         for name in void:
             key, meta = metas[name]
             shape = StateShape(meta)
-            found = []
+            actual = []
             for row in rows:
                 if row[name] is not None:
                     head = self.head(row, key, None)
-                    found.append({**head, "value": state_json(row, name, shape)})
-            self.compare(f"{op.name}.{name} (keyed_state)", found, wanted[name]["entries"], is_map=shape.kind == "map")
+                    actual.append({**head, "value": state_json(row, name, shape)})
+            self.compare(f"{op.name}.{name} (keyed_state)", actual, wanted[name]["entries"], is_map=shape.kind == "map")
 
     def head(self, row: dict[str, Any], key: Serializer, namespace: Serializer | None) -> dict[str, Any]:
         head = {"key_group": row["key_group"], "key": column_json(row, "key", key)}
@@ -161,20 +161,20 @@ class SqlChecker:
             return
         key, meta = timers[0]
         namespace = meta.value.children()[1][1]
-        found = []
+        actual = []
         for row in self.read(op, "timers", key_group=True):
             head = {"namespace": None, **self.head(row, key, namespace), "timestamp": row["timestamp"]}
-            found.append({**head, "service": f"_timer_state/{row['domain']}_{row['service']}"})
-        texts = [sorted(json_text(dict(sorted(r.items()))) for r in rows) for rows in (found, expected)]
+            actual.append({**head, "service": f"_timer_state/{row['domain']}_{row['service']}"})
+        texts = [sorted(json_text(dict(sorted(r.items()))) for r in rows) for rows in (actual, expected)]
         self.rows += len(expected)
         if texts[0] != texts[1]:
             self.problems.append(f"{op.name}: timers {texts[0][:1]}, expected {texts[1][:1]}")
 
-    def compare(self, what: str, found: list[Any], expected: list[Any], *, is_map: bool) -> None:
+    def compare(self, what: str, actual: list[Any], expected: list[Any], *, is_map: bool) -> None:
         self.rows += len(expected)
-        by_head = [{head_text(r): r for r in rows} for rows in (found, expected)]
+        by_head = [{head_text(r): r for r in rows} for rows in (actual, expected)]
         if by_head[0].keys() != by_head[1].keys() or any(
-            len(a) != len(b) for a, b in zip(by_head, (found, expected), strict=True)
+            len(a) != len(b) for a, b in zip(by_head, (actual, expected), strict=True)
         ):
             extra, missing = by_head[0].keys() - by_head[1].keys(), by_head[1].keys() - by_head[0].keys()
             self.problems.append(
@@ -189,21 +189,21 @@ class SqlChecker:
                 self.problems.append(f"{what}: {value} for {head}, expected {other}")
                 return
 
-    def same(self, found: Any, expected: Any) -> bool:
+    def same(self, actual: Any, expected: Any) -> bool:
         """Compare exactly, but for what the corpus could not print."""
         if isinstance(expected, str) and _UNPRINTED.fullmatch(expected):
             return True
         if isinstance(expected, list):
-            return isinstance(found, list) and len(found) == len(expected) and all(map(self.same, found, expected))
+            return isinstance(actual, list) and len(actual) == len(expected) and all(map(self.same, actual, expected))
         if isinstance(expected, dict):
-            if not isinstance(found, dict) or found.keys() != expected.keys():
+            if not isinstance(actual, dict) or actual.keys() != expected.keys():
                 return False
-            return all(self.same(found[k], expected[k]) for k in expected if self.times or k != "last_access")
-        if isinstance(found, float) and isinstance(expected, int | float):
-            return found == expected and math.copysign(1, found) == math.copysign(1, expected)
-        if isinstance(expected, str) and _ISO.fullmatch(expected) and isinstance(found, str):
-            return iso(found) == iso(expected)
-        return bool(type(found) is type(expected) and found == expected)
+            return all(self.same(actual[k], expected[k]) for k in expected if self.times or k != "last_access")
+        if isinstance(actual, float) and isinstance(expected, int | float):
+            return actual == expected and math.copysign(1, actual) == math.copysign(1, expected)
+        if isinstance(expected, str) and _ISO.fullmatch(expected) and isinstance(actual, str):
+            return iso(actual) == iso(expected)
+        return bool(type(actual) is type(expected) and actual == expected)
 
     # ---- operator and coordinator state -------------------------------------------------------
 
@@ -214,18 +214,18 @@ class SqlChecker:
             if any(expected.values()):
                 self.problems.append(f"{op.name}.{name}: operator state is missing")
             return
-        found: dict[int, list[Any]] = {k: [] for k in expected}
+        actual: dict[int, list[Any]] = {k: [] for k in expected}
         meta = states[name]
         for row in self.read(op, name, subtask=True):
             value = column_json(row, "value", meta.value)
             if meta.kind == "broadcast":
                 value = [column_json(row, "key", meta.serializers["KEY_SERIALIZER"]), value]
-            found.setdefault(row["subtask"], []).append(value)
+            actual.setdefault(row["subtask"], []).append(value)
         self.rows += sum(map(len, expected.values()))
         for subtask, values in expected.items():
             texts = [json_text(hex_text(v)) for v in values]
-            if [json_text(hex_text(v)) for v in found[subtask]] != texts:
-                self.problems.append(f"{op.name}.{name}: subtask {subtask} has {found[subtask]}, expected {values}")
+            if [json_text(hex_text(v)) for v in actual[subtask]] != texts:
+                self.problems.append(f"{op.name}.{name}: subtask {subtask} has {actual[subtask]}, expected {values}")
 
     def coordinator(self, op: statetool.Operator, wanted: dict[str, Any] | None) -> None:
         state = op._operator.state.coordinator

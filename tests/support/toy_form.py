@@ -112,12 +112,12 @@ class ToySource:
     def _group(self, r: KeyGroupRange) -> EntryBatch:
         try:
             lines = [json.loads(line) for line in _read(self.stream, r.offset, r.size_bytes).splitlines()]
-            parts = [bytes.fromhex(text) for _, key, value in lines for text in (key, value)]
+            pieces = [bytes.fromhex(text) for _, key, value in lines for text in (key, value)]
         except ValueError as error:
             raise FormatError(f"no line of a toy: {error}").at(offset=r.offset, key_group=r.number) from None
-        ends = np.array([0, *accumulate(map(len, parts))], np.int64)
+        ends = np.array([0, *accumulate(map(len, pieces))], np.int64)
         return EntryBatch(
-            data=np.frombuffer(b"".join(parts), np.uint8),
+            data=np.frombuffer(b"".join(pieces), np.uint8),
             state=np.array([state for state, _, _ in lines], np.int64),
             group=np.full(len(lines), r.number, np.int64),
             key=ends[:-1:2],

@@ -50,7 +50,7 @@ def _value(raw: bytes, at: int, names: list[str]) -> Any:
     ids = at + 1 + count_size
     offsets = ids + n * id_size
     values = offsets + (n + 1) * offset_size
-    found = [_value(raw, values + _number(raw, offsets + i * offset_size, offset_size), names) for i in range(n)]
+    elements = [_value(raw, values + _number(raw, offsets + i * offset_size, offset_size), names) for i in range(n)]
     if not is_object:
-        return found
-    return {names[_number(raw, ids + i * id_size, id_size)]: v for i, v in enumerate(found)}
+        return elements
+    return {names[_number(raw, ids + i * id_size, id_size)]: v for i, v in enumerate(elements)}
