@@ -65,12 +65,9 @@ def _export(parsed: argparse.Namespace, request: ScanRequest) -> int:
     moved = [pair.partition("=") for pair in parsed.rebase]
     if incomplete := [old for old, equals, _ in moved if not equals]:
         raise OptionError(f"--rebase {incomplete[0]!r} is not OLD=NEW")
-    savepoint = statetool.load(
-        parsed.path,
-        spark=local_session(name="statetool export"),
-        uids=parsed.name_uid,
-        rebase={old: new for old, _, new in moved},
-    )
+    rebase = {old: new for old, _, new in moved}
+    savepoint = statetool.load(parsed.path, uids=parsed.name_uid, rebase=rebase)
+    savepoint = savepoint.with_session(local_session(name="statetool export"))
     with progress("export"):
         return export_table(
             savepoint[parsed.operator], request, parsed.target,
