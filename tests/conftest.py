@@ -111,7 +111,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of PyFlink jobs (``tests/flink/pyflink/job.py``), one folder a case."""
+    """Savepoints of PyFlink jobs (``tests/flink/pyflink/job``), one folder a case."""
     return unpack(HERE / "corpus" / "pyflink.tar.xz", tmp_path_factory.mktemp("pyflink"))
 
 

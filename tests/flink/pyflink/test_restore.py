@@ -25,7 +25,7 @@ from statetool.pyflink import Types
 from tests.flink.machine import OPENS
 from tests.test_pyflink_jobs import opened, told
 
-JOB = Path(__file__).parent / "job.py"
+JOB = Path(__file__).parent / "job"
 CASE = "process-2.3.0-hashmap"
 
 
