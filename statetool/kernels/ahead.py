@@ -26,6 +26,7 @@ SIGNATURES: Final = tuple(
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
 blocks.decode_index u1r int int int int u1 i8 i8 i8 i8
 blocks.first_not_before u1r i8 i8 u1r int
+blocks.mark_blocks u1r i8 i8 u1r i8 i8 u1
 blocks.measure_blocks u1r i8 i8
 blocks.merge_runs u1r i8 i8 u8 i8 i8 i8
 blocks.plain_sizes u1r i8 i8 u1 i8 i8 i8
@@ -35,21 +36,30 @@ changes.index_changes u1r int int i8 i8 i8 i8
 changes.walk_changes u1r KeyGroups(i8 i8 i8) i8 u1 StatePrograms(i8 int i8:2) i8 u1 Rows(i8 i8 i8 i8 i8 i8)
 checksums._first_bad u1r i8 i8 int u8 u1r u8
 checksums.crc32c u1r int int u8
+comparison.copy_spans u1r i8 i8 u1 i8
+comparison.hash_spans u1 i8 i8 i8 u8 u8
+comparison.hash_spans u1r i8 i8 i8 u8 u8
+comparison.pair_hashes u8 u8 i8 i8 u1
 deal.deal_groups u1 i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
+deal.deal_groups u1r i8 i8 i8:A i8:A i8:A i8:A int int i8:2 i8:2 u1 i8 i8
 deal.mark_equal u1 i8 i8 i8 i8 b1
 deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
 deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
+decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8
+decode_fixed.copy_bytes u1 i8 i4 u1
 decode_fixed.copy_bytes u1r i8 i4 u1
+decode_fixed.counted_sizes u1 i8 i8 i8 i8
 decode_fixed.counted_sizes u1r i8 i8 i8 i8
 decode_fixed.load_fixed u1 i8 i8 int i8 i8
 decode_fixed.load_fixed u1r i8 i8 int i8 i8
 decode_fixed.load_flags u1r i8 i8 u1 i8
 decode_numbers.big_integers u1r i8 i8 i8 u1 u1 i8
 decode_numbers.scale_decimals i8 i8 int u8 i8 i8 u1 u1
+decode_temporal.load_temporal u1 i8 i8 int int i8 i4 u1 i8
 decode_temporal.load_temporal u1r i8 i8 int int i8 i4 u1 i8
 decode_text.text_fill u1 i8 i8 i8 i4 u1
 decode_text.text_fill u1r i8 i8 i8 i4 u1
@@ -161,7 +171,7 @@ def _example(text: str) -> Any:
     if text == "uint64":
         return np.uint64(0)
     kind, *flags = text.removesuffix("r").split(":")
-    array = np.empty([2] * (2 if "2" in flags else 1), dtype=kind)
+    array = np.empty([4] * (2 if "2" in flags else 1), dtype=kind)
     array = array[::2] if "A" in flags else array
     array.flags.writeable = not text.endswith("r")
     return array

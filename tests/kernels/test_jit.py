@@ -15,13 +15,18 @@ import numpy as np
 import pytest
 
 import statetool
+from statetool.comparison.changes import changes, plan_changes
 from statetool.demo import SAVEPOINT
-from statetool.kernels import checksums, jit, kept
+from statetool.kernels import ahead, checksums, jit, kept
 from statetool.kernels.ahead import SIGNATURES, described, ship
 from statetool.kernels.jit import Allowance, Kernel
 from statetool.kernels.walk import match_range
+from statetool.snapshot.inventory import Inventory
+from statetool.tables.request import ScanRequest
+from statetool.tables.scan import scan_table
 from tests.corpus_check import Case
 from tests.damage_check import check_damage
+from tests.support.incremental import Job
 
 #: What a comparison of larger arrays would take too long for.
 MOST = 70_000
@@ -206,6 +211,11 @@ def test_code_is_shipped_for_everyone(tmp_path: Path, monkeypatch: pytest.Monkey
     assert shipped.stat().st_mode == new.stat().st_mode
 
 
+@pytest.mark.parametrize("text", ["u1r", "i8", "i8:A", "i8:2", "u8:2:Ar", "Rows(i8 i8 i8 i8 i8 i8)", "int", "bool"])
+def test_what_is_compiled_ahead_is_what_is_called(text: str) -> None:
+    assert described(ahead._example(text)) == text
+
+
 @pytest.fixture
 def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     """Every call of a kernel is made compiled and uncompiled, and compared; gives the signatures that are called."""
@@ -250,6 +260,24 @@ def read_all(path: str) -> None:
 def test_uncompiled_kernels_do_the_same(both_ways: set[str]) -> None:
     read_all(SAVEPOINT)
     assert len(both_ways) > 10
+    assert both_ways <= set(SIGNATURES)
+
+
+def test_uncompiled_kernels_do_the_same_in_comparisons(tmp_path: Path, both_ways: set[str]) -> None:
+    with Job(tmp_path / "root") as job:
+        for number in range(2):
+            for key in range(20 * number, 100):
+                job.put("a", key, b"%d" % number)
+            job.checkpoint()
+    paths = [str(tmp_path / "root" / f"chk-{number}") for number in (1, 2)]
+    before, after = (Inventory(path, uids=("op",)).operator("op") for path in paths)
+    request = ScanRequest.of("a")
+    scans = [(operator, scan_table(operator, request)) for operator in (before, after)]
+    units = plan_changes(scans[0], scans[1], request, upserts=False)
+    assert sum(batch.num_rows for unit in units for batch in changes(unit)) == 80
+    old, new = (statetool.load(path, uids=["op"]) for path in paths)
+    assert sum(row.changed for row in old.diff(new).summary()) == 80
+    assert {name.partition(" ")[0] for name in both_ways} >= {"blocks.mark_blocks", "comparison.pair_hashes"}
     assert both_ways <= set(SIGNATURES)
 
 
