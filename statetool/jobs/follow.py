@@ -5,9 +5,10 @@ As a job::
     spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --operator orders \\
         --target s3a://lake/orders --offsets s3a://lake/_offsets/orders
 
-``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies. ``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each
-checkpoint is folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A table of Parquet is a directory
-of versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
+``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies.
+``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each checkpoint is
+folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A table of Parquet is a directory of
+versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
 Exit codes: 0 fine, 2 usage, 3 unreadable input.
 """
 
