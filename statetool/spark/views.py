@@ -59,7 +59,6 @@ def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
 
 def _catalog_of(spark: Any) -> Callable[..., None]:
     """Return a function that does what :func:`_create` does, with the nodes of the plan made here."""
-    from pyspark.sql.udf import _wrap_function
     from pyspark.util import PythonEvalType
 
     context, session = spark.sparkContext, spark._jsparkSession
@@ -72,9 +71,10 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
     helper = _scala_object(jvm, "org.apache.spark.sql.execution.command.ViewHelper")
     none, nil = _scala_object(jvm, "scala.None"), _scala_object(jvm, "scala.collection.immutable.Nil")
     no_view = _scala_object(jvm, "scala.collection.immutable.Map").empty().withDefaultValue(none)
-    catalog = session.sessionState().catalog()
-
     numbers_of = _scala_object(jvm, "org.apache.spark.sql.catalyst.plans.logical.Range")
+    catalog = session.sessionState().catalog()
+    has_cached = not session.sharedState().cacheManager().isEmpty()
+    function_of = _functions_of(context)
 
     @cache
     def source(count: int, one_task: bool) -> tuple[Any, Any]:
@@ -84,7 +84,7 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
 
     def put(name: str, scan: TableScan, *, one_task: bool) -> None:
         schema = spark_schema(scan.schema)
-        function = _wrap_function(context, reader(scan.splits), schema)
+        function = function_of(reader(scan.splits), schema)
         kind = session.parseDataType(schema.json())
         child, columns = source(len(scan.splits), one_task)
         call = python_udf("read", function, kind, columns, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, new_id())
@@ -94,10 +94,30 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
         relation = helper.createTemporaryViewRelation(
             identifier(name), session, True, no_view, none, plan, plan, nil, none
         )
-        spark.catalog.dropTempView(name)  # which forgets what was cached of it
+        if has_cached:
+            spark.catalog.dropTempView(name)  # which forgets what was cached of it
         catalog.createTempView(name, relation, True)
 
     return put
+
+
+def _functions_of(context: Any) -> Callable[[Any, Any], Any]:
+    """Return what does the same as ``_wrap_function``, but asks for what all functions share once; large ones go by it, as broadcasts."""
+    from pyspark.serializers import CloudPickleSerializer
+    from pyspark.sql.udf import _wrap_function
+
+    python_function, pickler = context._jvm.SimplePythonFunction, CloudPickleSerializer()
+    most = context._jvm.PythonUtils.getBroadcastThreshold(context._jsc)
+    plain = _wrap_function(context, len)
+    shared = (plain.envVars(), plain.pythonIncludes(), context.pythonExec, context.pythonVer, plain.broadcastVars())
+
+    def function_of(function: Any, schema: Any) -> Any:
+        pickled = pickler.dumps((function, schema))
+        if len(pickled) > most:
+            return _wrap_function(context, function, schema)
+        return python_function(bytearray(pickled), *shared, context._javaAccumulator)
+
+    return function_of
 
 
 def _scala_object(jvm: Any, name: str) -> Any:
