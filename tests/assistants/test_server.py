@@ -108,11 +108,11 @@ def test_files_outside_that_metadata_names_are_refused(corpus: Path, tmp_path: P
 def test_no_way_leads_up_from_a_root_far_away(place: str) -> None:
     import fsspec
 
-    fsspec.filesystem("memory").mkdirs("/far/root", exist_ok=True)
-    root = Root("memory://far/root")
-    root._check("memory://far/root/chk-1/_metadata")
+    fsspec.filesystem("memory").mkdirs("/far/snapshots", exist_ok=True)
+    root = Root("memory://far/snapshots")
+    root._check("memory://far/snapshots/chk-1/_metadata")
     with pytest.raises(OutsideError):
-        root._check(f"memory://far/root/{place}")
+        root._check(f"memory://far/snapshots/{place}")
 
 
 def test_there_is_more_only_where_there_is() -> None:
