@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from statetool.saving.composition import StreamJob
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import Spill, dealt
+
+if TYPE_CHECKING:
+    from statetool.saving.composition import Streams
 
 MEMORY_BYTES: Final = 64 << 20
 #: Rows that are encoded at once: few enough that their entries stay in the processor's cache.
@@ -90,6 +93,13 @@ class LocalRunner:
             return staged
 
         return list(in_threads(copy, streams, self.threads))
+
+
+def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> list[NewStream]:
+    """Write the streams of subtasks that got no entries."""
+    with Spill() as nothing:
+        segments = nothing.segments()
+        return [streams.write(subtask, segments, staging, MEMORY_BYTES) for subtask in subtasks]
 
 
 def _work(job: StreamJob) -> Iterator[tuple[Callable[[], Iterable[EntryBatch]], int]]:

@@ -32,12 +32,12 @@ from statetool.saving.bootstrap import (
     table_entries,
 )
 from statetool.saving.composition import StreamJob
-from statetool.saving.local import LocalRunner
+from statetool.saving.local import LocalRunner, write_empty
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.keyed import KeptEntries
 from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, dealt, order_of_groups, packed
-from statetool.spark.frames import local_limit
+from statetool.spark.frames import local_limit, numbers
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.tables import arrow_frame, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
@@ -105,28 +105,38 @@ class SparkRunner:
         """Write the streams of jobs in one shuffle; a slot is the number of a subtask among those of all jobs."""
         streams = [job.streams for job in jobs]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
-        tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
-        slots = [first + n for first, s in zip(firsts, streams, strict=False) for n in s.subtasks]
-        written: list[list[NewStream]] = [[] for _ in jobs]
-        if not slots:
-            return written
         streams_by_slot = list(zip(firsts, streams, strict=False))
-        pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
-        numbers = self.spark.range(0, len(pickled) + 1, 1, len(pickled) + 1)
-        frames = [numbers.mapInArrow(_kept_dealer(streams_by_slot, pickled, slots), spark_schema(_RUNS))]
+        written: list[list[NewStream]] = [[] for _ in jobs]
+        frames = self._frames_of_runs(jobs, streams_by_slot)
+        if frames:
+            slots = sum(len(s.subtasks) for s in streams)
+            partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
+            runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
+            for row in runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT)).collect():
+                result = pickle.loads(row.result)
+                if isinstance(result, StatetoolError):
+                    raise result
+                index, stream = result
+                written[index].append(stream)
+        for of_job, all_streams in zip(written, streams, strict=True):
+            without_entries = sorted(set(all_streams.subtasks) - {stream.subtask for stream in of_job})
+            of_job += write_empty(all_streams, without_entries, staging)
+            of_job.sort(key=lambda s: s.subtask)
+        return written
+
+    def _frames_of_runs(self, jobs: Sequence[StreamJob], streams_by_slot: Sequence[tuple[int, Streams]]) -> list[Any]:
+        """Return DataFrames of the runs of kept entries, and of each table."""
+        frames = []
+        if tasks := tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept]):
+            pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
+            dealer = _kept_dealer(streams_by_slot, pickled)
+            frames.append(numbers(self.spark, len(tasks)).mapInArrow(dealer, spark_schema(_RUNS)))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
-            deal = _table_dealer(streams[i], recipe, firsts[i], number)
+            first, streams = streams_by_slot[i]
+            deal = _table_dealer(streams, recipe, first, number)
             frames.append(map_in_arrow(self._frame(data), deal, spark_schema(_RUNS)))
-        partitions = min(len(slots), max(_LEAST_PARTITIONS, 4 * self.parallelism))
-        runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
-        for row in runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT)).collect():
-            result = pickle.loads(row.result)
-            if isinstance(result, StatetoolError):
-                raise result
-            index, stream = result
-            written[index].append(stream)
-        return [sorted(of_job, key=lambda s: s.subtask) for of_job in written]
+        return frames
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target; a task takes many small ones."""
@@ -190,19 +200,14 @@ def _table_dealer(
     return run
 
 
-def _kept_dealer(
-    streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
-) -> Callable[[Rows], Rows]:
-    """Return the function of tasks that turns their numbers into runs; the number behind the last gives an empty run for each slot."""
+def _kept_dealer(streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes]) -> Callable[[Rows], Rows]:
+    """Return the function of tasks that turns their numbers into runs."""
 
     def run(batches: Rows) -> Rows:
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            if number == len(tasks):
-                yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
-            else:
-                for place, index, entries in pickle.loads(tasks[number]):
-                    first, streams = streams_by_slot[index]
-                    yield from _or_error(_runs(streams, first, place, entries.batches()))
+            for place, index, entries in pickle.loads(tasks[number]):
+                first, streams = streams_by_slot[index]
+                yield from _or_error(_runs(streams, first, place, entries.batches()))
 
     return run
 
@@ -268,19 +273,18 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
 def _spilled(batches: Rows, spill: Spill) -> list[int]:
     """Put runs on local disk and return their slots."""
     slots: set[int] = set()
-    for slot, place, numbers, starts, data, error in chain.from_iterable(_values(b) for b in batches):
+    for slot, place, groups, starts, data, error in chain.from_iterable(_values(b) for b in batches):
         if error is not None:
             failed = pickle.loads(error)
             assert isinstance(failed, StatetoolError)
             raise failed
         slots.add(slot)
-        if len(numbers):
-            run = PackedRun(
-                np.frombuffer(data, dtype=np.uint8),
-                np.frombuffer(numbers, dtype=np.int64),
-                np.frombuffer(starts, dtype=np.int64),
-            )
-            spill.add(run, place, slot * _SLOT_STRIDE)
+        run = PackedRun(
+            np.frombuffer(data, dtype=np.uint8),
+            np.frombuffer(groups, dtype=np.int64),
+            np.frombuffer(starts, dtype=np.int64),
+        )
+        spill.add(run, place, slot * _SLOT_STRIDE)
     return sorted(slots)
 
 

@@ -79,6 +79,8 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
         # Workers on this machine must run the same Python, with the same packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+        if os.environ["PYSPARK_PYTHON"] == sys.executable:
+            builder = builder.config("spark.python.daemon.module", "statetool.spark.daemon")
     check_java()
     try:
         with java_options(java, keep_classes=keep_classes):
