@@ -156,7 +156,7 @@ class Operator(OperatorViews):
             Names for the fields of rows, ``{"key": ["user"]}``, or names and types of rows whose snapshot has none,
             ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
         split_bytes
-            Bytes of a task on disk, about: 64 MiB by default.
+            Bytes of a task on disk, about: by default 64 MiB, less where cores would have nothing to read.
         memory_bytes
             Key groups above this (128 MiB by default) are merged as they stream by, or go through local disk.
 
@@ -226,9 +226,9 @@ class Operator(OperatorViews):
             There is no session.
         """
         spark = needed_session(self._spark)
-        from statetool.spark.frames import table_frame
+        from statetool.spark.frames import plan_for_tasks, table_frame
 
-        return table_frame(spark, self.plan(request), local_bytes=self._local_bytes)
+        return table_frame(spark, plan_for_tasks(spark, self.plan, request), local_bytes=self._local_bytes)
 
     def in_flight(
         self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]

@@ -25,7 +25,7 @@ from statetool.entries.form import (
 from statetool.entries.headers import header_of_task
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader
-from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, offset_ranges
+from statetool.formats.keyed.ranges import KeyGroupRange, even_batches_of, offset_ranges
 from statetool.formats.keyed.raw_timers import is_versioned, read_raw_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import Stream
@@ -121,7 +121,7 @@ class StoredTimers(StoredState):
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterator[EntrySource]:
         ranges = [r for r in self._raw.ranges if groups is None or r.number in groups]
-        for run in batches_of(ranges, limit=target_bytes):
+        for run in even_batches_of(ranges, limit=target_bytes):
             yield TimerSource(
                 context=context,
                 subtask=self.place.subtask,

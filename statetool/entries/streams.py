@@ -26,7 +26,7 @@ from statetool.entries.form import (
 from statetool.entries.headers import header_bytes, header_of_task
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
-from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, offset_ranges
+from statetool.formats.keyed.ranges import KeyGroupRange, batches_of, even_batches_of, offset_ranges
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.formats.stream import Stream
 from statetool.io.cursor import Cursor
@@ -122,7 +122,7 @@ class StoredStream(StoredState):
         if not ranges:
             return
         heap = not self.canonical and self._is_heap(ranges)
-        for run in batches_of(ranges, limit=target_bytes):
+        for run in even_batches_of(ranges, limit=target_bytes):
             yield StreamSource(
                 context=context,
                 subtask=self.place.subtask,

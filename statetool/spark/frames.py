@@ -8,6 +8,7 @@ columns, filters and joins by itself. A larger one is a stage of tasks, one part
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,9 +17,10 @@ from statetool.errors import OptionError
 from statetool.io.threads import in_threads
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
-from statetool.spark.session import has_data_sources
+from statetool.spark.session import default_parallelism, has_data_sources
 from statetool.spark.tables import arrow_frame
 from statetool.spark.workers import check_workers
+from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
 
@@ -27,6 +29,9 @@ LOCAL_BYTES: Final = "spark.statetool.localBytes"
 _DEFAULT_LOCAL_BYTES: Final = 8 << 20
 #: A compressed table may be much larger than its stored bytes. Spark itself keeps up to 48 MiB in a relation.
 _MAX_RELATION_BYTES: Final = 32 << 20
+#: Of tasks that are cut to keep all cores busy: few enough that starting them costs nothing, small enough that they end at about the same time.
+_TASKS_PER_CORE: Final = 3
+_LEAST_SPLIT_BYTES: Final = 8 << 20
 #: Files of small tables are often small too, and far away.
 _THREADS: Final = 8
 
@@ -47,6 +52,19 @@ def table_frame(spark: Any, scan: TableScan, *, local_bytes: int | None = None) 
     small = has_data_sources() and is_small(scan, local_limit(spark, local_bytes))
     table = _read_on_driver(scan) if small else None
     return scan_frame(spark, scan) if table is None else arrow_frame(spark, table)
+
+
+def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request: ScanRequest) -> TableScan:
+    """Plan a table for the tasks of a session: unless the request says how large splits are, each core gets some."""
+    scan = plan(request)
+    size = sum(split.size_bytes for split in scan.splits)
+    if request.split_bytes is not None or size <= _LEAST_SPLIT_BYTES:
+        return scan
+    tasks = _TASKS_PER_CORE * default_parallelism(spark)
+    share = max(_LEAST_SPLIT_BYTES, size // tasks + size // (8 * tasks))  # files are never cut into exactly that many
+    if all(split.size_bytes <= share for split in scan.splits):
+        return scan
+    return plan(replace(request, split_bytes=min(share, request.target_bytes)))
 
 
 def scan_frame(spark: Any, scan: TableScan) -> Any:

@@ -39,6 +39,7 @@ from statetool.saving.streams.output import NewStream
 from statetool.saving.streams.runs import PackedRun, Spill, cuts, dealt, order_of_groups, packed
 from statetool.spark.frames import local_limit, numbers
 from statetool.spark.schema import arrow_schema, spark_schema
+from statetool.spark.session import default_parallelism
 from statetool.spark.tables import arrow_frame, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
 
@@ -61,7 +62,6 @@ _RUN_BYTES: Final = 32 << 10
 _MEMORY_BYTES: Final = 64 << 20
 #: Stored bytes of a task that copies files, or reads kept entries.
 _TASK_BYTES: Final = 32 << 20
-_DEFAULT_PARALLELISM: Final = 4
 _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
 _SLOT_STRIDE: Final = 1 << 16
@@ -77,10 +77,7 @@ class SparkRunner:
     @property
     def parallelism(self) -> int:
         """Parallelism of operators that do not name theirs: the default of the session."""
-        try:
-            return int(self.spark.sparkContext.defaultParallelism)
-        except (AttributeError, NotImplementedError, RuntimeError):  # Spark Connect has no context
-            return _DEFAULT_PARALLELISM
+        return default_parallelism(self.spark)
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
         """Return the schemas of a bootstrap's tables; timers are read once for their services."""

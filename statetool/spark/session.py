@@ -14,6 +14,7 @@ from statetool.spark.workers import warn_of_workers
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _REGISTERED: Final = "spark.statetool.registered"
+_REMOTE_PARALLELISM: Final = 4
 
 
 def check_java() -> None:
@@ -99,6 +100,14 @@ def _session_class() -> Any:
     except ImportError as e:
         raise MissingDependencyError("pyspark is not installed", hint="pip install 'pyspark>=3.5,<5'") from e
     return SparkSession
+
+
+def default_parallelism(spark: Any) -> int:
+    """Return the number of a session's cores, or what Spark was told instead; some number in Spark Connect, which has no context."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return _REMOTE_PARALLELISM
 
 
 def has_data_sources() -> bool:

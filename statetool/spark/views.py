@@ -16,9 +16,10 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 
 from statetool.io.threads import in_threads
-from statetool.spark.frames import is_small, local_limit, numbers, reader
+from statetool.spark.frames import is_small, local_limit, numbers, plan_for_tasks, reader
 from statetool.spark.schema import spark_schema
 from statetool.spark.workers import check_workers
+from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 
 _THREADS: Final = 8
@@ -33,7 +34,10 @@ def register_views(
     """Make a temporary view of each ``(operator, table, Operator)`` and return their names; none is read before it is asked."""
     names = _view_names(prefix, [(operator, table) for operator, table, _ in tables])
     limit = local_limit(spark, local_bytes)
-    views = [(name, operator.scan(table)) for name, (_, table, operator) in zip(names, tables, strict=True)]
+    views = [
+        (name, plan_for_tasks(spark, operator.plan, ScanRequest.of(table)))
+        for name, (_, table, operator) in zip(names, tables, strict=True)
+    ]
     check_workers(spark)
     try:
         put = _catalog_of(spark)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from statetool.entries.form import TARGET_BYTES
 from statetool.errors import FormatError
 from statetool.formats.channel_state import Channel, Side
-from statetool.formats.keyed.ranges import batches_of
+from statetool.formats.keyed.ranges import even_batches_of
 from statetool.formats.stream import Stream
 from statetool.formats.subclasses import may_differ
 from statetool.snapshot.operator import OperatorInventory
@@ -47,7 +47,7 @@ def plan_elements(
             end_of = subtask_stream.ends()
         except FormatError as error:
             raise error.at(operator=operator.label, state=name) from None
-        for run in batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
+        for run in even_batches_of([_Element(o, end_of[o]) for o in offsets], limit=target_bytes):
             splits.append(
                 ElementSplit(
                     spec=spec,

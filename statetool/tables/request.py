@@ -55,7 +55,7 @@ class ScanRequest:
     subtask
         Add the int column ``subtask`` (operator state); of union and broadcast state, every subtask's copy is shown then.
     split_bytes
-        Bytes of a split on disk, about.
+        Bytes of a split on disk, about; ``None``: 64 MiB, on Spark less where cores would have nothing to read.
     memory_bytes
         Key groups above this are put together as they stream by, or by way of local disk.
     options
@@ -80,7 +80,7 @@ class ScanRequest:
     subtask: bool = field(
         default=False, metadata=as_text("flag", "Add the column subtask (operator state): every subtask's copy.")
     )
-    split_bytes: int = field(default=TARGET_BYTES, metadata=as_text("number", "Bytes of a task on disk, about."))
+    split_bytes: int | None = field(default=None, metadata=as_text("number", "Bytes of a task on disk, about."))
     memory_bytes: int = field(
         default=MEMORY_BYTES,
         metadata=as_text("number", "Key groups above this are merged as they stream by, or go through local disk."),
@@ -93,8 +93,9 @@ class ScanRequest:
         for name in ("key_group", "subtask"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is neither True nor False")
-        for name in ("split_bytes", "memory_bytes"):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least=1))
+        object.__setattr__(self, "memory_bytes", whole_number("memory_bytes", self.memory_bytes, least=1))
+        if self.split_bytes is not None:
+            object.__setattr__(self, "split_bytes", whole_number("split_bytes", self.split_bytes, least=1))
         if self.states is not None:
             object.__setattr__(self, "states", _names(self.states))
         if self.keys is not None:
@@ -149,6 +150,11 @@ class ScanRequest:
         """Return the options that are not at their default, and the table, as text for :meth:`from_options`."""
         values = {name: getattr(self.options if name in _READ else self, name) for name in OPTIONS}
         return {n: OPTIONS[n].to_text(v) for n, v in values.items() if n == "table" or v != OPTIONS[n].default}
+
+    @property
+    def target_bytes(self) -> int:
+        """Bytes of a split on disk, about."""
+        return TARGET_BYTES if self.split_bytes is None else self.split_bytes
 
     def with_keys(self, keys: Sequence[Key]) -> ScanRequest:
         """Return the request for these keys alone."""

@@ -186,7 +186,7 @@ def _scan_keyed(
         memory_bytes=request.memory_bytes,
     )
     sources = (
-        operator.keyed.sources(groups=groups, raw=table == "timers", target_bytes=request.split_bytes)
+        operator.keyed.sources(groups=groups, raw=table == "timers", target_bytes=request.target_bytes)
         if column_of
         else ()
     )
@@ -213,7 +213,7 @@ def _scan_elements(
     )
     # Each subtask holds its own part of union state; on restore all get the union of these. Broadcast state is one copy many times.
     one_copy = meta.kind == "broadcast" and not request.subtask
-    splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.split_bytes)
+    splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.target_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
 
 

@@ -1,8 +1,8 @@
 """How long a job takes on a cluster that has never seen the package: ``python -m tests.perf.cluster_bench [PATH --operator UID]``.
 
 Starts a standalone master and two workers of one core, whose kernels are compiled nowhere yet, and submits the export job with the package
-as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then again on workers that got compiled
-kernels with the job (``--archives``). Behind each stands a job of Spark alone that copies the rows that were written: what a submission costs
+as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then with compiled
+kernels that come with the job (``--archives``); then both once more as it is where ``statetool doctor --warm`` ran on each node. Behind each stands a job of Spark alone that copies the rows that were written: what a submission costs
 on this machine before anything is read with statetool. Seconds are those of ``spark-submit``, the start of its JVM included; beside them
 stand those of the slowest task.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -50,32 +51,45 @@ class Bench:
 
     def run(self, what: str, path: str, operator: str, archive: Path | None = None) -> None:
         """Submit one job and print a line about it."""
-        settings = {}
+        settings = dict(SETTINGS)
         if archive is not None:
-            settings = {
-                "spark.archives": f"{archive}#kernels",
-                "spark.executorEnv.STATETOOL_KERNELS": "kernels",
-                "spark.executorEnv.NUMBA_CACHE_DIR": str(self.folder / "no-numba"),
-            }
-        rows = self._submitted(what, "export.py", path, "--operator", operator, "--output", settings=settings)
-        self._submitted("  Spark alone copies these rows", PLAIN_COPY, rows)
+            settings["spark.archives"] = f"{archive}#kernels"
+            settings["spark.executorEnv.STATETOOL_KERNELS"] = "kernels"
+            settings["spark.executorEnv.NUMBA_CACHE_DIR"] = str(self.folder / "no-numba")
+        self._run(what, path, operator, settings, {})
 
-    def _submitted(self, what: str, job: str | Path, *arguments: str, settings: Mapping[str, str] | None = None) -> str:
+    def run_warm(self, what: str, path: str, operator: str, java: str) -> None:
+        """Submit one job, told what is kept on the nodes, as ``statetool/spark/README.md`` says; ``java`` are options for the JVMs."""
+        settings = dict(SETTINGS)
+        settings["spark.executor.extraJavaOptions"] += f" {java}"
+        settings["spark.python.daemon.module"] = "statetool.spark.daemon"
+        self._run(what, path, operator, settings, {"SPARK_SUBMIT_OPTS": java})
+
+    def _run(
+        self, what: str, path: str, operator: str, settings: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
+        rows = self._submitted(what, settings, variables, "export.py", path, "--operator", operator, "--output")
+        self._submitted("  Spark alone copies these rows", settings, variables, PLAIN_COPY, rows)
+
+    def _submitted(
+        self, what: str, settings: Mapping[str, str], variables: Mapping[str, str], job: str | Path, *arguments: str
+    ) -> str:
         """Submit a job that is given where to put its rows behind its arguments, print a line about it, and return the place."""
         self.number += 1
         work = self.folder / f"job-{self.number}"
         (work / "events").mkdir(parents=True)
         settings = {
-            **SETTINGS,
+            **settings,
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": str(work / "events"),
             "spark.eventLog.rolling.enabled": "false",
             "spark.eventLog.compress": "false",
-            **(settings or {}),
         }
         target = str(work / "rows")
         start = time.perf_counter()
-        done = submit(self.master, self.package, work, *arguments, target, job=job, settings=settings)
+        done = submit(
+            self.master, self.package, work, *arguments, target, job=job, settings=settings, variables=variables
+        )
         seconds = time.perf_counter() - start
         assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
         (log,) = (work / "events").iterdir()
@@ -95,6 +109,16 @@ def built(folder: Path) -> Path:
     return packed
 
 
+def warmed(folder: Path) -> str:
+    """Keep on this machine, which is all nodes, what ``statetool doctor --warm`` keeps; gives options for the JVMs."""
+    cache = folder / "cache"
+    command = [sys.executable, "-m", "statetool", "doctor", "--warm"]
+    variables = os.environ | {"XDG_CACHE_HOME": str(cache), "NUMBA_CACHE_DIR": str(folder / "numba")}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables)
+    (classes,) = cache.rglob("*.jsa")
+    return f"-XX:SharedArchiveFile={classes} -Xlog:disable -Xlog:all=error:stderr"
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="tests.perf.cluster_bench")
@@ -111,6 +135,10 @@ def main() -> None:
                 bench.run("large, nothing compiled", given.path, given.operator)
                 bench.run("large, submitted again", given.path, given.operator)
                 bench.run("large, compiled code shipped", given.path, given.operator, built(folder))
+            java = warmed(folder)
+            bench.run_warm("small, nodes warmed", SAVEPOINT, "timers", java)
+            if given.path is not None:
+                bench.run_warm("large, nodes warmed", given.path, given.operator, java)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def main() -> None:
     if given.large:
         path, name = given.large
         for when in ("first", "second", "third"):
-            frame = statetool.load(path, spark=spark)[name].keyed_state(split_bytes=32 << 20)
+            frame = statetool.load(path, spark=spark)[name].keyed_state()
             taken = seconds(lambda f=frame: f.write.format("noop").mode("overwrite").save())  # type: ignore[misc]
             print(f"{f'{path}, {when} time':54} {taken:6.3f} s", flush=True)
 

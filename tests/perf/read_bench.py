@@ -52,7 +52,7 @@ def spark_noop(path: str, operator: str, *, cores: int = 2) -> Callable[[], int]
     spark.range(1).count()
 
     def run() -> int:
-        frame = statetool.load(path, spark=spark)[operator].keyed_state(split_bytes=32 << 20)
+        frame = statetool.load(path, spark=spark)[operator].keyed_state()
         frame.write.format("noop").mode("overwrite").save()
         return 0
 

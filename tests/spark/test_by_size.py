@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError, StatetoolError
 from statetool.spark import frames
+from statetool.tables.request import ScanRequest
 from tests.support.data_sources import data_sources, rows_of
 
 WAYS = {"here": 1 << 30, "tasks": 0}
@@ -129,3 +131,19 @@ def test_registering_reads_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.undo()
     assert spark.sql("SELECT * FROM lazy_timers_keyed_state LIMIT 2").count() == 2
     assert spark.table("lazy_timers_timers").count() == savepoint["timers"].to_arrow("timers").num_rows
+
+
+def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "_LEAST_SPLIT_BYTES", 100)
+    operator = statetool.load(SAVEPOINT, spark=spark, local_bytes=0)["collections-by-string"]
+    usual = operator.scan("keyed_state", key_group=True)
+    request = ScanRequest.of(key_group=True)
+    cut = frames.plan_for_tasks(spark, operator.plan, request)
+    assert len(cut.splits) > len(usual.splits)
+    shown = operator.frame(request)
+    assert shown.rdd.getNumPartitions() == len(cut.splits)
+    assert rows_of(shown) == pa.Table.from_batches(usual.batches()).to_pylist()
+    as_told = ScanRequest.of(key_group=True, split_bytes=1 << 20)
+    assert frames.plan_for_tasks(spark, operator.plan, as_told).splits == operator.plan(as_told).splits

@@ -81,3 +81,21 @@ def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator
         size += item.size_bytes
     if run:
         yield run
+
+
+def even_batches_of(items: Sequence[_Sized], *, limit: int) -> Iterator[list[_Sized]]:
+    """Cut items with a size as :func:`batches_of`, into runs of about the same size: the last one is not what was left over."""
+    left = sum(item.size_bytes for item in items)
+    even = left / max(1, -(-left // limit))
+    run: list[_Sized] = []
+    size = 0
+    for item in items:
+        if run and (size + item.size_bytes / 2 > even or size + item.size_bytes > limit):
+            yield run
+            left -= size
+            even = left / max(1, -(-left // limit))
+            run, size = [], 0
+        run.append(item)
+        size += item.size_bytes
+    if run:
+        yield run
