@@ -132,7 +132,8 @@ def _message_id(raw: bytes) -> str:
         while c.left:
             tag = c.varint()
             if tag & 7 == 0:
-                numbers[tag >> 3] = _varint64(c)
+                number = c.varint64()
+                numbers[tag >> 3] = number - (1 << 64) if number >> 63 & 1 else number
             elif tag & 7 == 2:
                 c.skip(c.varint())
             else:
@@ -142,14 +143,3 @@ def _message_id(raw: bytes) -> str:
     if not {1, 2} <= numbers.keys():
         return raw.hex()
     return ":".join(str(numbers[n]) for n in (1, 2, 3, 4) if n < 4 or numbers[n] >= 0)
-
-
-def _varint64(c: Cursor) -> int:
-    """Read a number of Protobuf of at most 10 bytes; negative ones take all of these."""
-    value = shift = 0
-    while True:
-        byte = c.u1()
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80 or shift > 63:
-            return value - (1 << 64) if value >> 63 & 1 else value

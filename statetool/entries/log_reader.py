@@ -84,7 +84,8 @@ def read_log(
         for run in batches_of(groups, limit=request.batch_bytes):
             numbers = [g.number for g in run]
             if len(run) > 1 or run[0].size_bytes <= memory:
-                together: Iterable[EntryBatch] = [join_batches(list(windows(numbers, request.batch_bytes)))]
+                parts = list(windows(numbers, request.batch_bytes))
+                together: Iterable[EntryBatch] = [join_batches(parts)] if parts else ()
             else:
                 small = windows(numbers, max(_LEAST_WINDOW, memory // _WINDOWS))
                 together = dealt_by_key(

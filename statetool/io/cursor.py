@@ -132,6 +132,13 @@ class Cursor:
 
     def varint(self) -> int:
         """Read an unsigned little-endian base-128 number of at most 5 bytes."""
+        return self._base128(5)
+
+    def varint64(self) -> int:
+        """Read an unsigned little-endian base-128 number of at most 10 bytes."""
+        return self._base128(10)
+
+    def _base128(self, most: int) -> int:
         start = self.pos
         value = shift = 0
         while True:
@@ -140,8 +147,8 @@ class Cursor:
             if b < 0x80:
                 return value
             shift += 7
-            if shift > 28:
-                raise self.fail("variable-length number of more than 5 bytes", pos=start)
+            if shift >= 7 * most:
+                raise self.fail(f"variable-length number of more than {most} bytes", pos=start)
 
     def slice(self, n: int, what: str = "bytes") -> Cursor:
         """Return a cursor over the next ``n`` bytes and step over them."""

@@ -90,6 +90,13 @@ def read_java_stream(c: Cursor) -> Any:
     return JavaStream(c).read()
 
 
+def take_java_stream(c: Cursor) -> bytes:
+    """Step over one complete stream and return its exact bytes; errors as of :func:`read_java_stream`."""
+    start = c.pos
+    read_java_stream(c)
+    return bytes(c.data[start : c.pos])
+
+
 class JavaStream:
     """A stream of several objects, which share its classes and handles; its head is read at once."""
 

@@ -27,15 +27,7 @@ class AvroBinaryCursor(Cursor):
 
     def _zigzag(self, bits: int) -> int:
         start = self.pos
-        value = shift = 0
-        while True:
-            b = self.u1()
-            value |= (b & 0x7F) << shift
-            if b < 0x80:
-                break
-            shift += 7
-            if shift >= 70:
-                raise self.fail("variable-length number of more than 10 bytes", pos=start)
+        value = self.varint64()
         if value >> bits:
             raise self.fail(f"variable-length number of more than {bits} bits", pos=start)
         return value >> 1 ^ -(value & 1)

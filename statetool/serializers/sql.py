@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_stream import take_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import (
     COMPACT_DIGITS,
@@ -224,9 +224,7 @@ class SortedMapSerializer(MapSerializer):
 
 
 def _read_sorted_map(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    start = c.pos
-    read_java_stream(c)
-    comparator = bytes(c.data[start : c.pos])
+    comparator = take_java_stream(c)
     nested = reader.nested(c)
     if len(nested) != 2:
         raise c.fail(f"{name} has {len(nested)} nested serializers, expected 2")

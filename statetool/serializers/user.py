@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_stream import take_java_stream
 from statetool.io.output import Output
 from statetool.kernels.program import Op, PerRecord, Rest
 from statetool.serializers.base import Serializer
@@ -112,19 +112,13 @@ def _user_type(interface: str) -> SnapshotClass:
     return SnapshotClass(read, (1, 2))
 
 
-def _decode_java(c: Cursor) -> bytes:
-    start = c.pos
-    read_java_stream(c)
-    return bytes(c.data[start : c.pos])
-
-
 def _encode_java(out: Output, value: Any) -> None:
     if not isinstance(value, bytes) or not value.startswith(b"\xac\xed\x00\x05"):
         raise EncodeError("a value of JavaSerializer is the bytes of one Java stream")
     out += value
 
 
-JAVA: Final = SimpleType(name="Java", logical=Scalar("binary"), length=-1, decode=_decode_java, encode=_encode_java)
+JAVA: Final = SimpleType(name="Java", logical=Scalar("binary"), length=-1, decode=take_java_stream, encode=_encode_java)
 
 SNAPSHOTS: Final = {
     "ValueSerializer$ValueSerializerSnapshot": _user_type("Value"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -99,24 +99,24 @@ class EntryBatch:
         return locate(error, self.regions, self.file)
 
 
+def stacked(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
+    """Return where the bytes of each batch start in one buffer, and the columns over it."""
+    starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
+    columns: dict[str, Any] = {"data": np.concatenate([b.data for b in batches])}
+    for name in ("state", "group"):
+        columns[name] = np.concatenate([getattr(b, name) for b in batches])
+    for name in ("key", "key_end", "value", "value_end"):
+        columns[name] = np.concatenate([getattr(b, name) + start for b, start in zip(batches, starts, strict=True)])
+    return starts, columns
+
+
 def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
     """Put batches of one file together over one buffer."""
     if len(batches) == 1:
         return batches[0]
-    starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
-
-    def column(name: str, *, moved: bool) -> Int64s:
-        columns = [getattr(b, name) + (start if moved else 0) for b, start in zip(batches, starts, strict=True)]
-        return np.concatenate(columns)
-
+    starts, columns = stacked(batches)
     return EntryBatch(
-        data=np.concatenate([b.data for b in batches]),
-        state=column("state", moved=False),
-        group=column("group", moved=False),
-        key=column("key", moved=True),
-        key_end=column("key_end", moved=True),
-        value=column("value", moved=True),
-        value_end=column("value_end", moved=True),
+        **columns,
         regions=tuple(r.moved(start + r.start, 0) for b, start in zip(batches, starts, strict=True) for r in b.regions),
         file=batches[0].file,
     )

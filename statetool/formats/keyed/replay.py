@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
-from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch
+from statetool.formats.keyed.entries import E, EntryBatch, Int64s, RebuiltBatch, stacked
 from statetool.formats.state_meta import StateMeta
 from statetool.io.cursor import Cursor
 from statetool.kernels.delta_codes import APPEND, CLEAR, MERGE, PUT, REMOVE
@@ -40,29 +40,12 @@ class JoinedBatch(EntryBatch):
 
 
 def join_batches(batches: Sequence[EntryBatch]) -> EntryBatch:
-    """Return the entries of several batches as one, in order."""
+    """Return the entries of batches, at least one, as one batch, in order."""
     if len(batches) == 1:
         return batches[0]
-    starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
-    data = np.concatenate([b.data for b in batches]) if batches else np.empty(0, dtype=np.uint8)
-    data.flags.writeable = False
-
-    def column(name: str, *, shift: bool) -> Int64s:
-        columns = [getattr(b, name) + (at if shift else 0) for b, at in zip(batches, starts, strict=True)]
-        return np.concatenate(columns) if columns else np.empty(0, dtype=np.int64)
-
-    return JoinedBatch(
-        data=data,
-        state=column("state", shift=False),
-        group=column("group", shift=False),
-        key=column("key", shift=True),
-        key_end=column("key_end", shift=True),
-        value=column("value", shift=True),
-        value_end=column("value_end", shift=True),
-        regions=(),
-        file=batches[0].file if batches else "",
-        parts=tuple(zip(starts, batches, strict=True)),
-    )
+    starts, columns = stacked(batches)
+    columns["data"].flags.writeable = False
+    return JoinedBatch(**columns, regions=(), file=batches[0].file, parts=tuple(zip(starts, batches, strict=True)))
 
 
 def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> EntryBatch:

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
-from statetool.io.java_stream import read_java_stream
+from statetool.io.java_stream import take_java_stream
 from statetool.io.output import Output
 from statetool.serializers.basic import to_decimal
 from statetool.types import BigDecimalType, BigIntegerType, LogicalType, Scalar, TimestampType
@@ -54,15 +54,7 @@ class Coder:
 def read_varint(c: Cursor, bits: int) -> int:
     """Read an unsigned varint that holds a two's complement of ``bits``."""
     start = c.pos
-    value = shift = 0
-    while True:
-        b = c.u1()
-        value |= (b & 0x7F) << shift
-        if b < 0x80:
-            break
-        shift += 7
-        if shift >= 70:
-            raise c.fail("variable-length number of more than 10 bytes", pos=start)
+    value = c.varint64()
     if value >> bits:
         raise c.fail(f"variable-length number of more than {bits} bits", pos=start)
     return value - (1 << bits) if value >> (bits - 1) else value
@@ -144,13 +136,6 @@ def _write_nothing(out: Output, value: Any) -> None:
         raise EncodeError(f"{value!r} in the place of nothing")
 
 
-def _read_java(c: Cursor) -> bytes:
-    """Step over one Java stream and return its exact bytes."""
-    start = c.pos
-    read_java_stream(c)
-    return bytes(c.data[start : c.pos])
-
-
 TEXT: Final = Coder(name="StringUtf8", logical=Scalar("string"), decode=read_text, encode=_write_text)
 BYTES: Final = Coder(name="ByteArray", logical=Scalar("binary"), decode=read_bytes, encode=write_bytes)
 VAR_INT: Final = Coder(
@@ -186,7 +171,7 @@ PLAIN: Final = {
         Coder(name="TextualInteger", logical=Scalar("string"), decode=read_text, encode=_write_text),
         Coder(name="Duration", logical=Scalar("int64"), decode=lambda c: read_varint(c, 64), encode=_write_varint(64)),
         Coder(name="Void", logical=Scalar("null"), decode=_nothing, encode=_write_nothing, least=0),
-        Coder(name="Serializable", logical=Scalar("binary"), decode=_read_java, least=5),
+        Coder(name="Serializable", logical=Scalar("binary"), decode=take_java_stream, least=5),
         # FlinkKeyUtils: the key of the job, encoded by its own coder.
         Coder(name="ByteBuffer", logical=Scalar("binary"), decode=read_bytes, encode=write_bytes),
         Coder(name="GlobalWindow", logical=Scalar("string"), decode=lambda c: "GlobalWindow", least=0),

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from statetool.errors import DecodeError, EncodeError, MissingDependencyError
+from statetool.io.output import Output
 from statetool.types.declared import ClassDeclaration
 
 _UNKNOWN: Final = "$unknown"
@@ -151,30 +152,23 @@ def _add_unknown(message: Any, tree: Any) -> None:
 
 
 def _encoded(unknown: Any) -> bytes:
-    out = bytearray()
+    out = Output()
     for field in unknown:
-        _varint(out, field.field_number << 3 | field.wire_type)
+        out.varint(field.field_number << 3 | field.wire_type)
         match field.wire_type:
             case 0:
-                _varint(out, field.data)
+                out.varint(field.data)
             case 1:
                 out += int(field.data).to_bytes(8, "little")
             case 2:
-                _varint(out, len(field.data))
+                out.varint(len(field.data))
                 out += field.data
             case 3:
                 out += _encoded(field.data)
-                _varint(out, field.field_number << 3 | _GROUP_END)
+                out.varint(field.field_number << 3 | _GROUP_END)
             case 5:
                 out += int(field.data).to_bytes(4, "little")
     return bytes(out)
-
-
-def _varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
 
 
 def _from_tree(message: Any, tree: Any, pool: Any) -> Any:
