@@ -11,6 +11,7 @@ from statetool.comparison.compare import differences
 from statetool.comparison.plan import Unit
 from statetool.comparison.records import DIFFERENCES
 from statetool.spark.schema import spark_schema
+from statetool.spark.workers import begin_task
 
 
 def differences_frame(spark: Any, units: Sequence[Unit]) -> Any:
@@ -21,6 +22,7 @@ def differences_frame(spark: Any, units: Sequence[Unit]) -> Any:
         return spark.createDataFrame([], schema)
 
     def compare(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from differences(planned[number])

@@ -19,7 +19,7 @@ from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.session import default_parallelism, has_data_sources
 from statetool.spark.tables import arrow_frame
-from statetool.spark.workers import check_workers
+from statetool.spark.workers import begin_task, check_workers
 from statetool.tables.request import ScanRequest
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
@@ -30,7 +30,7 @@ _DEFAULT_LOCAL_BYTES: Final = 8 << 20
 #: A compressed table may be much larger than its stored bytes. Spark itself keeps up to 48 MiB in a relation.
 _MAX_RELATION_BYTES: Final = 32 << 20
 #: Of tasks that are cut to keep all cores busy: few enough that starting them costs nothing, small enough that they end at about the same time.
-_TASKS_PER_CORE: Final = 3
+_TASKS_PER_CORE: Final = 4
 _LEAST_SPLIT_BYTES: Final = 8 << 20
 #: Files of small tables are often small too, and far away.
 _THREADS: Final = 8
@@ -82,6 +82,7 @@ def reader(splits: Sequence[Split]) -> Callable[[Iterator[pa.RecordBatch]], Iter
     """Return the function of tasks that turns numbers of splits into their rows."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from read_checked(splits[number])

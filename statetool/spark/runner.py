@@ -42,6 +42,7 @@ from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
 from statetool.spark.tables import arrow_frame, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
+from statetool.spark.workers import begin_task
 
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
@@ -190,6 +191,7 @@ def _table_dealer(
     def run(batches: Rows) -> Rows:
         from pyspark import TaskContext
 
+        begin_task()
         context = TaskContext.get()
         place = number << 32 | (0 if context is None else context.partitionId())
         return _or_error(_runs(streams, first, place, (e for batch in batches for e in table_entries(recipe, batch))))
@@ -201,6 +203,7 @@ def _kept_dealer(streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence
     """Return the function of tasks that turns their numbers into runs."""
 
     def run(batches: Rows) -> Rows:
+        begin_task()
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
             for place, index, entries in pickle.loads(tasks[number]):
                 first, streams = streams_by_slot[index]
@@ -252,6 +255,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
     """Return the function of tasks that turns runs into streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
 
     def run(batches: Rows) -> Rows:
+        begin_task()
         try:
             with Spill() as spill:
                 slots = _spilled(batches, spill)

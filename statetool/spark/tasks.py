@@ -11,7 +11,7 @@ import pyarrow as pa
 from statetool.columns.arrays import as_binary
 from statetool.errors import StatetoolError
 from statetool.spark.schema import spark_schema
-from statetool.spark.workers import check_workers
+from statetool.spark.workers import begin_task, check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,7 @@ def run_tasks(
     pickled = [pickle.dumps(item) for item in items]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:

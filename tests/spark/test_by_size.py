@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,3 +148,12 @@ def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
     assert rows_of(shown) == pa.Table.from_batches(usual.batches()).to_pylist()
     as_told = ScanRequest.of(key_group=True, split_bytes=1 << 20)
     assert frames.plan_for_tasks(spark, operator.plan, as_told).splits == operator.plan(as_told).splits
+
+
+def test_a_task_leaves_the_collector_of_cycles_little_to_do() -> None:
+    assert not gc.get_freeze_count()
+    try:
+        assert list(frames.reader(())(iter(()))) == []
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
