@@ -105,9 +105,9 @@ class SparkRunner:
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
         written: list[list[NewStream]] = [[] for _ in jobs]
+        slots = sum(len(s.subtasks) for s in streams)
         frames = self._frames_of_runs(jobs, streams_by_slot)
-        if frames:
-            slots = sum(len(s.subtasks) for s in streams)
+        if slots and frames:
             partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
             runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
             for row in runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT)).collect():

@@ -1,10 +1,10 @@
 """How long a job takes on a cluster that has never seen the package: ``python -m tests.perf.cluster_bench [PATH --operator UID]``.
 
 Starts a standalone master and two workers of one core, whose kernels are compiled nowhere yet, and submits the export job with the package
-as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then with compiled
-kernels that come with the job (``--archives``); then both once more as it is where ``statetool doctor --warm`` ran on each node. Behind each stands a job of Spark alone that copies the rows that were written: what a submission costs
-on this machine before anything is read with statetool. Seconds are those of ``spark-submit``, the start of its JVM included; beside them
-stand those of the slowest task.
+as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then with compiled kernels that come with the job
+(``--archives``); then both once more as it is where ``statetool doctor --warm`` ran on each node. Behind each stands a job of Spark alone
+that copies the rows that were written: what a submission costs on this machine before anything is read with statetool. Seconds are those of
+``spark-submit``, the start of its JVM included; beside them stand those of the slowest task.
 """
 
 from __future__ import annotations
