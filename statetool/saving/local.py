@@ -96,7 +96,7 @@ class LocalRunner:
 
 
 def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> list[NewStream]:
-    """Write the streams of subtasks that got no entries."""
+    """Write the streams of subtasks that got no entries and keep nothing: a header each."""
     with Spill() as nothing:
         segments = nothing.segments()
         return [streams.write(subtask, segments, staging, MEMORY_BYTES) for subtask in subtasks]

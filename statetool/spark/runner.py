@@ -125,10 +125,12 @@ class SparkRunner:
     def _frames_of_runs(self, jobs: Sequence[StreamJob], streams_by_slot: Sequence[tuple[int, Streams]]) -> list[Any]:
         """Return DataFrames of the runs of kept entries, and of each table."""
         frames = []
-        if tasks := tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept]):
+        tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
+        slots = [first + n for first, s in streams_by_slot for n in s.with_kept]
+        if tasks or slots:
             pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
-            dealer = _kept_dealer(streams_by_slot, pickled)
-            frames.append(numbers(self.spark, len(tasks)).mapInArrow(dealer, spark_schema(_RUNS)))
+            dealer = _kept_dealer(streams_by_slot, pickled, slots)
+            frames.append(numbers(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
         for number, (i, data, recipe) in enumerate(tables, start=1):
             first, streams = streams_by_slot[i]
@@ -199,15 +201,20 @@ def _table_dealer(
     return run
 
 
-def _kept_dealer(streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes]) -> Callable[[Rows], Rows]:
-    """Return the function of tasks that turns their numbers into runs."""
+def _kept_dealer(
+    streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
+) -> Callable[[Rows], Rows]:
+    """Return the function of tasks that turns their numbers into runs; the number behind the last gives an empty run for each slot."""
 
     def run(batches: Rows) -> Rows:
         begin_task()
         for number in (n for batch in batches for n in batch.column(0).to_pylist()):
-            for place, index, entries in pickle.loads(tasks[number]):
-                first, streams = streams_by_slot[index]
-                yield from _or_error(_runs(streams, first, place, entries.batches()))
+            if number == len(tasks):
+                yield _batch_of_runs(slots, 0, [(b"", bytes(8), b"")] * len(slots))
+            else:
+                for place, index, entries in pickle.loads(tasks[number]):
+                    first, streams = streams_by_slot[index]
+                    yield from _or_error(_runs(streams, first, place, entries.batches()))
 
     return run
 
@@ -280,12 +287,13 @@ def _spilled(batches: Rows, spill: Spill) -> list[int]:
             assert isinstance(failed, StatetoolError)
             raise failed
         slots.add(slot)
-        run = PackedRun(
-            np.frombuffer(data, dtype=np.uint8),
-            np.frombuffer(groups, dtype=np.int64),
-            np.frombuffer(starts, dtype=np.int64),
-        )
-        spill.add(run, place, slot * _SLOT_STRIDE)
+        if len(groups):
+            run = PackedRun(
+                np.frombuffer(data, dtype=np.uint8),
+                np.frombuffer(groups, dtype=np.int64),
+                np.frombuffer(starts, dtype=np.int64),
+            )
+            spill.add(run, place, slot * _SLOT_STRIDE)
     return sorted(slots)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 import statetool as st
 from statetool.errors import EncodeError
+from statetool.saving.local import write_empty
+from statetool.spark import runner
 from statetool.spark.export import export_table
 from statetool.spark.tables import arrow_frame
 from statetool.tables.request import ScanRequest
@@ -132,3 +134,22 @@ def test_names_that_spark_takes_apart_are_written_and_shown(spark: Any, tmp_path
         assert export_table(sp["a b"], ScanRequest(), str(tmp_path / style), style=style) == 2
     exported = pq.read_table(str(tmp_path / "parquet")).to_pylist()
     assert sorted(r["a.b"] for r in exported) == [0, 10]
+
+
+def test_kept_elements_are_copied_by_tasks_also_where_no_row_is_dealt(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = st.bootstrap_list_state("old", pa.table({"value": range(20)}))
+    base = st.SavepointWriter.new().with_operator("op", old, parallelism=4).write(str(tmp_path / "base"))
+    left_to_the_driver: list[int] = []
+
+    def recorded(streams: Any, subtasks: Any, staging: Any) -> Any:
+        left_to_the_driver.extend(subtasks)
+        return write_empty(streams, subtasks, staging)
+
+    monkeypatch.setattr(runner, "write_empty", recorded)
+    new = st.bootstrap_list_state("new", spark.createDataFrame([(1.5,)], "value DOUBLE"))
+    written = st.SavepointWriter.from_existing(base).with_operator("op", new).write(str(tmp_path / "sp"))
+    assert left_to_the_driver == []
+    assert sorted(written["op"].to_arrow("old")["value"].to_pylist()) == list(range(20))
+    assert written["op"].to_arrow("new")["value"].to_pylist() == [1.5]

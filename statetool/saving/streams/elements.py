@@ -86,6 +86,11 @@ class ElementStreams:
         """The parsed header."""
         return parse_operator_header(self.header, self.types)
 
+    @property
+    def with_kept(self) -> list[int]:
+        """The subtasks whose streams have elements that nobody deals to them."""
+        return [subtask for subtask in self.subtasks if self.kept.get(subtask)]
+
     def numbers(self, subtask: int) -> range:
         """Return the subtask, which stands for its key groups."""
         return range(subtask, subtask + 1)

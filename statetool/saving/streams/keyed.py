@@ -180,6 +180,11 @@ class KeyedStreams:
         """The subtasks that get a stream."""
         return range(self.parallelism)
 
+    @property
+    def with_kept(self) -> tuple[int, ...]:
+        """None: all entries are dealt to the subtasks, also those of a base."""
+        return ()
+
     def numbers(self, subtask: int) -> range:
         """Return the key groups of a subtask."""
         return range_for(subtask, self.parallelism, self.max_parallelism)
