@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.corpora import HERE, unpack
 from tests.support.lakes import submit_options
 
 # Tests read little, and shall see what runs over much (the other way round: .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
+
+# Kernels compile at their first call and machines are busy: how long an example takes says nothing of it.
+SLOW: Final = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+settings.register_profile(
+    "statetool", settings(deadline=None, suppress_health_check=SLOW, derandomize="CI" in os.environ)
+)
+settings.load_profile("statetool")
 
 #: Fixtures of what is not ours to copy or too large to fetch, and the option that says where it is. Written with an equals sign:
 #: pytest takes a path that stands alone for the place of the tests, and does not find this file then.

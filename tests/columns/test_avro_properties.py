@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.io.cursor import Cursor
@@ -17,7 +17,6 @@ from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
 from tests.support.avro_strategies import avro_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-_SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 
 def _encoded(made: tuple[Any, list[Any]]) -> tuple[AvroSerializer, bytes, list[int]]:
@@ -32,7 +31,7 @@ def _encoded(made: tuple[Any, list[Any]]) -> tuple[AvroSerializer, bytes, list[i
     return s, bytes(out), bounds
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=150)
 @given(avro_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[Any, list[Any]], options: Any) -> None:
     s, raw, bounds = _encoded(made)
@@ -41,7 +40,7 @@ def test_made_up_values(made: tuple[Any, list[Any]], options: Any) -> None:
 
 
 @pytest.mark.full
-@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=500)
 @given(avro_values(), READ_OPTIONS, st.data())
 def test_damaged_values(made: tuple[Any, list[Any]], options: Any, data: st.DataObject) -> None:
     s, raw, bounds = _encoded(made)
@@ -54,7 +53,7 @@ def test_damaged_values(made: tuple[Any, list[Any]], options: Any, data: st.Data
 
 
 @pytest.mark.full
-@settings(max_examples=200, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=200)
 @given(avro_values(), READ_OPTIONS, st.data())
 def test_cut_off_values(made: tuple[Any, list[Any]], options: Any, data: st.DataObject) -> None:
     s, raw, bounds = _encoded(made)

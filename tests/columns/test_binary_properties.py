@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.io.cursor import Cursor
@@ -15,7 +15,6 @@ from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
 from tests.support.sql_strategies import sql_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-_SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 
 
 def _encoded(s: Serializer, values: list[Any]) -> tuple[bytes, list[int]]:
@@ -26,7 +25,7 @@ def _encoded(s: Serializer, values: list[Any]) -> tuple[bytes, list[int]]:
     return bytes(out), bounds
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=150)
 @given(sql_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[Serializer, list[Any]], options: Any) -> None:
     s, values = made
@@ -37,7 +36,7 @@ def test_made_up_values(made: tuple[Serializer, list[Any]], options: Any) -> Non
 
 
 @pytest.mark.full
-@settings(max_examples=500, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=500)
 @given(sql_values(), READ_OPTIONS, st.data())
 def test_damaged_values(made: tuple[Serializer, list[Any]], options: Any, data: st.DataObject) -> None:
     s, values = made
@@ -50,7 +49,7 @@ def test_damaged_values(made: tuple[Serializer, list[Any]], options: Any, data: 
 
 
 @pytest.mark.full
-@settings(max_examples=200, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=200)
 @given(sql_values(), READ_OPTIONS, st.data())
 def test_cut_off_values(made: tuple[Serializer, list[Any]], options: Any, data: st.DataObject) -> None:
     s, values = made

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.columns.from_plain import plain_to_arrow
@@ -20,7 +20,6 @@ from tests.support.golden import generated
 from tests.support.strategies import typed_values
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-_SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 _CASES = [case for cases in generated().values() for case in cases if case.data]
 _TTL = ({"ttl": "show"}, {"ttl": "raw"}, {"ttl": "hide_expired", "ttl_ms": 1000, "now_ms": 1_700_000_000_000})
 READ_OPTIONS = st.builds(
@@ -60,7 +59,7 @@ def _encoded(made: tuple[bytes, list[Any]]) -> tuple[Serializer, bytes, list[int
     return s, bytes(out), [*starts, len(out)]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=300)
 @given(typed_values(), READ_OPTIONS)
 def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> None:
     s, raw, bounds = _encoded(made)
@@ -68,7 +67,7 @@ def test_made_up_values(made: tuple[bytes, list[Any]], options: ReadOptions) -> 
 
 
 @pytest.mark.full
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=300)
 @given(typed_values(), READ_OPTIONS, st.data())
 def test_damaged_values(made: tuple[bytes, list[Any]], options: ReadOptions, data: st.DataObject) -> None:
     s, raw, bounds = _encoded(made)
@@ -80,7 +79,7 @@ def test_damaged_values(made: tuple[bytes, list[Any]], options: ReadOptions, dat
     same_both_ways(s, bytes(damaged), bounds[:-1], bounds[1:], options)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=300)
 @given(st.sampled_from(_CASES), READ_OPTIONS, st.data())
 def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataObject) -> None:
     s = snapshot_reader().snapshot(Cursor(case.snapshot or b""))
@@ -92,7 +91,7 @@ def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataOb
     same_both_ways(s, bytes(raw), starts, ends, options)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=200)
 @given(typed_values(), st.data())
 def test_cut_values(made: tuple[bytes, list[Any]], data: st.DataObject) -> None:
     """The last value's frame ends too early."""

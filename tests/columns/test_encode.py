@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from statetool.columns.decode import as_data, decode_column
 from statetool.columns.encode import _Plain, encode_column, first_failing
@@ -96,7 +96,7 @@ def test_a_null_key_of_a_map_is_refused() -> None:
         columns_of(case)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much))
+@settings(max_examples=80)
 @given(typed_values())
 def test_kernels_write_what_the_serializer_writes(made: tuple[bytes, list[Any]]) -> None:
     snapshot, values = made

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.columns.decode import as_data, decode_column
@@ -25,7 +25,6 @@ from statetool.types.options import ReadOptions
 from tests.columns.test_decode_properties import READ_OPTIONS, same_both_ways
 from tests.serializers.test_kryo import golden, of_type
 
-_SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 _I32, _I64 = 1 << 31, 1 << 63
 _CHARS = st.characters(codec="utf-8")
 _TEXT = st.text(_CHARS, max_size=70) | st.text("ab", min_size=30, max_size=70) | st.text()
@@ -117,7 +116,7 @@ def made(draw: st.DrawFn) -> tuple[Serializer, bytes, list[int]]:
     return s, bytes(out), bounds
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=150)
 @given(made(), READ_OPTIONS)
 def test_made_up_values(made: tuple[Serializer, bytes, list[int]], options: ReadOptions) -> None:
     s, raw, bounds = made
@@ -127,7 +126,7 @@ def test_made_up_values(made: tuple[Serializer, bytes, list[int]], options: Read
 
 
 @pytest.mark.full
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=150)
 @given(made(), READ_OPTIONS, st.data())
 def test_damaged_values(made: tuple[Serializer, bytes, list[int]], options: ReadOptions, data: st.DataObject) -> None:
     s, raw, bounds = made
@@ -169,7 +168,7 @@ def test_only_what_kernels_do_not_foresee_is_left_to_the_reference(gen: Literal[
     ] * 4
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=50)
 @given(made(), st.integers(0, 2))
 def test_joined_values_are_found(made: tuple[Serializer, bytes, list[int]], more: int) -> None:
     s, raw, bounds = made

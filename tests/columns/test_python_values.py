@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statetool.columns.python_values import as_python, number_of, shown_rows
@@ -33,7 +33,6 @@ def shown(values: list[Any], kind: pa.DataType, numbers: pa.DataType) -> list[An
     return [r["x"] for r in shown_rows(pa.record_batch({"x": column(values, kind, numbers)}))]
 
 
-@settings(deadline=None)  # the first call imports pandas
 @given(st.dates(), st.datetimes())
 def test_what_python_has_is_as_arrow_shows_it(day: dt.date, time: dt.datetime) -> None:
     zoned = time.replace(tzinfo=dt.timezone.utc)

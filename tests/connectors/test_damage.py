@@ -57,7 +57,7 @@ def test_every_truncation_is_refused(states: list[tuple[Any, int, bytes]]) -> No
                 read_version(data[:end], version, read, "bytes")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_nothing_else_escapes_from_changed_bytes(states: list[tuple[Any, int, bytes]], data: st.DataObject) -> None:
     read, version, raw = data.draw(st.sampled_from(states))
@@ -70,7 +70,7 @@ def test_nothing_else_escapes_from_changed_bytes(states: list[tuple[Any, int, by
         pass
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 9), st.integers(0, 9), st.binary(max_size=64))
 def test_bytes_of_nobody_are_recognised_by_nobody_or_read_to_their_end(split: int, version: int, raw: bytes) -> None:
     for connector, state in registry.recognise(SourceBytes(held=(), enumerator_version=version, enumerator=raw)):

@@ -46,7 +46,7 @@ entries = st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=40)), min
 states = st.lists(entries, min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(states, min_size=1, max_size=5), st.booleans(), st.booleans(), st.integers(1, 200))
 def test_every_way_to_walk_finds_the_same_entries(
     groups: list[list[list[Entry]]], wide: bool, compressed: bool, window: int
@@ -154,7 +154,7 @@ def test_a_file_is_not_copied(tmp_path: Path) -> None:
 # ---- compression --------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.binary(min_size=1, max_size=3000), st.integers(1, 400), st.integers(1, 500))
 def test_chunks_are_the_same_in_blocks(raw: bytes, chunk_bytes: int, block: int) -> None:
     region = memoryview(snappy(raw, block=chunk_bytes) + b"\1\7\0\0csumraw" + b"\xfe\3\0\0pad")

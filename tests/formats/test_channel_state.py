@@ -72,7 +72,7 @@ elements = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(elements, st.lists(st.integers(0, 30), max_size=6), st.integers(1, 60), st.data())
 def test_records_come_out_as_they_were_cut(
     drawn: list[bytes], sizes: list[int], batch_bytes: int, data: st.DataObject

@@ -140,7 +140,7 @@ def rows_of(*batches: EntryBatch) -> Rows:
     return rows
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(groups=key_groups(), compressed=st.booleans(), window=st.integers(1, 60))
 def test_every_way_to_walk_finds_the_same_entries(groups: list[Group], compressed: bool, window: int) -> None:
     stream, ranges = stream_of(groups, compressed=compressed)
@@ -153,7 +153,7 @@ def test_every_way_to_walk_finds_the_same_entries(groups: list[Group], compresse
             assert rows_of(read_heap(f, [ranges[0], ranges[2]], header)) == groups[0].canonical + groups[2].canonical
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(groups=key_groups(), at=st.integers(6, 400), new=st.binary(min_size=1, max_size=3))
 def test_kernels_read_damaged_bytes_as_the_serializers_do(groups: list[Group], at: int, new: bytes) -> None:
     stream, ranges = stream_of(groups, compressed=False)

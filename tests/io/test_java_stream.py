@@ -122,7 +122,7 @@ def test_damage_is_named(raw: bytes, message: str) -> None:
         read_java_stream(Cursor(raw))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(STREAMS), st.integers(0, 4000), st.binary(min_size=1, max_size=5))
 def test_damage_raises_only_our_errors(raw: bytes, at: int, patch: bytes) -> None:
     at %= len(raw)

@@ -44,7 +44,7 @@ def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("_compiled")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_RECORDS, st.integers(0, 99))
 def test_keys_are_sorted_by_bytes_and_a_key_that_comes_twice_is_found(records, seed: int) -> None:  # type: ignore[no-untyped-def]
     batch = batch_of(records)
@@ -76,7 +76,7 @@ def test_many_keys_are_sorted_by_their_digits_and_ties_by_the_bytes_behind(n: in
 
 
 @pytest.mark.usefixtures("_compiled")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_RECORDS, st.sampled_from([1, 2]))
 def test_entries_are_dealt_as_if_ordered_first(records, prefix: int) -> None:  # type: ignore[no-untyped-def]
     batch = batch_of(records)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statetool.errors import StatetoolError
@@ -19,11 +19,10 @@ from tests.support.strategies import typed_values
 
 # Strategies that are drawn have long names.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
-_SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 _CASES = [case for cases in generated().values() for case in cases]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=_SLOW)
+@settings(max_examples=150)
 @given(typed_values())
 def test_what_is_encoded_is_decoded_and_skipped(typed: tuple[bytes, list[Any]]) -> None:
     snapshot, values = typed
@@ -67,7 +66,7 @@ _EDITS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(_CASES), _EDITS)
 def test_damaged_snapshot_raises_only_our_errors(case: Case, edits: list[tuple[int, int, bytes]]) -> None:
     try:
@@ -80,7 +79,7 @@ def test_damaged_snapshot_raises_only_our_errors(case: Case, edits: list[tuple[i
         pass
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.sampled_from(_CASES), _EDITS)
 def test_damaged_value_raises_only_our_errors(case: Case, edits: list[tuple[int, int, bytes]]) -> None:
     s = snapshot_reader().snapshot(Cursor(case.snapshot or b""))

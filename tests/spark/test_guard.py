@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statetool.errors import DecodeError
@@ -38,7 +38,6 @@ def test_a_key_twice_is_found_wherever_the_map_is(wrap: str) -> None:
     assert refused(array([("a", 1)], None, [("c", 1), ("b", 2), ("c", 1)]))
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(st.none(), st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=4)), max_size=9

@@ -184,7 +184,7 @@ def rows(op: statetool.Operator, **options: Any) -> dict[str, Any]:
     return shown
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(operations, max_size=12),
     st.lists(st.lists(operations, max_size=12), min_size=1, max_size=3),

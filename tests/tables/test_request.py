@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from statetool.errors import OptionError
@@ -70,7 +70,6 @@ def exactly(value: Any) -> Any:
     return type(value), np.float64(value).tobytes() if isinstance(value, float) else repr(value)
 
 
-@settings(deadline=None)
 @given(GIVEN)
 def test_every_request_comes_back_equal_from_its_text(arguments: dict[str, Any]) -> None:
     request = ScanRequest.of(**arguments)
@@ -84,7 +83,6 @@ def test_every_request_comes_back_equal_from_its_text(arguments: dict[str, Any])
     assert again.to_options() == texts
 
 
-@settings(deadline=None)
 @given(GIVEN, st.randoms())
 def test_names_of_options_are_known_in_any_case_and_without_underscores(arguments: dict[str, Any], random: Any) -> None:
     request = ScanRequest.of(**arguments)

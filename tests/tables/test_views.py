@@ -274,7 +274,7 @@ def digits(many: list[list[int]]) -> tuple[Any, Any]:
     return at, np.array([d for one in many for d in one], dtype=np.int64)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(graphs(), st.data())
 def test_events_are_found_by_the_rule_of_versions(graph: Graph, data: st.DataObject) -> None:
     last, version = data.draw(st.integers(0, len(graph) - 1)), data.draw(versions)
