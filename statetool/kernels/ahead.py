@@ -25,13 +25,9 @@ SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
 blocks.decode_index u1r int int int int u1 i8 i8 i8 i8
-blocks.first_not_before u1r i8 i8 u1r int
-blocks.mark_blocks u1r i8 i8 u1r i8 i8 u1
-blocks.measure_blocks u1r i8 i8
-blocks.merge_runs u1r i8 i8 u8 i8 i8 i8
+blocks.measure_blocks u1r i8 i8 i8
 blocks.plain_sizes u1r i8 i8 u1 i8 i8 i8
 blocks.read_varint u1r int int
-blocks.resolve u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8
 changes.index_changes u1r int int i8 i8 i8 i8
 changes.walk_changes u1r KeyGroups(i8 i8 i8) i8 u1 StatePrograms(i8 int i8:2) i8 u1 Rows(i8 i8 i8 i8 i8 i8)
 checksums._first_bad u1r i8 i8 int u8 u1r u8
@@ -94,6 +90,12 @@ matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
 order.key_heads u1 i8 i8 u8
 order.sort_segments u1 i8 u8 i8 i8 i8 i8 i8
+runs.first_not_before u1r i8 i8 u1r int
+runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
+runs.mark_blocks u1r i8 i8 u1r i8 i8 u1
+runs.merge_runs u1r i8 i8 u8 i8 i8 i8
+runs.newest u1r i8 i8 u8 u1r i8 i8 i8 u1 i8 i8 i8 i8
+runs.spans_size i8 i8 i8 i8
 skip.skip_many u1 i8 i8 i8 i8
 skip.skip_many u1r i8 i8 i8 i8
 skip.skip_many u1r i8 i8 i8:A i8
@@ -111,6 +113,7 @@ slots.read_decimals u1r i8 i8 u1 int uint64 i8:2
 slots.row_heads u1r i8 i8 int u1
 slots.row_nulls u1r i8 u1:2
 slots.variant_parts u1r i8 i8 u1 i8
+snappy.plain_blocks u1r i8 i8 u1 u1 i8 i8
 timers.flip_timers u1r i8 i8 i8 u1
 walk.count_below u1 i8 i8 u1r
 walk.count_below u1r i8 i8 u1r

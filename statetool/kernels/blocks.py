@@ -1,4 +1,4 @@
-"""Blocks of RocksDB's table files: find entries, merge sorted runs of them, apply newer entries to older ones.
+"""Blocks of RocksDB's table files: find their entries.
 
 A block is entries, then u32 (little-endian) restart points, then their number; bit 31 of it says that a hash index of u8 buckets, with its
 u16 size, lies in front of it. An entry is varint bytes shared with the key before, varint further bytes of the key, varint bytes of the
@@ -14,11 +14,8 @@ import numpy as np
 
 from statetool.kernels.codes import OK, TRUNCATED
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import copy_bytes
 
-DELETION: Final = 0
-VALUE: Final = 1
-MERGE: Final = 2
-SINGLE_DELETION: Final = 7
 BAD_RESTARTS: Final = 200
 BAD_SHARED: Final = 201
 BAD_KIND: Final = 202
@@ -105,38 +102,39 @@ def _entries_end(data, start, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def measure_blocks(data, starts, ends):  # type: ignore[no-untyped-def]
-    """Count the entries of blocks and the bytes of their whole keys.
+def measure_blocks(data, starts, ends, counts):  # type: ignore[no-untyped-def]
+    """Count the entries of blocks into ``counts`` int64[blocks], and the bytes of their whole keys.
 
     Returns
     -------
-    code, index of the bad block, entries, bytes
+    code, index of the bad block, bytes
     """
-    n = np.int64(0)
     size = np.int64(0)
     for b in range(starts.shape[0]):
         p = starts[b]
         stop = _entries_end(data, p, ends[b])
         if stop < 0:
-            return BAD_RESTARTS, b, n, size
+            return BAD_RESTARTS, b, size
+        n = np.int64(0)
         before = np.int64(0)
         while p < stop:
             shared, p = read_varint(data, p, stop)
             if p < 0:
-                return TRUNCATED, b, n, size
+                return TRUNCATED, b, size
             fresh, p = read_varint(data, p, stop)
             if p < 0:
-                return TRUNCATED, b, n, size
+                return TRUNCATED, b, size
             value, p = read_varint(data, p, stop)
             if p < 0 or fresh < 0 or value < 0 or fresh > stop - p or value > stop - p - fresh:
-                return TRUNCATED, b, n, size
+                return TRUNCATED, b, size
             if shared < 0 or shared > before:
-                return BAD_SHARED, b, n, size
+                return BAD_SHARED, b, size
             before = shared + fresh
             p += fresh + value
             size += shared + fresh
             n += 1
-    return OK, 0, n, size
+        counts[b] = n
+    return OK, 0, size
 
 
 @jit
@@ -167,10 +165,8 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
             size, p = read_varint(data, p, stop)
             if shared + fresh < 8:
                 return SHORT_KEY, b
-            for k in range(shared):
-                keys[np.uint64(o + k)] = keys[np.uint64(before + k)]
-            for k in range(fresh):
-                keys[np.uint64(o + shared + k)] = data[np.uint64(p + k)]
+            copy_bytes(keys, before, shared, keys, o)
+            copy_bytes(data, p, fresh, keys, o + shared)
             p += fresh
             before = o
             before_size = shared + fresh
@@ -272,144 +268,3 @@ def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, si
             return BAD_DELTA, n
         n += 1
     return OK, n
-
-
-@jit
-def compare(a_data, a, a_end, b_data, b, b_end):  # type: ignore[no-untyped-def]
-    """Compare byte ranges: negative, 0 or positive."""
-    n = min(a_end - a, b_end - b)
-    for k in range(n):
-        x = np.int64(a_data[np.uint64(a + k)])
-        y = np.int64(b_data[np.uint64(b + k)])
-        if x != y:
-            return x - y
-    return (a_end - a) - (b_end - b)
-
-
-@jit
-def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-untyped-def]
-    """Return how many ascending keys are before ``wanted`` uint8[:]; with ``behind`` 1, also those equal to it."""
-    low = np.int64(0)
-    high = np.int64(key.shape[0])
-    while low < high:
-        middle = (low + high) // 2
-        c = compare(keys, key[middle], key_end[middle], wanted, np.int64(0), np.int64(wanted.shape[0]))
-        if c < 0 or (c == 0 and behind == 1):
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@jit
-def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # type: ignore[no-untyped-def]
-    """Mark the blocks that may have keys that start with one of some prefixes.
-
-    Parameters
-    ----------
-    block_keys, block, block_end
-        For each block a key that is its last one or sorts behind it, ascending.
-    keys, key, key_end
-        The prefixes, in any order.
-    marked
-        uint8[blocks], out: 1 where a block is needed.
-    """
-    n = block.shape[0]
-    for i in range(key.shape[0]):
-        low = np.int64(0)
-        high = np.int64(n)
-        while low < high:
-            middle = (low + high) // 2
-            if compare(block_keys, block[middle], block_end[middle], keys, key[i], key_end[i]) < 0:
-                low = middle + 1
-            else:
-                high = middle
-        size = key_end[i] - key[i]
-        while low < n:
-            marked[low] = 1
-            # The next block may have more of the same only if this one ends with a key of the same prefix.
-            end = min(block_end[low], block[low] + size)
-            if compare(block_keys, block[low], end, keys, key[i], key_end[i]) != 0:
-                break
-            low += 1
-    return OK, 0
-
-
-@jit
-def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-untyped-def]
-    """Merge two ascending runs of entries (int64 indexes) into ``out``: by key, of one key the newest first."""
-    i, j, o = 0, 0, 0
-    while i < left.shape[0] and j < right.shape[0]:
-        a, b = left[i], right[j]
-        c = compare(keys, key[a], key_end[a], keys, key[b], key_end[b])
-        if c < 0 or (c == 0 and tag[a] >= tag[b]):
-            out[o] = a
-            i += 1
-        else:
-            out[o] = b
-            j += 1
-        o += 1
-    while i < left.shape[0]:
-        out[o] = left[i]
-        i += 1
-        o += 1
-    while j < right.shape[0]:
-        out[o] = right[j]
-        j += 1
-        o += 1
-
-
-@jit
-def _copy(source, start, end, out, o):  # type: ignore[no-untyped-def]
-    """Copy bytes and return the position behind them."""
-    for k in range(end - start):
-        out[np.uint64(o + k)] = source[np.uint64(start + k)]
-    return o + end - start
-
-
-@jit
-def resolve(keys, key, key_end, tag, data, value, value_end, order, out, out_key, out_key_end, out_value_end):  # type: ignore[no-untyped-def]
-    """Write the entries that remain once newer ones have replaced older ones: key, value, key, value.
-
-    ``order`` int64[n]: by key, of one key the newest first. The newest entries of a key count: a value, or nothing behind a deletion, or
-    merge operands down to such a base, which are joined by commas from the oldest to the newest.
-
-    Returns
-    -------
-    code, entries (of a bad one: its place in ``order``), bytes
-    """
-    n = np.int64(0)
-    o = np.int64(0)
-    i = 0
-    total = order.shape[0]
-    while i < total:
-        e = order[i]
-        j = i + 1
-        while j < total and compare(keys, key[e], key_end[e], keys, key[order[j]], key_end[order[j]]) == 0:
-            j += 1
-        base = i
-        while base < j and tag[order[base]] & np.uint64(0xFF) == np.uint64(MERGE):
-            base += 1
-        has_value = False
-        if base < j:
-            kind = tag[order[base]] & np.uint64(0xFF)
-            if kind == np.uint64(VALUE):
-                has_value = True
-            elif kind != np.uint64(DELETION) and kind != np.uint64(SINGLE_DELETION):
-                return BAD_KIND, np.int64(base), o
-        if has_value or base > i:
-            out_key[n] = o
-            o = _copy(keys, key[e], key_end[e], out, o)
-            out_key_end[n] = o
-            if has_value:
-                o = _copy(data, value[order[base]], value_end[order[base]], out, o)
-            for k in range(base - 1, i - 1, -1):
-                if has_value:
-                    out[o] = 0x2C
-                    o += 1
-                has_value = True
-                o = _copy(data, value[order[k]], value_end[order[k]], out, o)
-            out_value_end[n] = o
-            n += 1
-        i = j
-    return OK, n, o

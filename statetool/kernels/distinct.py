@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from statetool.kernels.codes import OK
-from statetool.kernels.jit import jit
+from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import compare, equal, word_at
 
 
 @jit
@@ -28,65 +29,85 @@ def _tail(data, start, end):  # type: ignore[no-untyped-def]
         for p in range(start, end):
             word = word << np.uint64(8) | np.uint64(data[p])
         return word
-    first = np.uint64(end - 8)
-    for k in range(8):
-        word = word << np.uint64(8) | np.uint64(data[first + np.uint64(k)])
-    return word
+    return word_at(data, np.uint64(end - 8))
+
+
+@inlined
+def _same(data, start, end, group, tails, i, tail, number, first):  # type: ignore[no-untyped-def]
+    """Tell whether range ``i``, which ends with ``tail``, is the one with a number."""
+    same = tails[number] == tail
+    if same:
+        o = first[number]
+        same = group[o] == group[i] and equal(data, start[i], end[i], start[o], end[o])
+    return same
+
+
+@inlined
+def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
+    """Tell whether range ``i`` sorts before range ``o``, by key group and bytes."""
+    before = group[i] < group[o]
+    if group[i] == group[o]:
+        before = compare(data, start[i], end[i], data, start[o], end[o]) < 0
+    return before
 
 
 @jit
-def _same_but_tail(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
-    """Tell whether two byte ranges with equal tails are equal, and of one key group."""
-    a, b = np.uint64(start[i]), np.uint64(start[o])
-    size = np.uint64(end[i]) - a
-    if group[o] != group[i] or np.uint64(end[o]) - b != size:
-        return False
-    if size > 8:
-        for k in range(size - np.uint64(8)):
-            if data[a + np.uint64(k)] != data[b + np.uint64(k)]:
-                return False
-    return True
+def _slot_of(data, start, end, group, tails, table, i, tail, first):  # type: ignore[no-untyped-def]
+    """Return the slot of a hash table of numbers that has range ``i``, or the free one where it belongs."""
+    mask = np.uint64(table.shape[0] - 1)
+    h = tail ^ np.uint64(group[i]) << np.uint64(40)
+    for p in range(start[i], end[i] - 8):
+        h = (h ^ np.uint64(data[p])) * np.uint64(1099511628211)
+    h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    slot = (h ^ (h >> np.uint64(32))) & mask
+    while table[slot] >= 0 and not _same(data, start, end, group, tails, i, tail, table[slot], first):
+        slot = (slot + np.uint64(1)) & mask
+    return slot
 
 
 @jit
 def number_ranges(data, start, end, group, tails, table, ids, first):  # type: ignore[no-untyped-def]
     """Give equal (key group, bytes) the same id, numbered as they are first seen.
 
-    ``table`` int64[2**m], all -1, larger than n; ``tails`` uint64[n] is room to work in. ``ids`` int64[n] and ``first`` int64[n]
-    (index of the first of each id) are out. Returns the number of ids.
+    ``table`` int64[2**m], larger than n, and ``tails`` uint64[n] are room to work in. ``ids`` int64[n] and ``first`` int64[n] (index of the
+    first of each id) are out. Returns the number of ids.
 
-    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one. Keys differ most
-    in their last bytes; those of the ids lie side by side in ``tails``, so that few bytes of ``data`` are looked at twice.
+    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one. As long as new keys
+    sort behind all others, the ids ascend, and each state is merged with them; the hash table is made at the first key that does not. Keys
+    differ most in their last bytes; those of the ids lie side by side in ``tails``, so that few bytes of ``data`` are looked at twice.
     """
-    mask = np.uint64(table.shape[0] - 1)
     count = 0
     last = -1
+    merging = True
+    steps = 2 * start.shape[0]
     for i in range(start.shape[0]):
         tail = _tail(data, start[i], end[i])
-        if last >= 0 and tails[last] == tail and _same_but_tail(data, start, end, group, i, first[last]):
+        if last >= 0 and _same(data, start, end, group, tails, i, tail, last, first):
             ids[i] = last
             continue
         last += 1
-        if last < count and tails[last] == tail and _same_but_tail(data, start, end, group, i, first[last]):
+        if last < count and _same(data, start, end, group, tails, i, tail, last, first):
             ids[i] = last
             continue
-        h = tail ^ np.uint64(group[i]) << np.uint64(40)
-        for p in range(start[i], end[i] - 8):
-            h = (h ^ np.uint64(data[p])) * np.uint64(1099511628211)
-        h = (h ^ (h >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        slot = (h ^ (h >> np.uint64(32))) & mask
-        while True:
-            j = table[slot]
-            if j < 0:
-                table[slot] = count
-                tails[count] = tail
-                first[count] = i
-                last = count
-                count += 1
-                break
-            if tails[j] == tail and _same_but_tail(data, start, end, group, i, first[j]):
-                last = j
-                break
-            slot = (slot + np.uint64(1)) & mask
+        if merging:
+            if last > 0 and _before(data, start, end, group, i, first[last - 1]):
+                last = 0  # a state begins
+            while last < count and steps > 0 and _before(data, start, end, group, first[last], i):
+                last += 1
+                steps -= 1
+            if last < count and not _same(data, start, end, group, tails, i, tail, last, first):
+                merging = False
+                table[:] = -1
+                for k in range(count):
+                    table[_slot_of(data, start, end, group, tails, table, first[k], tails[k], first)] = k
+        if not merging:
+            slot = _slot_of(data, start, end, group, tails, table, i, tail, first)
+            last = table[slot]
+            if last < 0:
+                table[slot] = last = count
+        if last == count:
+            tails[count] = tail
+            first[count] = i
+            count += 1
         ids[i] = last
     return count

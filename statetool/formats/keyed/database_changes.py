@@ -24,15 +24,19 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnusualError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.table_file import Run, Table, frozen
+from statetool.formats.keyed.stored_blocks import frozen
+from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.table_runs import Run
 from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask
-from statetool.kernels.blocks import mark_blocks
 from statetool.kernels.comparison import copy_spans, hash_spans
+from statetool.kernels.runs import mark_blocks
 
+_NO_BYTES: Final = frozen(np.empty(0, dtype=np.uint8))
+_NO_PLACES: Final = np.empty(0, dtype=np.int64)
 _NOTHING: Final = Slice(
-    data=np.empty(0, dtype=np.uint8), key=(_NONE := np.empty(0, dtype=np.int64)), key_end=_NONE, value_end=_NONE
+    keys=_NO_BYTES, key=_NO_PLACES, key_end=_NO_PLACES, data=_NO_BYTES, value=_NO_PLACES, value_end=_NO_PLACES
 )
 #: Kinds of entries in table files that need no older entry of their key: a value, and what deletes one.
 _PUT: Final = 1

@@ -26,7 +26,7 @@ def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int
     """
     n = len(start)
     ids, first = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    table = np.full(1 << max(4, (2 * n).bit_length()), -1, dtype=np.int64)
+    table = np.empty(1 << max(4, (2 * n).bit_length()), dtype=np.int64)
     count = int(number_ranges(data, start, end, group, np.empty(n, dtype=np.uint64), table, ids, first))
     return ids, first[:count]
 

@@ -58,9 +58,12 @@ class EntryBatch:
 
     def of_state(self, state_id: int) -> EntryBatch:
         """Return the entries of one state."""
-        return self.take(np.flatnonzero(self.state == state_id))
+        index = np.flatnonzero(self.state == state_id)
+        if len(index) and index[-1] - index[0] == len(index) - 1:
+            return self.take(slice(int(index[0]), int(index[-1]) + 1))  # of entries side by side no places are copied
+        return self.take(index)
 
-    def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
+    def take(self, index: slice | npt.NDArray[np.int64]) -> EntryBatch:
         """Return the entries at these indexes."""
         return replace(
             self,

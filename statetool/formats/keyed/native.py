@@ -28,7 +28,9 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.stored_blocks import frozen
 from statetool.io.cursor import Cursor
+from statetool.kernels.runs import gather, spans_size
 from statetool.serializers.base import Serializer
 
 BATCH_BYTES: Final = 8 << 20
@@ -173,20 +175,28 @@ def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
 
 
 def batch_of_slices(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
-    starts = np.cumsum([0, *(len(s.data) for _, s in slices)])[:-1].tolist()
-    data = slices[0][1].data if len(slices) == 1 else np.concatenate([s.data for _, s in slices])
-    data.flags.writeable = False
-    key = np.concatenate([s.key + at for (_, s), at in zip(slices, starts, strict=True)])
-    key_end = np.concatenate([s.key_end + at for (_, s), at in zip(slices, starts, strict=True)])
-    group = data[key].astype(np.int64)
+    """Return the entries of slices of states, by the numbers of these, over one buffer of their own."""
+    counts = [len(s) for _, s in slices]
+    sizes = [spans_size(s.key, s.key_end, s.value, s.value_end) for _, s in slices]
+    data = np.empty(sum(sizes), dtype=np.uint8)
+    group, key, key_end, value_end = (np.empty(sum(counts), dtype=np.int64) for _ in range(4))
+    first = start = 0
+    for (_, s), count, size in zip(slices, counts, sizes, strict=True):
+        own = slice(first, first + count)
+        gather(
+            s.keys, s.key, s.key_end, s.data, s.value, s.value_end, prefix, data, start, group[own], key[own],
+            key_end[own], value_end[own],
+        )  # fmt: skip
+        first += count
+        start += size
     return RebuiltBatch(
-        data=data,
-        state=np.concatenate([np.full(len(s), state, dtype=np.int64) for state, s in slices]),
-        group=group if prefix == 1 else group << 8 | data[key + 1],
-        key=key + prefix,
+        data=frozen(data),
+        state=np.repeat(np.array([state for state, _ in slices], dtype=np.int64), counts),
+        group=group,
+        key=key,
         key_end=key_end,
         value=key_end,
-        value_end=np.concatenate([s.value_end + at for (_, s), at in zip(slices, starts, strict=True)]),
+        value_end=value_end,
         regions=(),
         file=name,
     )

@@ -141,7 +141,9 @@ def _slice(flat: list[bytes], *, final: bool) -> Slice:
     ends = np.cumsum(np.fromiter(map(len, flat), dtype=np.int64, count=len(flat)))
     key_end, value_end = ends[0::2], ends[1::2]
     key = np.concatenate([np.zeros(1, dtype=np.int64), value_end[:-1]])
-    return Slice(data=data, key=key, key_end=key_end, value_end=value_end, final=final)
+    # Kernels are compiled for places that lie side by side.
+    key_end, value_end = key_end.copy(), value_end.copy()
+    return Slice(keys=data, key=key, key_end=key_end, data=data, value=key_end, value_end=value_end, final=final)
 
 
 def _rocksdict() -> Any:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from dataclasses import dataclass, replace
 
 from statetool.formats.keyed.entries import Int64s
+from statetool.kernels.arrays import Bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Adjacent entries of one column family, in order; int64[n] positions in ``data``.
+    """Adjacent entries of one column family, in order; int64[n] places of keys (with their key groups) in ``keys``, of values in ``data``.
 
-    Keys (with their key groups) and values lie back to back: a value starts where its key ends, the next key where it ends.
-    ``final``: no more entries follow.
+    Both buffers may hold more. ``final``: no more entries follow.
     """
 
-    data: npt.NDArray[np.uint8]
+    keys: Bytes
     key: Int64s
     key_end: Int64s
+    data: Bytes
+    value: Int64s
     value_end: Int64s
     final: bool = False
 
@@ -30,18 +29,14 @@ class Slice:
 
     def part(self, start: int, stop: int) -> Slice:
         """Return the entries from ``start`` to before ``stop``."""
-        base, end = self.key[start], self.value_end[stop - 1]
-        selected = slice(start, stop)
-        return Slice(
-            data=self.data[base:end],
-            key=self.key[selected] - base,
-            key_end=self.key_end[selected] - base,
-            value_end=self.value_end[selected] - base,
+        own = slice(start, stop)
+        return replace(
+            self, key=self.key[own], key_end=self.key_end[own], value=self.value[own], value_end=self.value_end[own]
         )
 
     def key_at(self, index: int) -> bytes:
         """Return the key of one entry."""
-        return bytes(self.data[self.key[index] : self.key_end[index]])
+        return bytes(self.keys[self.key[index] : self.key_end[index]])
 
     def position_of(self, key: bytes) -> int:
         """Return how many entries have keys before ``key``."""

@@ -11,47 +11,28 @@ What only RocksDB itself should read (range deletions, compression dictionaries,
 
 from __future__ import annotations
 
-import bz2
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-import cramjam
 import numpy as np
-import numpy.typing as npt
 
-from statetool.errors import FormatError, UnsupportedError
+from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnusualError
+from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, frozen, uncompressed
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.kernels.blocks import (
-    BAD_SHARED,
-    BLOCK_MESSAGES,
-    TRAILER_BYTES,
-    decode_blocks,
-    decode_index,
-    first_not_before,
-    measure_blocks,
-    plain_sizes,
-    read_varint,
-)
-from statetool.kernels.checksums import CRC32C, XXH3, first_bad_block
+from statetool.kernels.arrays import Bytes
+from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
+from statetool.kernels.checksums import CRC32C, XXH3
 from statetool.kernels.codes import OK
-
-Bytes = npt.NDArray[np.uint8]
+from statetool.kernels.runs import first_not_before
 
 _FOOTER: Final = 53
 _TAIL_BYTES: Final = 128 << 10
-#: Blocks of a remote file with no more bytes than this between them are read by one request.
-_FAR_GAP: Final = 256 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
-_NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
-# The most bytes that a compression makes of one; a claim of more is damage.
-_MAX_EXPANSION: Final = np.zeros(256, dtype=np.int64)
-_MAX_EXPANSION[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
 # Other compressions stored the size of a block in another way.
 _OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
 _BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
@@ -77,37 +58,6 @@ class Blocks:
     def last_key(self, index: int) -> bytes:
         """Return the key that the index has for a block: one not before its last."""
         return bytes(self.keys[self.key[index] : self.key_end[index]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """Entries of one file in order: whole keys in ``keys``, values in ``data``; ``tag`` is sequence number * 256 + kind."""
-
-    keys: Bytes
-    key: Int64s
-    key_end: Int64s
-    tag: npt.NDArray[np.uint64]
-    data: Bytes
-    value: Int64s
-    value_end: Int64s
-
-    def between(self, low: bytes, high: bytes, *, behind_low: bool, with_high: bool) -> Run:
-        """Return the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it)."""
-        index = slice(
-            first_not_before(self.keys, self.key, self.key_end, np.frombuffer(low, dtype=np.uint8), int(behind_low)),
-            first_not_before(self.keys, self.key, self.key_end, np.frombuffer(high, dtype=np.uint8), int(with_high)),
-        )
-        return self.take(index)
-
-    def take(self, index: slice | Int64s) -> Run:
-        """Return the entries at these indexes."""
-        return Run(
-            keys=self.keys, key=self.key[index], key_end=self.key_end[index], tag=self.tag[index], data=self.data,
-            value=self.value[index], value_end=self.value_end[index],
-        )  # fmt: skip
-
-
-_Reader: TypeAlias = "OpenStream | _Tail"
 
 
 class _Tail:
@@ -151,7 +101,7 @@ class Table:
         #: Bytes of keys and values for each byte of data blocks.
         self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
 
-    def _footer(self, f: _Reader) -> tuple[int, tuple[int, int], tuple[int, int]]:
+    def _footer(self, f: Reader) -> tuple[int, tuple[int, int], tuple[int, int]]:
         size = self.stream.size_bytes
         if size < _FOOTER:
             raise FormatError(f"a table file of {size} bytes").at(offset=self.stream.start)
@@ -168,13 +118,13 @@ class Table:
         self.version = version
         return raw[0], metaindex, (_number(c), _number(c))
 
-    def _block(self, f: _Reader, offset: int, size: int) -> Bytes:
+    def _block(self, f: Reader, offset: int, size: int) -> Bytes:
         offsets, sizes = np.array([offset]), np.array([size])
         self._check_places(offsets, sizes, named_at=self.stream.size_bytes - _FOOTER)
-        plain, starts, ends = self._plain(f, offsets, sizes)
+        plain, starts, ends = uncompressed([StoredBlocks.read(f, self.stream, offsets, sizes, self.checksum)])
         return frozen(plain[starts[0] : ends[0]])
 
-    def _properties(self, f: _Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
+    def _properties(self, f: Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
         """Return the properties that are numbers."""
         blocks = {}
         for name, value in _entries(self._block(f, *metaindex)):
@@ -199,7 +149,7 @@ class Table:
             raise UnusualError("range deletions")
         return properties
 
-    def _read_index(self, f: _Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
+    def _read_index(self, f: Reader, index: tuple[int, int], properties: dict[bytes, int]) -> Blocks:
         kind = properties.get(b"rocksdb.block.based.table.index.type", _BINARY_SEARCH)
         tagged = not properties.get(b"rocksdb.index.key.is.user.key", 0)
         delta = bool(properties.get(b"rocksdb.index.value.is.delta.encoded", 0))
@@ -219,7 +169,7 @@ class Table:
         if ((offsets < 0) | (sizes < 0) | (offsets > last) | (sizes > last - np.minimum(offsets, last))).any():
             raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
 
-    def _index_block(self, f: _Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
+    def _index_block(self, f: Reader, offset: int, size: int, *, tagged: bool, delta: bool) -> Blocks:
         plain = self._block(f, offset, size)
         capacity = len(plain) // 3 + 1
         key, key_end, where, length = (np.empty(capacity, dtype=np.int64) for _ in range(4))
@@ -239,118 +189,18 @@ class Table:
             offset=where[:n].copy(), size=length[:n].copy(),
         )  # fmt: skip
 
-    def read(self, numbers: Int64s) -> Run:
-        """Read the entries of data blocks, by their numbers, which ascend.
+    def stored(self, numbers: Int64s) -> StoredBlocks:
+        """Read data blocks, by their numbers, which ascend.
 
         Raises
         ------
         FormatError
             Damaged; with file and offset of the block.
         """
-        offsets, sizes = self.blocks.offset[numbers], self.blocks.size[numbers]
         with self.stream.open() as f:
-            try:
-                plain, starts, ends = self._plain(f, offsets, sizes)
-            except FormatError as error:
-                raise error.at(file=self.stream.file) from None
-        code, bad, n, size = measure_blocks(plain, starts, ends)
-        if code == OK:
-            keys = np.empty(size, dtype=np.uint8)
-            key, key_end, value, value_end = (np.empty(n, dtype=np.int64) for _ in range(4))
-            tag = np.empty(n, dtype=np.uint64)
-            code, bad = decode_blocks(plain, starts, ends, keys, key, key_end, tag, value, value_end)
-        if code != OK:
-            raise FormatError(BLOCK_MESSAGES[int(code)]).at(
-                file=self.stream.file, offset=self.stream.start + int(offsets[bad])
+            return StoredBlocks.read(
+                f, self.stream, self.blocks.offset[numbers], self.blocks.size[numbers], self.checksum
             )
-        return Run(keys=frozen(keys), key=key, key_end=key_end, tag=tag, data=plain, value=value, value_end=value_end)
-
-    def _plain(self, f: _Reader, offsets: Int64s, sizes: Int64s) -> tuple[Bytes, Int64s, Int64s]:
-        """Read, check and uncompress blocks; return one buffer, and where each block starts and ends in it."""
-        if not len(offsets):
-            empty = np.empty(0, dtype=np.int64)
-            return frozen(np.empty(0, dtype=np.uint8)), empty, empty
-        gap = _FAR_GAP if self.stream.is_far else 0
-        raw, starts = _read_ranges(f, self.stream, offsets, sizes + TRAILER_BYTES, gap=gap)
-        ends = starts + sizes
-        bad = first_bad_block(raw, starts, ends, self.checksum)
-        if bad >= 0:
-            raise FormatError("a block of a table file has a wrong checksum", hint="the file is damaged").at(
-                offset=self.stream.start + int(offsets[bad])
-            )
-        kinds = raw[ends]
-        if not kinds.any():
-            return raw, starts, ends
-        try:
-            return _uncompressed(raw, starts, ends, kinds)
-        except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
-            raise FormatError(f"a compressed block of a table file is damaged: {error}").at(
-                offset=self.stream.start + int(offsets[0])
-            ) from error
-
-
-def _read_ranges(f: _Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
-    """Read ascending ranges, those with at most ``gap`` bytes between them by one read; return the bytes and where each starts."""
-    between = offsets[1:] - offsets[:-1] - sizes[:-1]
-    if (between < 0).any():
-        at = stream.start + int(offsets[int(np.flatnonzero(between < 0)[0]) + 1])
-        raise FormatError("the index names blocks that overlap").at(offset=at)
-    cuts = np.flatnonzero(between > gap) + 1
-    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(offsets)]]) - 1
-    lengths = offsets[last] + sizes[last] - offsets[first]
-    reads = [
-        np.frombuffer(f.read_at(at, n), dtype=np.uint8)
-        for at, n in zip(offsets[first].tolist(), lengths.tolist(), strict=True)
-    ]
-    shift = np.cumsum(lengths) - lengths - offsets[first]
-    joined = reads[0] if len(reads) == 1 else frozen(np.concatenate(reads))
-    return joined, offsets + np.repeat(shift, last - first + 1)
-
-
-def frozen(array: Bytes) -> Bytes:
-    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
-    array.flags.writeable = False
-    return array
-
-
-def _uncompressed(raw: Bytes, starts: Int64s, ends: Int64s, kinds: Bytes) -> tuple[Bytes, Int64s, Int64s]:
-    sizes, bodies = np.empty_like(starts), np.empty_like(starts)
-    for kind in np.unique(kinds).tolist():
-        if kind != _NONE and not _MAX_EXPANSION[kind]:
-            raise UnsupportedError(f"blocks with RocksDB's compression {kind}")
-    bad = plain_sizes(raw, starts, ends, kinds, _MAX_EXPANSION, sizes, bodies)
-    if bad >= 0:
-        raise ValueError(f"{ends[bad] - starts[bad]} bytes claim to be too many")
-    plain_ends = np.cumsum(sizes)
-    plain_starts = plain_ends - sizes
-    plain = np.empty(int(plain_ends[-1]), dtype=np.uint8)
-    view, target = raw.data, plain.data
-    decompress_snappy = cramjam.snappy.decompress_raw_into
-    columns = (kinds, bodies, ends, plain_starts, plain_ends)
-    for kind, body, end, at, stop in zip(*(c.tolist() for c in columns), strict=True):
-        if kind == _SNAPPY:
-            done = decompress_snappy(view[body:end], target[at:stop])
-        elif kind == _NONE:
-            target[at:stop] = view[body:end]
-            done = stop - at
-        else:
-            block = _decompress(kind, view[body:end], stop - at)
-            done = len(block)
-            if done == stop - at:
-                target[at:stop] = block
-        if done != stop - at:
-            raise ValueError(f"{done} bytes instead of {stop - at}")
-    return frozen(plain), plain_starts, plain_ends
-
-
-def _decompress(kind: int, body: memoryview, size: int) -> Any:
-    if kind in (_LZ4, _LZ4HC):
-        return bytes(cramjam.lz4.decompress_block(body, output_len=size))
-    if kind == _ZSTD:
-        return bytes(cramjam.zstd.decompress(body, output_len=size))
-    if kind == _ZLIB:
-        return zlib.decompressobj(-14).decompress(body, size + 1)
-    return bz2.BZ2Decompressor().decompress(body, size + 1)
 
 
 def _entries(block: Bytes) -> Iterator[tuple[bytes, bytes]]:

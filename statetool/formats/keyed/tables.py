@@ -11,20 +11,26 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from statetool.errors import FormatError
 from statetool.formats.keyed.database_files import DatabaseFiles
+from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import TableFile, UnusualError, read_manifest
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.table_file import Run, Table, frozen
+from statetool.formats.keyed.stored_blocks import frozen
+from statetool.formats.keyed.table_file import Table
+from statetool.formats.keyed.table_runs import Run, read_runs
 from statetool.formats.stream import prefetch
-from statetool.kernels.arrays import Mask
-from statetool.kernels.blocks import BLOCK_MESSAGES, merge_runs, resolve
+from statetool.kernels.arrays import Bytes, Mask
+from statetool.kernels.blocks import BLOCK_MESSAGES
 from statetool.kernels.codes import OK
+from statetool.kernels.runs import MERGE, merge_runs, newest
 
+_Number = TypeVar("_Number", np.int64, np.uint64)
 _MOST_TABLES: Final = 32
 _CUTS: Final = 16
 
@@ -130,7 +136,7 @@ def runs_between(
     wanted
         Tells which blocks of a file to read; ``None`` for all in the range.
     """
-    runs = []
+    needed: list[tuple[Table, Int64s]] = []
     for file, table in tables:
         if file.largest < low or file.smallest > high:
             continue
@@ -142,10 +148,9 @@ def runs_between(
         if wanted is not None:
             numbers = numbers[wanted(table)[first:last]]
         if len(numbers):
-            run = table.read(numbers).between(low, high, behind_low=behind_low, with_high=with_high)
-            if len(run.key):
-                runs.append((run, table))
-    return runs
+            needed.append((table, numbers))
+    runs = [run.between(low, high, behind_low=behind_low, with_high=with_high) for run in read_runs(needed)]
+    return [(run, table) for run, (table, _) in zip(runs, needed, strict=True) if len(run.key)]
 
 
 def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
@@ -175,10 +180,8 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
 
 def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
     """Merge the runs of several files and leave out entries that newer ones replaced."""
-    keys = frozen(_joined([r.keys for r, _ in runs]))
-    data = frozen(_joined([r.data for r, _ in runs]))
-    key, key_end = (_shifted(runs, name, "keys") for name in ("key", "key_end"))
-    value, value_end = (_shifted(runs, name, "data") for name in ("value", "value_end"))
+    keys, (key, key_end) = _over_one_buffer([(r.keys, r.key, r.key_end) for r, _ in runs])
+    data, (value, value_end) = _over_one_buffer([(r.data, r.value, r.value_end) for r, _ in runs])
     tag = _joined([r.tag for r, _ in runs])
     edges = np.cumsum([0, *(len(r.key) for r, _ in runs)]).tolist()
     orders = [np.arange(a, b) for a, b in pairwise(edges)]
@@ -190,28 +193,35 @@ def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
             pairs.append(out)
         orders = pairs + orders[len(orders) // 2 * 2 :]
     n = len(key)
-    room = int((key_end - key).sum() + (value_end - value).sum()) + n
-    written = np.empty(room, dtype=np.uint8)
-    out_key, out_key_end, out_value_end = (np.empty(n, dtype=np.int64) for _ in range(3))
-    code, n, size = resolve(
-        keys, key, key_end, tag, data, value, value_end, orders[0], written, out_key, out_key_end, out_value_end
-    )
+    has_operands = (tag & np.uint64(0xFF) == np.uint64(MERGE)).any()
+    joined = np.empty(int((value_end - value).sum()) + n if has_operands else 0, dtype=np.uint8)
+    places = [np.empty(n, dtype=np.int64) for _ in range(4)]
+    code, n, size = newest(keys, key, key_end, tag, data, value, value_end, orders[0], joined, *places)
     if code != OK:
         _, table = runs[int(np.searchsorted(edges, orders[0][n], side="right")) - 1]
         raise FormatError(BLOCK_MESSAGES[int(code)]).at(file=table.stream.file)
-    return Slice(
-        data=written[:size], key=out_key[:n], key_end=out_key_end[:n], value_end=out_value_end[:n], final=final
-    )
+    if size:
+        data = frozen(np.concatenate([data, joined[:size]]))
+    key, key_end, value, value_end = (p[:n] for p in places)
+    return Slice(keys=keys, key=key, key_end=key_end, data=data, value=value, value_end=value_end, final=final)
 
 
-def _joined(arrays: list[Any]) -> Any:
+def _over_one_buffer(ranges: Sequence[tuple[Bytes, Int64s, Int64s]]) -> tuple[Bytes, tuple[Int64s, Int64s]]:
+    """Put the places of ranges over one buffer: that of all, where they were read together."""
+    shifts: dict[int, int] = {}
+    buffers: list[Bytes] = []
+    size = 0
+    for buffer, _, _ in ranges:
+        if id(buffer) not in shifts:
+            shifts[id(buffer)] = size
+            buffers.append(buffer)
+            size += len(buffer)
+    if len(buffers) == 1:
+        return buffers[0], (_joined([s for _, s, _ in ranges]), _joined([e for _, _, e in ranges]))
+    starts = [start + shifts[id(buffer)] for buffer, start, _ in ranges]
+    ends = [end + shifts[id(buffer)] for buffer, _, end in ranges]
+    return frozen(np.concatenate(buffers)), (np.concatenate(starts), np.concatenate(ends))
+
+
+def _joined(arrays: list[npt.NDArray[_Number]]) -> npt.NDArray[_Number]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _shifted(runs: Sequence[tuple[Run, Table]], name: str, buffer: str) -> Any:
-    shift = 0
-    arrays = []
-    for run, _ in runs:
-        arrays.append(getattr(run, name) + shift if shift else getattr(run, name))
-        shift += len(getattr(run, buffer))
-    return _joined(arrays)

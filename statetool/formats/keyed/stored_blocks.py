@@ -1,0 +1,179 @@
+"""Blocks of RocksDB's table files as they are stored: read, checked by their checksums, uncompressed."""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import cramjam
+import numpy as np
+
+from statetool.errors import FormatError, UnsupportedError
+from statetool.formats.keyed.entries import Int64s
+from statetool.formats.stream import Stream
+from statetool.kernels.arrays import Bytes
+from statetool.kernels.blocks import TRAILER_BYTES, plain_sizes
+from statetool.kernels.checksums import first_bad_block
+from statetool.kernels.snappy import plain_blocks
+
+#: Blocks of a remote file with no more bytes than this between them are read by one request.
+_FAR_GAP: Final = 256 << 10
+_NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
+# The most bytes that a compression makes of one; a claim of more is damage.
+_MAX_EXPANSION: Final = np.zeros(256, dtype=np.int64)
+_MAX_EXPANSION[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
+_DAMAGED: Final = "a compressed block of a table file is damaged"
+#: From so many blocks on a kernel uncompresses them together.
+_MANY: Final = 16
+
+
+class Reader(Protocol):
+    """An open stream, or its bytes that were read already."""
+
+    def read_at(self, offset: int, length: int) -> memoryview:
+        """Read exactly ``length`` bytes from ``offset`` on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBlocks:
+    """Blocks of one file as they are stored.
+
+    Block ``i`` lies at ``offsets[i]`` of the stream, and in ``raw`` from ``starts[i]`` to ``ends[i]``, where its trailer begins; its compressed
+    bytes are from ``bodies[i]`` on, and ``sizes[i]`` bytes when uncompressed.
+    """
+
+    stream: Stream
+    offsets: Int64s
+    raw: Bytes
+    starts: Int64s
+    ends: Int64s
+    kinds: Bytes
+    bodies: Int64s
+    sizes: Int64s
+
+    @classmethod
+    def read(cls, f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, checksum: int) -> StoredBlocks:
+        """Read blocks at ascending offsets, whose trailers have checksums of a kind.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file and offset of the block.
+        UnsupportedError
+            A compression that RocksDB does not write.
+        """
+        gap = _FAR_GAP if stream.is_far else 0
+        raw, starts = _read_ranges(f, stream, offsets, sizes + TRAILER_BYTES, gap=gap)
+        ends = starts + sizes
+        kinds = raw[ends]
+        bodies, plain = np.empty_like(starts), np.empty_like(starts)
+        blocks = cls(
+            stream=stream, offsets=offsets, raw=raw, starts=starts, ends=ends, kinds=kinds, bodies=bodies, sizes=plain
+        )
+        bad = first_bad_block(raw, starts, ends, checksum)
+        if bad >= 0:
+            raise blocks.failure(bad, "a block of a table file has a wrong checksum", hint="the file is damaged")
+        for kind in np.unique(kinds).tolist():
+            if kind != _NONE and not _MAX_EXPANSION[kind]:
+                raise UnsupportedError(f"blocks with RocksDB's compression {kind}").at(file=stream.file)
+        bad = plain_sizes(raw, starts, ends, kinds, _MAX_EXPANSION, plain, bodies)
+        if bad >= 0:
+            raise blocks.failure(bad, f"{_DAMAGED}: {ends[bad] - starts[bad]} bytes claim to be too many")
+        return blocks
+
+    def failure(self, index: int, words: str, hint: str = "") -> FormatError:
+        """Return the error about a block."""
+        return FormatError(words, hint=hint).at(
+            file=self.stream.file, offset=self.stream.start + int(self.offsets[index])
+        )
+
+    def write(self, out: Bytes, starts: Int64s, stops: Int64s) -> None:
+        """Write the uncompressed bytes of each block into ``out``, from ``starts`` to ``stops``.
+
+        Raises
+        ------
+        FormatError
+            Damaged; with file and offset of the block.
+        """
+        few = len(self.kinds) < _MANY
+        if not few:
+            bad = plain_blocks(self.raw, self.bodies, self.ends, self.kinds, out, starts, stops)
+            if bad >= 0:
+                raise self.failure(
+                    bad, f"{_DAMAGED}: its bytes are no Snappy format of {stops[bad] - starts[bad]} bytes"
+                )
+        view, target = self.raw.data, out.data
+        for i in np.flatnonzero(few | (self.kinds > _SNAPPY)).tolist():
+            size = int(stops[i] - starts[i])
+            try:
+                block = _uncompressed(int(self.kinds[i]), view[self.bodies[i] : self.ends[i]], size)
+            except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
+                raise self.failure(i, f"{_DAMAGED}: {error}") from error
+            if len(block) != size:
+                raise self.failure(i, f"{_DAMAGED}: {len(block)} bytes instead of {size}")
+            target[starts[i] : stops[i]] = block
+
+
+def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
+    """Return one buffer, and where each block of each file starts and ends in it.
+
+    Raises
+    ------
+    FormatError
+        Damaged; with file and offset of the block.
+    """
+    if len(files) == 1 and not files[0].kinds.any():
+        return files[0].raw, files[0].starts, files[0].ends
+    sizes = np.concatenate([f.sizes for f in files])
+    stops = np.cumsum(sizes)
+    starts = stops - sizes
+    plain = np.empty(int(stops[-1]) if len(stops) else 0, dtype=np.uint8)
+    first = 0
+    for f in files:
+        own = slice(first, first := first + len(f.sizes))
+        f.write(plain, starts[own], stops[own])
+    return frozen(plain), starts, stops
+
+
+def frozen(array: Bytes) -> Bytes:
+    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
+    array.flags.writeable = False
+    return array
+
+
+def _uncompressed(kind: int, body: memoryview, size: int) -> Any:
+    if kind == _NONE:
+        return body
+    if kind == _SNAPPY:
+        return bytes(cramjam.snappy.decompress_raw(body, output_len=size))
+    if kind in (_LZ4, _LZ4HC):
+        return bytes(cramjam.lz4.decompress_block(body, output_len=size))
+    if kind == _ZSTD:
+        return bytes(cramjam.zstd.decompress(body, output_len=size))
+    if kind == _ZLIB:
+        return zlib.decompressobj(-14).decompress(body, size + 1)
+    return bz2.BZ2Decompressor().decompress(body, size + 1)
+
+
+def _read_ranges(f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
+    """Read ascending ranges, those with at most ``gap`` bytes between them by one read; return the bytes and where each starts."""
+    if not len(offsets):
+        return frozen(np.empty(0, dtype=np.uint8)), offsets
+    between = offsets[1:] - offsets[:-1] - sizes[:-1]
+    if (between < 0).any():
+        at = stream.start + int(offsets[int(np.flatnonzero(between < 0)[0]) + 1])
+        raise FormatError("the index names blocks that overlap").at(offset=at)
+    cuts = np.flatnonzero(between > gap) + 1
+    first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(offsets)]]) - 1
+    lengths = offsets[last] + sizes[last] - offsets[first]
+    reads = [
+        np.frombuffer(f.read_at(at, n), dtype=np.uint8)
+        for at, n in zip(offsets[first].tolist(), lengths.tolist(), strict=True)
+    ]
+    shift = np.cumsum(lengths) - lengths - offsets[first]
+    joined = reads[0] if len(reads) == 1 else frozen(np.concatenate(reads))
+    return joined, offsets + np.repeat(shift, last - first + 1)
