@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from statetool.errors import StatetoolError
 
 E = TypeVar("E", bound=StatetoolError)
 Int64s = npt.NDArray[np.int64]
+#: Entries of one state are copied run by run where runs have as many as this, on average over all entries.
+_LEAST_RUN: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +60,27 @@ class EntryBatch:
 
     def of_state(self, state_id: int) -> EntryBatch:
         """Return the entries of one state."""
-        index = np.flatnonzero(self.state == state_id)
-        if len(index) and index[-1] - index[0] == len(index) - 1:
-            return self.take(slice(int(index[0]), int(index[-1]) + 1))  # of entries side by side no places are copied
-        return self.take(index)
+        chosen = self.state == state_id
+        runs = _runs_of(chosen)
+        if not runs or len(runs) * _LEAST_RUN > len(self):
+            return self.take(np.flatnonzero(chosen))
+        return self._each(
+            lambda column: column[runs[0]] if len(runs) == 1 else np.concatenate([column[r] for r in runs])
+        )
 
-    def take(self, index: slice | npt.NDArray[np.int64]) -> EntryBatch:
+    def take(self, index: npt.NDArray[np.int64]) -> EntryBatch:
         """Return the entries at these indexes."""
+        return self._each(lambda column: column[index])
+
+    def _each(self, selected: Callable[[Int64s], Int64s]) -> EntryBatch:
         return replace(
             self,
-            state=self.state[index],
-            group=self.group[index],
-            key=self.key[index],
-            key_end=self.key_end[index],
-            value=self.value[index],
-            value_end=self.value_end[index],
+            state=selected(self.state),
+            group=selected(self.group),
+            key=selected(self.key),
+            key_end=selected(self.key_end),
+            value=selected(self.value),
+            value_end=selected(self.value_end),
         )
 
     def span(self, first: int, stop: int) -> EntryBatch:
@@ -100,6 +108,16 @@ class EntryBatch:
     def locate(self, error: E) -> E:
         """Turn the position in ``data`` that an error carries into a place in the file."""
         return locate(error, self.regions, self.file)
+
+
+def _runs_of(chosen: npt.NDArray[np.bool_]) -> list[slice]:
+    """Return where the chosen ones lie side by side; none where there are none."""
+    edges: list[int] = (np.flatnonzero(chosen[1:] != chosen[:-1]) + 1).tolist()
+    if chosen[:1].any():
+        edges.insert(0, 0)
+    if chosen[-1:].any():
+        edges.append(len(chosen))
+    return list(map(slice, edges[::2], edges[1::2]))
 
 
 def stacked(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
