@@ -6,7 +6,7 @@ import bz2
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import cramjam
 import numpy as np
@@ -108,14 +108,13 @@ class StoredBlocks:
                 )
         view, target = self.raw.data, out.data
         for i in np.flatnonzero(few | (self.kinds > _SNAPPY)).tolist():
-            size = int(stops[i] - starts[i])
+            block = target[starts[i] : stops[i]]
             try:
-                block = _uncompressed(int(self.kinds[i]), view[self.bodies[i] : self.ends[i]], size)
+                size = _uncompress(int(self.kinds[i]), view[self.bodies[i] : self.ends[i]], block)
             except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
                 raise self.failure(i, f"{_DAMAGED}: {error}") from error
-            if len(block) != size:
-                raise self.failure(i, f"{_DAMAGED}: {len(block)} bytes instead of {size}")
-            target[starts[i] : stops[i]] = block
+            if size != len(block):
+                raise self.failure(i, f"{_DAMAGED}: {size} bytes instead of {len(block)}")
 
 
 def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
@@ -145,18 +144,22 @@ def frozen(array: Bytes) -> Bytes:
     return array
 
 
-def _uncompressed(kind: int, body: memoryview, size: int) -> Any:
-    if kind == _NONE:
-        return body
+def _uncompress(kind: int, body: memoryview, target: memoryview) -> int:
+    """Uncompress one block and return its size; one of another size than ``target`` has is not written, or is an error of its library."""
     if kind == _SNAPPY:
-        return bytes(cramjam.snappy.decompress_raw(body, output_len=size))
+        return int(cramjam.snappy.decompress_raw_into(body, target))
     if kind in (_LZ4, _LZ4HC):
-        return bytes(cramjam.lz4.decompress_block(body, output_len=size))
+        return int(cramjam.lz4.decompress_block_into(body, target, output_len=len(target)))
     if kind == _ZSTD:
-        return bytes(cramjam.zstd.decompress(body, output_len=size))
+        return int(cramjam.zstd.decompress_into(body, target))
+    block: bytes | memoryview = body
     if kind == _ZLIB:
-        return zlib.decompressobj(-14).decompress(body, size + 1)
-    return bz2.BZ2Decompressor().decompress(body, size + 1)
+        block = zlib.decompressobj(-14).decompress(body, len(target) + 1)
+    elif kind == _BZIP2:
+        block = bz2.BZ2Decompressor().decompress(body, len(target) + 1)
+    if len(block) == len(target):
+        target[:] = block
+    return len(block)
 
 
 def _read_ranges(f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
