@@ -126,7 +126,7 @@ class SparkRunner:
         """Return DataFrames of the runs of kept entries, and of each table."""
         frames = []
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
-        slots = [first + n for first, s in streams_by_slot for n in s.with_kept]
+        slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
             pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
             dealer = _kept_dealer(streams_by_slot, pickled, slots)
@@ -160,7 +160,8 @@ def size_here(job: StreamJob) -> int | None:
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
-    return sum(k.size_bytes for k in job.kept) + sum(int(data.nbytes) for data in tables)
+    of_tables = sum(int(data.nbytes) for data in tables)
+    return sum(k.size_bytes for k in job.kept) + sum(job.streams.kept_bytes.values()) + of_tables
 
 
 def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[int, int, KeptEntries]]]:

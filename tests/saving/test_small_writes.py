@@ -14,6 +14,7 @@ from statetool.demo import SAVEPOINT
 from statetool.saving.compose import write_composition
 from statetool.saving.composition import Composition, StreamJob
 from statetool.saving.local import LocalRunner
+from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeptEntries
 from statetool.saving.versions import parse_release
 from statetool.snapshot.inventory import Inventory
@@ -114,7 +115,8 @@ def test_the_size_of_a_data_frame_is_not_known() -> None:
 
 
 def _job(*tables: Any) -> Any:
-    return StreamJob(streams=cast(Any, None), tables=tuple((t, cast(Any, None)) for t in tables))
+    streams = ElementStreams(operator="o", header=b"", subtasks=(0,), inline_bytes=0, kept={})
+    return StreamJob(streams=streams, tables=tuple((t, cast(Any, None)) for t in tables))
 
 
 def test_tasks_read_alike_many_bytes_not_files() -> None:

@@ -14,6 +14,7 @@ from statetool.errors import EncodeError
 from statetool.saving.local import write_empty
 from statetool.spark import runner
 from statetool.spark.export import export_table
+from statetool.spark.frames import LOCAL_BYTES
 from statetool.spark.tables import arrow_frame
 from statetool.tables.request import ScanRequest
 from tests.support.data_sources import rows_of
@@ -153,3 +154,30 @@ def test_kept_elements_are_copied_by_tasks_also_where_no_row_is_dealt(
     assert left_to_the_driver == []
     assert sorted(written["op"].to_arrow("old")["value"].to_pylist()) == list(range(20))
     assert written["op"].to_arrow("new")["value"].to_pylist() == [1.5]
+
+
+def test_many_kept_elements_are_copied_by_tasks_without_a_frame_too(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stays on the driver goes by the bytes that the elements of a base have."""
+    old = st.bootstrap_list_state("old", pa.table({"value": [b"x" * 1000] * 20}))
+    st.SavepointWriter.new().with_operator("op", old, parallelism=4).write(str(tmp_path / "base"))
+    base = st.load(str(tmp_path / "base"), spark=spark)
+    new = st.bootstrap_list_state("new", pa.table({"value": [1.5]}))
+    in_tasks: list[int] = []
+    run_tasks = runner.SparkRunner._run_tasks
+
+    def recorded(self: Any, jobs: Any, staging: Any) -> Any:
+        in_tasks.append(len(jobs))
+        return run_tasks(self, jobs, staging)
+
+    monkeypatch.setattr(runner.SparkRunner, "_run_tasks", recorded)
+    for limit, expected in (("10000", 1), ("1000000", 0)):
+        spark.conf.set(LOCAL_BYTES, limit)
+        try:
+            writer = st.SavepointWriter.from_existing(base).with_operator("op", new)
+            written = writer.write(str(tmp_path / f"sp-{limit}"))
+        finally:
+            spark.conf.unset(LOCAL_BYTES)
+        assert in_tasks.pop() == expected
+        assert written["op"].to_arrow("old").num_rows == 20

@@ -87,9 +87,10 @@ class ElementStreams:
         return parse_operator_header(self.header, self.types)
 
     @property
-    def with_kept(self) -> list[int]:
-        """The subtasks whose streams have elements that nobody deals to them."""
-        return [subtask for subtask in self.subtasks if self.kept.get(subtask)]
+    def kept_bytes(self) -> dict[int, int]:
+        """Bytes of the elements that nobody deals to a subtask, by the subtasks that have such elements."""
+        ranges = {n: [r for kept in self.kept.get(n, ()) for r in kept.ranges] for n in self.subtasks}
+        return {n: sum(end - start for start, end in of_subtask) for n, of_subtask in ranges.items() if of_subtask}
 
     def numbers(self, subtask: int) -> range:
         """Return the subtask, which stands for its key groups."""

@@ -181,9 +181,9 @@ class KeyedStreams:
         return range(self.parallelism)
 
     @property
-    def with_kept(self) -> tuple[int, ...]:
+    def kept_bytes(self) -> dict[int, int]:
         """None: all entries are dealt to the subtasks, also those of a base."""
-        return ()
+        return {}
 
     def numbers(self, subtask: int) -> range:
         """Return the key groups of a subtask."""
