@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -41,9 +42,10 @@ class Allowance(NamedTuple):
 
 NOTHING: Final = Allowance(-1, 0)
 EVERYTHING: Final = Allowance(float("inf"), float("inf"))
-#: Where code would have to be compiled, and where it would only be loaded.
+#: Where code would have to be compiled; where it would only be loaded, and numba first; and where numba, which takes longest, is there.
 BEFORE_COMPILING: Final = Allowance(1 << 21, 0.5)
-BEFORE_LOADING: Final = Allowance(1 << 16, 0.1)
+BEFORE_LOADING: Final = Allowance(1 << 14, 0.05)
+WITH_NUMBA: Final = Allowance(1 << 11, 0.005)
 
 
 def allowance(name: str) -> Allowance:
@@ -88,7 +90,8 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         if self._run is not None:
             return self._run(*arguments)
-        elements, seconds = self.allowance
+        allowed = self.allowance
+        elements, seconds = WITH_NUMBA if allowed is BEFORE_LOADING and "numba" in sys.modules else allowed
         if self._seconds <= seconds and max(map(_size, arguments), default=0) <= elements:
             return self._run_uncompiled(arguments)
         self._run = self.compiled

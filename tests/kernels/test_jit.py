@@ -97,6 +97,19 @@ def test_code_that_is_kept_is_used_sooner(kernel: Kernel, monkeypatch: pytest.Mo
     assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
 
 
+@by_size
+@pytest.mark.parametrize("there", [False, True])
+def test_kept_code_is_loaded_at_once_where_numba_is_there(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    monkeypatch.setattr(kept, "names", lambda: frozenset({"walk.match_range"}))
+    monkeypatch.setattr(
+        sys, "modules", {n: m for n, m in sys.modules.items() if n != "numba"} | ({"numba": kept} if there else {})
+    )
+    kernel(*arguments(int(jit.WITH_NUMBA.elements) + 1))
+    assert kernel.compiled.calls == int(there)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("asked", "calls"), [("0", 0), ("1", 1)])
 def test_who_uses_it_can_say(kernel: Kernel, monkeypatch: pytest.MonkeyPatch, asked: str, calls: int) -> None:
     monkeypatch.setenv("STATETOOL_JIT", asked)
