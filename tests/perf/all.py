@@ -163,7 +163,20 @@ def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mappi
         lines.append(
             f"| {f.work} | {f.first:.2f} / {f.later:.2f} | {f.cpu:.2f} | {f.worker_mb:,.0f} MB | {other} | {ratio} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_ratios({f.work: f for f in figures}, flink)])
+
+
+def _ratios(figures: Mapping[str, Figure], flink: Mapping[str, Figure]) -> list[str]:
+    """Return what reading takes beside the two that read alike on one thread: Flink's iterator, and RocksDB without decoding."""
+    reads = {work: f for work, f in figures.items() if work.startswith("kernels")}
+    iterator, scan = (flink.get("kernels into Arrow, canonical"), figures.get("bare rocksdict scan, RocksDB native"))
+    texts = []
+    if iterator:
+        times = (f"{work.partition(', ')[2]} {f.later / iterator.later:.2f}" for work, f in reads.items())
+        texts.append(f"in times of Flink's iterator over the canonical savepoint: {', '.join(times)}")
+    if scan and (native := reads.get("kernels into Arrow, RocksDB native")):
+        texts.append(f"in times of a bare scan: RocksDB native {native.later / scan.later:.2f}")
+    return ["", f"Kernels into Arrow, later, {'; '.join(texts)}."] if texts else []
 
 
 def written(page: str, figures: str, keys: int) -> str:
