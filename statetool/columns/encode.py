@@ -35,9 +35,9 @@ from statetool.columns.pieces import (
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, StatetoolError
 from statetool.io.output import Output
-from statetool.kernels import encode as kernel
 from statetool.kernels import program as ir
 from statetool.kernels.sizes import FIXED_SIZES
+from statetool.kernels.words import copy_ranges
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import ROW_KINDS
 from statetool.serializers.temporal import civil_from_days
@@ -107,7 +107,7 @@ class _Plain:
         self.sizes = np.diff(ends, prepend=0)
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.copy_ranges(self.data, np.cumsum(self.sizes) - self.sizes, self.sizes, out, pos)
+        copy_ranges(self.data, np.cumsum(self.sizes) - self.sizes, self.sizes, out, pos)
 
 
 def null_error(what: str) -> EncodeError:

@@ -122,7 +122,7 @@ class Leaves:
         """Return the bytes from each start to each end; values that are not valid are null and take no bytes."""
         offsets = offsets_of(ends - starts, starts)
         out = np.empty(offsets[-1], dtype=np.uint8)
-        decode_fixed.copy_bytes(self.data, starts, offsets, out)
+        decode_fixed.bytes_fill(self.data, starts, offsets, out)
         nulls = None if valid is None else bitmap(valid)
         return pa.Array.from_buffers(pa.binary(), len(starts), [nulls, pa.py_buffer(offsets), pa.py_buffer(out)])
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import is_valid
 from statetool.kernels import encode as kernel
+from statetool.kernels.words import copy_ranges
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -62,7 +63,7 @@ class Ranges:
         self.data, self.start, self.sizes = data, start, sizes
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
-        kernel.copy_ranges(self.data, self.start, self.sizes, out, pos)
+        copy_ranges(self.data, self.start, self.sizes, out, pos)
 
 
 class Integers:
@@ -128,7 +129,7 @@ class Counted(Ranges):
 
     def fill(self, out: Bytes, pos: Int64s) -> None:
         kernel.store_fixed(self.sizes - 4, 4, out, pos)
-        kernel.copy_ranges(self.data, self.start, self.sizes - 4, out, pos + 4)
+        copy_ranges(self.data, self.start, self.sizes - 4, out, pos + 4)
 
 
 class Flagged:
@@ -199,7 +200,7 @@ class Joined:
         offsets = self.elements.offsets
         index = np.arange(len(self.elements)) - np.repeat(self.edges[:-1], self.counts)
         at = np.repeat(pos - offsets[self.edges[:-1]], self.counts) + offsets[:-1] + index
-        kernel.copy_ranges(self.elements.data, offsets[:-1], np.diff(offsets), out, at)
+        copy_ranges(self.elements.data, offsets[:-1], np.diff(offsets), out, at)
         out[at[index > 0] - 1] = 0x2C
 
 

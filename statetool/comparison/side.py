@@ -17,8 +17,9 @@ from statetool.formats.keyed.distinct import Hashes, mix_hashes
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.kernels.arrays import Mask, Positions
-from statetool.kernels.comparison import copy_spans, hash_spans, pair_hashes
+from statetool.kernels.comparison import hash_spans, pair_hashes
 from statetool.kernels.walk import match_range
+from statetool.kernels.words import copy_ranges
 
 #: Bytes of entries that are held in memory for the second read; where there are more, files are read again.
 HELD_BYTES: Final = 192 << 20
@@ -166,8 +167,8 @@ def compact(batch: EntryBatch) -> EntryBatch:
     ends = np.cumsum(key_size + size)
     start = ends - key_size - size
     data = np.empty(int(ends[-1]) if len(ends) else 0, dtype=np.uint8)
-    copy_spans(batch.data, batch.key, batch.key_end, data, start)
-    copy_spans(batch.data, batch.value, batch.value_end, data, start + key_size)
+    copy_ranges(batch.data, batch.key, key_size, data, start)
+    copy_ranges(batch.data, batch.value, size, data, start + key_size)
     return RebuiltBatch(
         data=data,
         state=batch.state,

@@ -32,7 +32,6 @@ changes.index_changes u1r int int i8 i8 i8 i8
 changes.walk_changes u1r KeyGroups(i8 i8 i8) i8 u1 StatePrograms(i8 int i8:2) i8 u1 Rows(i8 i8 i8 i8 i8 i8)
 checksums._first_bad u1r i8 i8 int u8 u1r u8
 checksums.crc32c u1r int int u8
-comparison.copy_spans u1r i8 i8 u1 i8
 comparison.hash_spans u1 i8 i8 i8 u8 u8
 comparison.hash_spans u1r i8 i8 i8 u8 u8
 comparison.pair_hashes u8 u8 i8 i8 u1
@@ -46,8 +45,8 @@ deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
 deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
 decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8
-decode_fixed.copy_bytes u1 i8 i4 u1
-decode_fixed.copy_bytes u1r i8 i4 u1
+decode_fixed.bytes_fill u1 i8 i4 u1
+decode_fixed.bytes_fill u1r i8 i4 u1
 decode_fixed.counted_sizes u1 i8 i8 i8 i8
 decode_fixed.counted_sizes u1r i8 i8 i8 i8
 decode_fixed.load_fixed u1 i8 i8 int i8 i8
@@ -75,8 +74,6 @@ elements.mask_counts u1r i8 i8 i8 i8
 elements.masked_positions u1r i8 i8 i8 i8 i8 i8 i8 u1 i8
 elements.read_counts u1r i8 i8 int i8 i8
 elements.strided_positions i8 i8 i8 int int i8 i8 i8 i8
-encode.copy_ranges u1 i8 i8 u1 i8
-encode.copy_ranges u1r i8 i8 u1 i8
 encode.hash_text u1 i8 i8 i8
 encode.hash_text u1r i8 i8 i8
 encode.measure_text u1 i8 i8 u1 int i8 i8
@@ -123,6 +120,8 @@ walk.match_range u1r i8 i8 u1r u1
 walk.skip_length_markers u1r i8 i8 i8 i8
 walk.walk u1 int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)
 walk.walk u1r int KeyGroups(i8 i8 i8) int int i8 Rows(i8 i8 i8 i8 i8 i8)
+words.copy_ranges u1 i8 i8 u1 i8
+words.copy_ranges u1r i8 i8 u1 i8
 """.splitlines()
 )
 

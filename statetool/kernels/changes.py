@@ -37,12 +37,12 @@ from statetool.kernels.heap import (
     TIMERS,
     UNKNOWN,
     VALUE,
-    copy_bytes,
     put_part,
 )
 from statetool.kernels.jit import inlined, jit
 from statetool.kernels.skip import skip_one
 from statetool.kernels.walk import BAD_LENGTH, FULL, put_row
+from statetool.kernels.words import copy_bytes
 
 #: Slots of the cursor of :func:`walk_changes`: the next change, and the bytes used of ``buf``.
 CHANGE, USED = range(2)
@@ -130,7 +130,7 @@ def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
     s = skip_one(data, programs.words, programs.states[state, FIRST], a, stop)
     if s != stop:
         return np.int64(-UNKNOWN_OPERATION if s == -UNKNOWN_OPERATION else -SLOW), a, a
-    o = copy_bytes(data, a, stop, buf, cursor[USED])
+    o = copy_bytes(data, a, stop - a, buf, cursor[USED])
     return np.int64(PUT if operation == OP_ADD_ELEMENT else REMOVE), o, stop
 
 
@@ -171,7 +171,7 @@ def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
     ambiguous = programs.states[state, AMBIGUOUS] != 0
     o = put_part(data, a, r, ambiguous, buf, cursor[USED])
     o = put_part(data, r, t, ambiguous, buf, o)
-    return delta, copy_bytes(data, t, value, buf, o), value
+    return delta, copy_bytes(data, t, value - t, buf, o), value
 
 
 @inlined
@@ -182,7 +182,7 @@ def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-unt
     if of_map and delta == PUT:
         buf[o] = 0
         o += 1
-    return copy_bytes(data, start, stop, buf, o)
+    return copy_bytes(data, start, stop - start, buf, o)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Kernels that pair the entries of two sources by hashes of their keys and values, and copy byte ranges together."""
+"""Kernels that pair the entries of two sources by hashes of their keys and values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from statetool.kernels.codes import OK
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import word_at
 
 
 @inlined
@@ -14,11 +15,7 @@ def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
     h = seed ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15))
     p = start
     while p + 8 <= end:
-        at = np.uint64(p)
-        word = np.uint64(0)
-        for k in range(8):
-            word |= np.uint64(data[at + np.uint64(k)]) << np.uint64(8 * k)
-        h = (h ^ word) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ word_at(data, np.uint64(p))) * np.uint64(0xBF58476D1CE4E5B9)
         h ^= h >> np.uint64(32)
         p += 8
     word = np.uint64(0)
@@ -76,14 +73,4 @@ def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-de
         if pairs[i] >= 0:
             taken[pairs[i]] = 1
             following = pairs[i] + 1
-    return OK, 0
-
-
-@jit
-def copy_spans(data, start, end, out, at):  # type: ignore[no-untyped-def]
-    """Copy byte ranges of ``data`` to ``out``, each to its position ``at`` int64[n]."""
-    for i in range(start.shape[0]):
-        source, target = np.uint64(start[i]), np.uint64(at[i])
-        for k in range(np.uint64(end[i] - start[i])):
-            out[target + np.uint64(k)] = data[source + np.uint64(k)]
     return OK, 0

@@ -5,29 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import copy_bytes, equal
 
 
 @jit
 def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untyped-def]
     """Mark in ``out`` bool[n] the entries with the key group, state and key of the one before them."""
     for i in range(1, group.shape[0]):
-        size = key_end[i] - key[i]
-        same = group[i] == group[i - 1] and state[i] == state[i - 1] and key_end[i - 1] - key[i - 1] == size
-        k = 0
-        while same and k < size:
-            same = data[key[i] + k] == data[key[i - 1] + k]
-            k += 1
-        out[i] = same
-
-
-@inlined
-def _put(data, start, size, out, o):  # type: ignore[no-untyped-def]
-    """Copy bytes and return the position behind them."""
-    a = np.uint64(start)
-    b = np.uint64(o)
-    for k in range(np.uint64(size)):
-        out[b + np.uint64(k)] = data[a + np.uint64(k)]
-    return o + size
+        same = group[i] == group[i - 1] and state[i] == state[i - 1]
+        out[i] = same and equal(data, key[i], key_end[i], key[i - 1], key_end[i - 1])
 
 
 @inlined
@@ -50,10 +36,10 @@ def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o): 
         out[o + 1] = group & 0xFF
     else:
         out[o] = group
-    o = _put(data, key[i], size, out, o + prefix)
+    o = copy_bytes(data, key[i], size, out, o + prefix)
     size = value_end[i] - value[i]
     o = _put_size(size, out, o)
-    return _put(data, value[i], size, out, o)
+    return copy_bytes(data, value[i], size, out, o)
 
 
 @jit

@@ -10,6 +10,7 @@ import numpy as np
 
 from statetool.kernels.codes import BAD_COUNT, BAD_FLAG, OK, TRUNCATED
 from statetool.kernels.jit import jit
+from statetool.kernels.words import copy_bytes
 
 
 @jit
@@ -114,11 +115,8 @@ def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
 
 
 @jit
-def copy_bytes(data, starts, offsets, out):  # type: ignore[no-untyped-def]
+def bytes_fill(data, starts, offsets, out):  # type: ignore[no-untyped-def]
     """Copy ``offsets[i + 1] - offsets[i]`` bytes from ``starts[i]`` for each i."""
     for i in range(starts.shape[0]):
-        p = np.uint64(starts[i])
-        o = np.uint64(offsets[i])
-        for k in range(np.uint64(offsets[i + 1] - offsets[i])):
-            out[o + np.uint64(k)] = data[p + np.uint64(k)]
+        copy_bytes(data, starts[i], np.int64(offsets[i + 1] - offsets[i]), out, np.int64(offsets[i]))
     return OK, 0

@@ -9,6 +9,7 @@ import numpy as np
 
 from statetool.kernels.codes import BAD_UNIT, LONE_SURROGATE, OK, TRUNCATED
 from statetool.kernels.jit import jit
+from statetool.kernels.words import copy_bytes
 
 
 @jit
@@ -135,8 +136,5 @@ def text_fill(data, starts, units, after, offsets, out):  # type: ignore[no-unty
         if after[i] - starts[i] != n:
             _fill(data, starts[i], n, after[i], out, np.int64(offsets[i]))
             continue
-        p = np.uint64(starts[i])
-        o = np.uint64(offsets[i])
-        for k in range(np.uint64(n)):
-            out[o + np.uint64(k)] = data[p + np.uint64(k)]
+        copy_bytes(data, starts[i], n, out, np.int64(offsets[i]))
     return OK, 0

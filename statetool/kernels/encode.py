@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from statetool.kernels.jit import jit
+from statetool.kernels.words import copy_bytes
 
 
 @jit
@@ -19,16 +20,6 @@ def store_fixed(values, size, out, pos):  # type: ignore[no-untyped-def]
         p = np.uint64(pos[i])
         for k in range(size):
             out[p + np.uint64(k)] = (v >> (8 * (size - 1 - k))) & 0xFF
-
-
-@jit
-def copy_ranges(data, start, size, out, pos):  # type: ignore[no-untyped-def]
-    """Copy ``size`` int64[n] bytes from ``start`` int64[n] of ``data``."""
-    for i in range(start.shape[0]):
-        p = np.uint64(start[i])
-        o = np.uint64(pos[i])
-        for k in range(np.uint64(size[i])):
-            out[o + np.uint64(k)] = data[p + np.uint64(k)]
 
 
 @jit
@@ -91,10 +82,7 @@ def store_text(data, start, end, units, sizes, extra, out, pos):  # type: ignore
             continue
         o = store_varint(n + extra, out, o)
         if pos[i] + sizes[i] - o == n and end[i] - start[i] == n:  # ASCII
-            p = np.uint64(start[i])
-            to = np.uint64(o)
-            for k in range(np.uint64(n)):
-                out[to + np.uint64(k)] = data[p + np.uint64(k)]
+            copy_bytes(data, start[i], n, out, o)
             continue
         p = start[i]
         while p < end[i]:

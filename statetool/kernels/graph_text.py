@@ -7,6 +7,7 @@ import numpy as np
 from statetool.kernels.decode_text import is_ascii, read_varint
 from statetool.kernels.graph_program import FULL, UNSERVED, WRITTEN
 from statetool.kernels.jit import jit
+from statetool.kernels.words import copy_bytes
 
 
 @jit
@@ -54,14 +55,6 @@ def put4(out, o, v):  # type: ignore[no-untyped-def]
 def put8(out, o, v):  # type: ignore[no-untyped-def]
     """Write 64 bits big-endian and return the position behind them."""
     return put4(out, put4(out, o, v >> 32), v)
-
-
-@jit
-def _copy(data, p, n, out, o):  # type: ignore[no-untyped-def]
-    """Copy ``n`` bytes."""
-    start, to = np.uint64(p), np.uint64(o)
-    for k in range(np.uint64(n)):
-        out[to + np.uint64(k)] = data[start + np.uint64(k)]
 
 
 @jit
@@ -126,7 +119,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
         if q >= end or n > room:
             return np.int64(UNSERVED if q >= end else FULL)
         put4(out, o, n)
-        _copy(data, p, n, out, o + 4)
+        copy_bytes(data, p, n, out, o + 4)
         out[o + 3 + n] &= np.uint8(0x7F)
         st[WRITTEN] = o + 4 + n
         return np.int64(q + 1)
@@ -144,7 +137,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
         return np.int64(FULL)
     if is_ascii(data, p, n):
         put4(out, o, n)
-        _copy(data, p, n, out, o + 4)
+        copy_bytes(data, p, n, out, o + 4)
         st[WRITTEN] = o + 4 + n
         return np.int64(p + n)
     p, after = _units(data, p, end, n, out, o + 4)
@@ -165,6 +158,6 @@ def write_counted(data, p, end, extra, out, st):  # type: ignore[no-untyped-def]
     o = st[WRITTEN]
     if o + 4 + n > out.shape[0]:
         return np.int64(FULL)
-    _copy(data, p, n, out, put4(out, o, n + extra))
+    copy_bytes(data, p, n, out, put4(out, o, n + extra))
     st[WRITTEN] = o + 4 + n
     return np.int64(p + n)

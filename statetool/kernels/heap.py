@@ -18,6 +18,7 @@ from statetool.kernels.jit import inlined, jit
 from statetool.kernels.skip import skip_one
 from statetool.kernels.skip_program import Program
 from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, put_row
+from statetool.kernels.words import copy_bytes
 
 #: An entry that only its serializers can find the end of, or that is damaged.
 SLOW: Final = 200
@@ -49,15 +50,6 @@ class StatePrograms(NamedTuple):
 
 
 @inlined
-def copy_bytes(data, start, stop, buf, o):  # type: ignore[no-untyped-def]
-    """Copy ``data[start:stop]`` to ``buf[o:]`` and return where it ends there."""
-    a, q = np.uint64(start), np.uint64(o)
-    for i in range(np.uint64(stop - start)):
-        buf[q + i] = data[a + i]
-    return o + stop - start
-
-
-@inlined
 def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
     """Write the length behind an ambiguous key or namespace: little-endian base 256, at least one byte."""
     while True:
@@ -71,7 +63,7 @@ def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
 @inlined
 def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-def]
     """Write a key or namespace as it stands in a composite key, and return the position behind it."""
-    o = copy_bytes(data, start, stop, buf, o)
+    o = copy_bytes(data, start, stop - start, buf, o)
     return _put_marker(buf, o, stop - start) if ambiguous else o
 
 
@@ -143,7 +135,7 @@ def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n
             if i > 0:
                 buf[o] = _COMMA
                 o += 1
-            o = copy_bytes(data, s, u, buf, o)
+            o = copy_bytes(data, s, u - s, buf, o)
         s = u
     if count > 0:
         ambiguous = programs.states[state, AMBIGUOUS] != 0
@@ -178,7 +170,7 @@ def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
             return np.int64(-MORE_BYTES), n
         key = o
         o = put_part(data, p, q, ambiguous, buf, put_part(data, q, r, ambiguous, buf, o))
-        o = copy_bytes(data, s, u, buf, o)
+        o = copy_bytes(data, s, u - s, buf, o)
         n = put_row(rows, n, state, group, key, o, u, v)
         s = v
     cursor[USED] = o

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statetool.kernels.jit import jit
+from statetool.kernels.words import copy_bytes
 
 
 @jit
@@ -13,8 +14,6 @@ def flip_timers(data, starts, ends, target, out):  # type: ignore[no-untyped-def
     """
     for i in range(starts.shape[0]):
         a, b, o = starts[i], ends[i] - 8, target[i]
-        for k in range(8):
-            out[o + k] = data[b + k]
+        copy_bytes(data, b, 8, out, o)
         out[o] ^= 0x80
-        for k in range(b - a):
-            out[o + 8 + k] = data[a + k]
+        copy_bytes(data, a, b - a, out, o + 8)

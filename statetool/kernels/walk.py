@@ -14,6 +14,7 @@ from statetool.kernels.arrays import Positions
 from statetool.kernels.codes import BAD_FLAG, OK, TRUNCATED
 from statetool.kernels.decode_fixed import read_i4, read_u2
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import compare
 
 FULL: Final = 100
 BAD_PREFIX: Final = 101
@@ -202,19 +203,10 @@ def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyp
 
 
 @jit
-def _compare(data, a, a_end, other, b, b_end):  # type: ignore[no-untyped-def]
-    """Return less than, equal to or more than 0 as the first byte range sorts before, with or after the second."""
-    for k in range(min(a_end - a, b_end - b)):
-        if data[a + k] != other[b + k]:
-            return np.int64(data[a + k]) - np.int64(other[b + k])
-    return (a_end - a) - (b_end - b)
-
-
-@jit
 def descent(data, start, end):  # type: ignore[no-untyped-def]
     """Return the index of the first byte range that sorts before the one ahead of it, 0 where there is none."""
     for i in range(1, start.shape[0]):
-        if _compare(data, start[i - 1], end[i - 1], data, start[i], end[i]) > 0:
+        if compare(data, start[i - 1], end[i - 1], data, start[i], end[i]) > 0:
             return i
     return 0
 
@@ -225,7 +217,7 @@ def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
     low, high = 0, start.shape[0]
     while low < high:
         middle = (low + high) // 2
-        if _compare(data, start[middle], end[middle], bound, 0, bound.shape[0]) < 0:
+        if compare(data, start[middle], end[middle], bound, np.int64(0), np.int64(bound.shape[0])) < 0:
             low = middle + 1
         else:
             high = middle

@@ -28,7 +28,10 @@ def copy_word(source, p, out, o):  # type: ignore[no-untyped-def]
 
 @inlined
 def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
-    """Copy ``size`` bytes from ``start`` on to ``o``, where they do not overlap; no byte besides is read or written."""
+    """Copy ``size`` bytes from ``start`` on to ``o``, where they do not overlap, and return the position behind them.
+
+    No byte besides is read or written.
+    """
     if size < 8:
         for k in range(size):
             out[np.uint64(o + k)] = source[np.uint64(start + k)]
@@ -39,6 +42,14 @@ def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
             copy_word(source, np.uint64(start + at), out, np.uint64(o + at))
             at += 8
         copy_word(source, np.uint64(start + last), out, np.uint64(o + last))
+    return o + size
+
+
+@jit
+def copy_ranges(data, start, size, out, pos):  # type: ignore[no-untyped-def]
+    """Copy ``size`` int64[n] bytes from ``start`` int64[n] of ``data`` to ``pos`` int64[n]."""
+    for i in range(start.shape[0]):
+        copy_bytes(data, start[i], size[i], out, pos[i])
 
 
 @jit

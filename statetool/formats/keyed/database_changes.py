@@ -30,8 +30,9 @@ from statetool.formats.keyed.table_runs import Run
 from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
 from statetool.kernels.arrays import Bytes, Mask
-from statetool.kernels.comparison import copy_spans, hash_spans
+from statetool.kernels.comparison import hash_spans
 from statetool.kernels.runs import mark_blocks
+from statetool.kernels.words import copy_ranges
 
 _NO_BYTES: Final = frozen(np.empty(0, dtype=np.uint8))
 _NO_PLACES: Final = np.empty(0, dtype=np.int64)
@@ -322,7 +323,8 @@ def _unique_ids(read: _Read) -> tuple[Bytes, Int64s, Int64s]:
     """Return the bytes of ids, each once: a buffer, where each starts and where it ends."""
     _, first = np.unique(read.ids, return_index=True)
     start, end = read.run.key[first], read.id_end[first]
-    edges = np.cumsum(end - start)
+    size = end - start
+    edges = np.cumsum(size)
     data = np.empty(int(edges[-1]), dtype=np.uint8)
-    copy_spans(read.run.keys, start, end, data, edges - (end - start))
-    return frozen(data), edges - (end - start), edges
+    copy_ranges(read.run.keys, start, size, data, edges - size)
+    return frozen(data), edges - size, edges
