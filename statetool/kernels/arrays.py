@@ -1,4 +1,4 @@
-"""Types of the arrays that kernels take and return."""
+"""The arrays that kernels take and return."""
 
 from __future__ import annotations
 
@@ -8,3 +8,9 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+def frozen(array: Bytes) -> Bytes:
+    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
+    array.flags.writeable = False
+    return array

@@ -6,9 +6,12 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cramjam
+import numpy as np
 import pytest
 import rocksdict
 
@@ -22,9 +25,12 @@ from statetool.formats.keyed.manifest import UnusualError
 from statetool.formats.keyed.native import read_native
 from statetool.formats.keyed.rocksdb import RocksDatabase
 from statetool.formats.keyed.slices import Slice
+from statetool.formats.keyed.stored_blocks import StoredBlocks
 from statetool.formats.keyed.tables import Tables
 from statetool.formats.stream import Stream
 from statetool.io.files import BYTES_READ
+from statetool.kernels.arrays import frozen
+from statetool.kernels.checksums import CRC32C
 from statetool.tables.splits import KeyedSplit
 from tests.support.build import INT, STRING
 from tests.support.canonical import composite_key, encoded, keyed, serializer
@@ -237,6 +243,35 @@ def test_checksums_of_blocks_of_all_sizes(tmp_path: Path, kind: str) -> None:
     entries = [("a", 1, b"%04d" % i, bytes([i & 0xFF]) * i) for i in (*range(300), *range(300, 1500, 37))]
     files = database(tmp_path, entries, blocks=blocks, compression=rocksdict.DBCompressionType.none())
     assert compare(files, limit=1 << 20) == len(entries)
+
+
+def test_errors_about_blocks_name_file_and_offset() -> None:
+    stream = Stream(file="1.sst", start=0, size_bytes=100, inline=bytes(range(1, 101)))
+    for offsets, words, offset in (([0, 10], "overlap", 10), ([0, 30], "wrong checksum", 0)):
+        with stream.open() as f, pytest.raises(FormatError, match=words) as caught:
+            StoredBlocks.read(f, stream, np.array(offsets), np.array([20, 5]), CRC32C)
+        assert (caught.value.where.file, caught.value.where.offset) == ("1.sst", offset)
+
+
+@pytest.mark.parametrize("count", [3, 40])
+@pytest.mark.parametrize("kind", [1, 4])
+def test_a_damaged_block_is_named(count: int, kind: int) -> None:
+    """Few blocks are uncompressed one by one, many of Snappy by a kernel."""
+    plain = b"all the same " * 9
+    compress = cramjam.snappy.compress_raw if kind == 1 else partial(cramjam.lz4.compress_block, store_size=False)
+    block = bytes(compress(plain))
+    raw = bytearray(block * count)
+    raw[2 * len(block) : 3 * len(block)] = b"\xff" * len(block)
+    ends = np.arange(1, count + 1) * len(block)
+    stops = np.arange(1, count + 1) * len(plain)
+    blocks = StoredBlocks(
+        stream=Stream(file="1.sst", start=1000, size_bytes=len(raw)), offsets=ends - len(block), raw=frozen(np.frombuffer(raw, np.uint8)),
+        starts=ends - len(block), ends=ends, kinds=np.full(count, kind, dtype=np.uint8), bodies=ends - len(block),
+        sizes=np.full(count, len(plain)),
+    )  # fmt: skip
+    with pytest.raises(FormatError, match="a compressed block of a table file is damaged") as caught:
+        blocks.write(np.empty(int(stops[-1]), dtype=np.uint8), stops - len(plain), stops)
+    assert (caught.value.where.file, caught.value.where.offset) == ("1.sst", 1000 + 2 * len(block))
 
 
 def test_what_our_own_reader_does_not_take(tmp_path: Path) -> None:

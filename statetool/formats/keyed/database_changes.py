@@ -24,12 +24,11 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.manifest import TableFile, UnusualError
 from statetool.formats.keyed.native import batch_of_slices, key_finder, key_ranges
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.stored_blocks import frozen
 from statetool.formats.keyed.table_file import Table
 from statetool.formats.keyed.table_runs import Run
 from statetool.formats.keyed.tables import Tables, merged_slice, range_bounds, runs_between
 from statetool.formats.stream import Stream
-from statetool.kernels.arrays import Bytes, Mask
+from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.comparison import hash_spans
 from statetool.kernels.runs import mark_blocks
 from statetool.kernels.words import copy_ranges

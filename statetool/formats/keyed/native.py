@@ -28,8 +28,8 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import EntryBatch, RebuiltBatch
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.stored_blocks import frozen
 from statetool.io.cursor import Cursor
+from statetool.kernels.arrays import frozen
 from statetool.kernels.runs import gather, spans_size
 from statetool.serializers.base import Serializer
 

@@ -14,7 +14,7 @@ import numpy as np
 from statetool.errors import FormatError, UnsupportedError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.stream import Stream
-from statetool.kernels.arrays import Bytes
+from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import TRAILER_BYTES, plain_sizes
 from statetool.kernels.checksums import first_bad_block
 from statetool.kernels.snappy import plain_blocks
@@ -138,12 +138,6 @@ def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
     return frozen(plain), starts, stops
 
 
-def frozen(array: Bytes) -> Bytes:
-    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
-    array.flags.writeable = False
-    return array
-
-
 def _uncompress(kind: int, body: memoryview, target: memoryview) -> int:
     """Uncompress one block and return its size; one of another size than ``target`` has is not written, or is an error of its library."""
     if kind == _SNAPPY:
@@ -169,7 +163,7 @@ def _read_ranges(f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, g
     between = offsets[1:] - offsets[:-1] - sizes[:-1]
     if (between < 0).any():
         at = stream.start + int(offsets[int(np.flatnonzero(between < 0)[0]) + 1])
-        raise FormatError("the index names blocks that overlap").at(offset=at)
+        raise FormatError("the index names blocks that overlap").at(file=stream.file, offset=at)
     cuts = np.flatnonzero(between > gap) + 1
     first, last = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(offsets)]]) - 1
     lengths = offsets[last] + sizes[last] - offsets[first]

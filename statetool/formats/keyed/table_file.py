@@ -20,10 +20,10 @@ import numpy as np
 from statetool.errors import FormatError
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import UnusualError
-from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, frozen, uncompressed
+from statetool.formats.keyed.stored_blocks import Reader, StoredBlocks, uncompressed
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.kernels.arrays import Bytes
+from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import BAD_SHARED, BLOCK_MESSAGES, TRAILER_BYTES, decode_index, read_varint
 from statetool.kernels.checksums import CRC32C, XXH3
 from statetool.kernels.codes import OK

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from statetool.formats.keyed.entries import Int64s
-from statetool.formats.keyed.stored_blocks import frozen, uncompressed
+from statetool.formats.keyed.stored_blocks import uncompressed
 from statetool.formats.keyed.table_file import Table
-from statetool.kernels.arrays import Bytes
+from statetool.kernels.arrays import Bytes, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES, decode_blocks, measure_blocks
 from statetool.kernels.codes import OK
 from statetool.kernels.runs import first_not_before

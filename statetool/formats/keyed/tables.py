@@ -21,11 +21,10 @@ from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.entries import Int64s
 from statetool.formats.keyed.manifest import TableFile, UnusualError, read_manifest
 from statetool.formats.keyed.slices import Slice
-from statetool.formats.keyed.stored_blocks import frozen
 from statetool.formats.keyed.table_file import Table
 from statetool.formats.keyed.table_runs import Run, read_runs
 from statetool.formats.stream import prefetch
-from statetool.kernels.arrays import Bytes, Mask
+from statetool.kernels.arrays import Bytes, Mask, frozen
 from statetool.kernels.blocks import BLOCK_MESSAGES
 from statetool.kernels.codes import OK
 from statetool.kernels.runs import MERGE, merge_runs, newest
