@@ -97,8 +97,7 @@ def test_code_that_is_kept_is_used_sooner(kernel: Kernel, monkeypatch: pytest.Mo
     assert kernel.compiled.calls == 1  # type: ignore[attr-defined]
 
 
-@by_size
-@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("there", [pytest.param(False, marks=by_size), True])
 def test_kept_code_is_loaded_at_once_where_numba_is_there(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
