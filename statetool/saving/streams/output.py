@@ -68,15 +68,22 @@ class StreamOutput:
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes."""
-        self._buffer += data
         self.size_bytes += len(data)
-        if len(self._buffer) >= max(_BUFFER_BYTES, self._inline_bytes):
+        most = max(_BUFFER_BYTES, self._inline_bytes)
+        if len(data) >= most:
+            self._flush(data)
+            return
+        self._buffer += data
+        if len(self._buffer) >= most:
             self._flush()
 
-    def _flush(self) -> None:
+    def _flush(self, more: bytes | bytearray | memoryview = b"") -> None:
+        """Write what is buffered, and more behind it."""
         if self._file is None:
             self._file = self._stack.enter_context(self._staging.create(self._label))
-        self._file.write(self._buffer)
+        for data in (self._buffer, more):
+            if data:
+                self._file.write(data)
         self._buffer = bytearray()
 
     @property
