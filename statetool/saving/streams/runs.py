@@ -73,7 +73,8 @@ class PackedRun:
                 break
             if code != FULL:
                 raise FormatError(f"spilled entries were damaged: {WALK_MESSAGES[int(code)]}").at(offset=int(at))
-        return entry_batch(self.data, *(np.concatenate(c) for c in zip(*walked, strict=True)))
+        columns = walked[0] if len(walked) == 1 else [np.concatenate(c) for c in zip(*walked, strict=True)]
+        return entry_batch(self.data, *columns)
 
 
 def entry_batch(
