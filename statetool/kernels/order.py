@@ -83,14 +83,18 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 
 @inlined
-def _radix_sort(head, order, other, counts, first, stop):  # type: ignore[no-untyped-def]
+def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
     """Sort ``order[first:stop]`` by ``head``, stable: byte by byte from the last one on, without bytes that are the same in all.
 
-    ``counts`` int64[257] and ``other`` are scratch.
+    ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[257] are scratch: heads move with their entries, so that they are read
+    one behind the other. Returns which of the two ``heads`` are sorted in the end.
     """
     unlike = np.uint64(0)
     for i in range(first, stop):
-        unlike |= head[order[i]] ^ head[order[first]]
+        heads[0, i] = head[order[i]]
+        unlike |= heads[0, i] ^ heads[0, first]
+    now = 0
+    source, target = order, other
     for digit in range(8):
         shift = np.uint64(8 * digit)
         if (unlike >> shift) & np.uint64(0xFF) == 0:
@@ -98,19 +102,35 @@ def _radix_sort(head, order, other, counts, first, stop):  # type: ignore[no-unt
         for k in range(257):
             counts[k] = 0
         for i in range(first, stop):
-            counts[np.int64((head[order[i]] >> shift) & np.uint64(0xFF)) + 1] += 1
+            counts[np.int64((heads[now, i] >> shift) & np.uint64(0xFF)) + 1] += 1
         for k in range(1, 257):
             counts[k] += counts[k - 1]
         for i in range(first, stop):
-            digit_here = np.int64((head[order[i]] >> shift) & np.uint64(0xFF))
-            other[first + counts[digit_here]] = order[i]
+            own = heads[now, i]
+            digit_here = np.int64((own >> shift) & np.uint64(0xFF))
+            place = first + counts[digit_here]
             counts[digit_here] += 1
+            target[place] = source[i]
+            heads[1 - now, place] = own
+        now = 1 - now
+        source, target = target, source
+    if now:
         for i in range(first, stop):
             order[i] = other[i]
+    return now
+
+
+@inlined
+def _twin(data, head, key, key_end, order, first, stop):  # type: ignore[no-untyped-def]
+    """Return the first index in ``order`` whose entry has the key of the one before it, -1 where there is none."""
+    for i in range(first + 1, stop):
+        if compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
+            return np.int64(i)
+    return np.int64(-1)
 
 
 @jit
-def sort_segments(data, major, head, key, key_end, order, other, counts):  # type: ignore[no-untyped-def]
+def sort_segments(data, major, head, key, key_end, order, other, heads, counts):  # type: ignore[no-untyped-def]
     """Sort entries of one ``major`` (int64[n]) by their keys; stable.
 
     Parameters
@@ -119,8 +139,8 @@ def sort_segments(data, major, head, key, key_end, order, other, counts):  # typ
         uint64[n], the keys' first bytes (:func:`key_heads`).
     order
         int64[n], in and out: sorted by ``major`` already.
-    other, counts
-        int64[n] and int64[257], scratch.
+    other, heads, counts
+        int64[n], uint64[2, n] and int64[257], scratch.
 
     Returns
     -------
@@ -147,18 +167,17 @@ def sort_segments(data, major, head, key, key_end, order, other, counts):  # typ
             continue
         if stop - first < _FEW:
             _merge_sort(data, head, key, key_end, order, other, first, stop)
+            twin = max(twin, _twin(data, head, key, key_end, order, first, stop))
         else:
-            _radix_sort(head, order, other, counts, first, stop)
+            now = _radix_sort(head, order, other, heads, counts, first, stop)
             low = first
             while low < stop:
                 high = low + 1
-                while high < stop and head[order[high]] == head[order[low]]:
+                while high < stop and heads[now, high] == heads[now, low]:
                     high += 1
                 if high - low > 1:
                     _merge_sort(data, head, key, key_end, order, other, low, high)
+                    twin = max(twin, _twin(data, head, key, key_end, order, low, high))
                 low = high
-        for i in range(first + 1, stop):
-            if twin < 0 and compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
-                twin = np.int64(i)
         first = stop
     return twin

@@ -200,7 +200,7 @@ def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
     head = np.empty(len(order), dtype=np.uint64)
     key_heads(batch.data, batch.key, batch.key_end, head)
     major = batch.group << 16 | state
-    scratch = np.empty_like(order), np.empty(257, dtype=np.int64)
+    scratch = np.empty_like(order), np.empty((2, len(order)), dtype=np.uint64), np.empty(257, dtype=np.int64)
     twin = int(sort_segments(batch.data, major, head, batch.key, batch.key_end, order, *scratch))
     return order, int(order[twin]) if twin >= 0 else None
 
