@@ -22,6 +22,8 @@ from statetool.io.files import BYTES_WRITTEN, exists, file_system, is_local, joi
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
+#: So many bytes of a local file go to the disk at once.
+_WINDOW_BYTES: Final = 16 << 20
 _HINTS: Final = {
     errno.ENOSPC: "free some space, or choose another place",
     errno.EDQUOT: "free some space, or choose another place",
@@ -50,13 +52,15 @@ def _writing(uri: str) -> Iterator[None]:
 class NewFile:
     """A file being written; it is complete only after :meth:`close`.
 
-    Bytes reach the disk before ``close`` returns, where the file system can tell.
+    Bytes reach the disk before ``close`` returns, where the file system can tell. Linux sends them there while more are written, and does
+    not keep them in memory: a savepoint is often larger than it, and would take the place of what is read.
     """
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.size_bytes = 0
         self._local = is_local(uri)
+        self._sent = 0
         with _writing(uri):
             if self._local:
                 self._file: Any = open(local_path(uri), "xb")  # noqa: SIM115 - closed by close()
@@ -70,6 +74,15 @@ class NewFile:
             self._file.write(data)
         self.size_bytes += len(data)
         BYTES_WRITTEN.total += len(data)
+        if self.size_bytes - self._sent >= _WINDOW_BYTES:
+            self._send()
+
+    def _send(self) -> None:
+        """Let the system begin to write what it holds of the file, and forget what is written; it waits for nothing."""
+        self._sent = self.size_bytes
+        if self._local and hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):  # advice that a file system does not take
+                os.posix_fadvise(self._file.fileno(), 0, self.size_bytes, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
         """Complete the file."""
