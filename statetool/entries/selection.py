@@ -62,4 +62,6 @@ class StateSelection:
 def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:
     """Return where the key starts in each entry: in timers it is behind their timestamp."""
     timers = np.array([m.kind == "timers" for m in header.states], dtype=np.bool_)
+    if not timers.any():
+        return batch.key
     return batch.key + np.where(timers[batch.state], TIMESTAMP_BYTES, 0)

@@ -18,7 +18,7 @@ from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.hashing.formulas import HashFormula
-from statetool.hashing.key_hash import key_groups
+from statetool.hashing.key_hash import is_number, key_groups
 from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
@@ -127,19 +127,24 @@ class _NewGroups:
     def _hashed(self, hasher: KeyHasher, batch: EntryBatch) -> Int64s:
         start = key_starts(batch, self.header)
         end = hasher.ends(batch.data, start, batch.key_end)
-        ids, first = distinct(batch.data, start, end, batch.group)
+        # Each entry has its own key, or several share one, whose hash code is found once.
+        ids: Int64s | slice = slice(None)
+        first: Int64s | slice = slice(None)
+        if not is_number(hasher.hashed):
+            ids, first = distinct(batch.data, start, end, batch.group)
         hashes = hasher.hashes(batch.data, start[first], end[first])
         expected = key_groups(hashes, self.old_max)
         wrong = np.flatnonzero(expected != batch.group[first])
         if len(wrong):
-            at = int(first[wrong[0]])
+            at = int(np.arange(len(batch))[first][wrong[0]])
             raise FormatError(
                 f"a key of {self.header.key.type_name} lies in key group {int(batch.group[at])}, its hash code says "
                 f"{int(expected[wrong[0]])}",
                 hint="the job's class has another hashCode(): declare it with hashes=, or choose a divisor of "
                 f"{self.old_max}, which needs none",
             ).at(offset=int(start[at]))
-        return key_groups(hashes, self.new_max)[ids]
+        moved: Int64s = key_groups(hashes, self.new_max)[ids]
+        return moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
