@@ -43,6 +43,7 @@ deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
 deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
+deal.reorder_groups u1 i8 i8 i8 i8 i8 int u1 i8 i8
 decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8
 decode_fixed.bytes_fill u1 i8 i4 u1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from statetool.kernels.decode_fixed import read_i4
 from statetool.kernels.jit import inlined, jit
 from statetool.kernels.words import copy_bytes, equal
 
@@ -143,6 +144,62 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
         o = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, o)
     if last >= 0:
         out[last + 4] |= 0x80
+        out[o] = 0xFF
+        out[o + 1] = 0xFF
+        o += 2
+    return o, count
+
+
+@jit
+def reorder_groups(data, order, edges, group, state, key, prefix, out, numbers, starts):  # type: ignore[no-untyped-def]
+    """Write entries that lie in canonical key groups as canonical key groups in another order.
+
+    Each entry is copied whole, with its sizes and its prefix, and its sizes are read beside it: an order that merges sorted runs goes
+    through the bytes of each run from front to back, but through few arrays at once.
+
+    Parameters
+    ----------
+    data
+        The key groups, each with prefixes of ``prefix`` bytes.
+    order
+        int64[n], sorted by key group and state.
+    edges
+        int64[m + 1]: where each state of a key group begins in ``order``, and its end.
+    group, state, key
+        int64: the key group, state id and position behind the prefix of each entry.
+    out, numbers, starts
+        As :func:`pack_groups` has them; ``out`` has at most as many bytes as ``data``.
+
+    Returns
+    -------
+    size, count
+        Bytes written, and key groups.
+    """
+    o = np.int64(0)
+    count = 0
+    for e in range(edges.shape[0] - 1):
+        first = order[edges[e]]
+        if count == 0 or numbers[count - 1] != group[first]:
+            if count:
+                out[o] = 0xFF
+                out[o + 1] = 0xFF
+                o += 2
+            numbers[count] = group[first]
+            starts[count] = o
+            count += 1
+        out[o] = state[first] >> 8
+        out[o + 1] = state[first] & 0xFF
+        o += 2
+        last = o
+        for x in range(edges[e], edges[e + 1]):
+            at = np.uint64(key[order[x]] - prefix - 4)
+            key_size = read_i4(data, at)
+            size = key_size + 8 + read_i4(data, at + np.uint64(4 + key_size))
+            last = o
+            o = copy_bytes(data, np.int64(at), size, out, o)
+            out[np.uint64(last + 4)] &= 0x7F
+        out[last + 4] |= 0x80
+    if count:
         out[o] = 0xFF
         out[o + 1] = 0xFF
         o += 2

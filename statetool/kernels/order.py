@@ -10,6 +10,9 @@ from statetool.kernels.jit import inlined, jit
 
 #: Counting the digits of fewer keys takes longer than comparing them.
 _FEW: Final = 128
+#: Values of a digit that many keys are sorted by: of more bits, so that they are moved fewer times.
+DIGITS: Final = 1 << 11
+_MANY: Final = 1 << 12
 
 
 @jit
@@ -84,32 +87,35 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 @inlined
 def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by ``head``, stable: byte by byte from the last one on, without bytes that are the same in all.
+    """Sort ``order[first:stop]`` by ``head``, stable: some bits at a time from the last ones on, without bits that are the same in all.
 
-    ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[257] are scratch: heads move with their entries, so that they are read
-    one behind the other. Returns which of the two ``heads`` are sorted in the end.
+    ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[DIGITS + 1] are scratch: heads move with their entries, so that they are
+    read one behind the other. Returns which of the two ``heads`` are sorted in the end.
     """
     unlike = np.uint64(0)
     for i in range(first, stop):
         heads[0, i] = head[order[i]]
         unlike |= heads[0, i] ^ heads[0, first]
+    digits = DIGITS if stop - first >= _MANY else 256
+    mask = np.uint64(digits - 1)
     now = 0
     source, target = order, other
-    for digit in range(8):
-        shift = np.uint64(8 * digit)
-        if (unlike >> shift) & np.uint64(0xFF) == 0:
-            continue
-        for k in range(257):
+    while unlike:
+        shift = np.uint64(0)
+        while (unlike >> shift) & np.uint64(1) == 0:
+            shift += np.uint64(1)
+        unlike &= ~(mask << shift)
+        for k in range(digits + 1):
             counts[k] = 0
         for i in range(first, stop):
-            counts[np.int64((heads[now, i] >> shift) & np.uint64(0xFF)) + 1] += 1
-        for k in range(1, 257):
+            counts[np.int64((heads[now, i] >> shift) & mask) + 1] += 1
+        for k in range(1, digits + 1):
             counts[k] += counts[k - 1]
         for i in range(first, stop):
             own = heads[now, i]
-            digit_here = np.int64((own >> shift) & np.uint64(0xFF))
-            place = first + counts[digit_here]
-            counts[digit_here] += 1
+            digit = np.int64((own >> shift) & mask)
+            place = first + counts[digit]
+            counts[digit] += 1
             target[place] = source[i]
             heads[1 - now, place] = own
         now = 1 - now
@@ -140,7 +146,7 @@ def sort_segments(data, major, head, key, key_end, order, other, heads, counts):
     order
         int64[n], in and out: sorted by ``major`` already.
     other, heads, counts
-        int64[n], uint64[2, n] and int64[257], scratch.
+        int64[n], uint64[2, n] and int64[DIGITS + 1], scratch.
 
     Returns
     -------
@@ -175,7 +181,13 @@ def sort_segments(data, major, head, key, key_end, order, other, heads, counts):
                 high = low + 1
                 while high < stop and heads[now, high] == heads[now, low]:
                     high += 1
-                if high - low > 1:
+                if high - low == 2:  # such as two entries of a map
+                    comparison = compare_keys(data, head, key, key_end, order[low], order[low + 1])
+                    if comparison > 0:
+                        order[low], order[low + 1] = order[low + 1], order[low]
+                    elif comparison == 0:
+                        twin = max(twin, np.int64(low + 1))
+                elif high - low > 2:
                     _merge_sort(data, head, key, key_end, order, other, low, high)
                     twin = max(twin, _twin(data, head, key, key_end, order, low, high))
                 low = high

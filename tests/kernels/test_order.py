@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.kernels import jit
-from statetool.kernels.deal import deal_groups, pack_groups
+from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
 from statetool.kernels.jit import Kernel
 from statetool.kernels.order import sort_segments
-from statetool.saving.streams.runs import dealt, order_of_groups, order_of_keys, packed
+from statetool.saving.streams.runs import Spill, dealt, order_of_groups, order_of_keys, packed, reordered
 from tests.saving.test_gather import batch_of
 
 _RECORDS = st.lists(
@@ -37,7 +37,7 @@ def texts(batch: EntryBatch, order: np.ndarray[tuple[int], np.dtype[np.int64]]) 
 @pytest.fixture(params=["0", "1"])
 def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = jit.EVERYTHING if request.param == "0" else jit.NOTHING
-    for kernel in (deal_groups, pack_groups, sort_segments):
+    for kernel in (deal_groups, pack_groups, reorder_groups, sort_segments):
         assert isinstance(kernel, Kernel)
         monkeypatch.setattr(kernel, "_run", None)
         monkeypatch.setitem(kernel.__dict__, "allowance", allowed)
@@ -59,12 +59,12 @@ def test_keys_are_sorted_by_bytes_and_a_key_that_comes_twice_is_found(records, s
 
 
 @pytest.mark.usefixtures("_compiled")
-@pytest.mark.parametrize("n", [300, 2000])
+@pytest.mark.parametrize("n", [300, 2000, 9000])
 def test_many_keys_are_sorted_by_their_digits_and_ties_by_the_bytes_behind(n: int) -> None:
     rng = np.random.default_rng(n)
     # The first eight bytes of many are alike.
     keys = {
-        bytes(rng.integers(0, 3, 8, dtype=np.uint8)) + bytes(rng.integers(0, 9, rng.integers(0, 4), dtype=np.uint8))
+        bytes(rng.integers(0, 4, 8, dtype=np.uint8)) + bytes(rng.integers(0, 9, rng.integers(0, 4), dtype=np.uint8))
         for _ in range(n)
     }
     batch = batch_of(
@@ -87,3 +87,19 @@ def test_entries_are_dealt_as_if_ordered_first(records, prefix: int) -> None:  #
     entries = run.entries(prefix)
     order = np.lexsort((np.arange(len(batch)), batch.state, batch.group))
     assert texts(entries, np.arange(len(entries))) == texts(batch, order)
+
+
+@pytest.mark.usefixtures("_compiled")
+@settings(max_examples=60)
+@given(st.lists(_RECORDS, min_size=1, max_size=3), st.sampled_from([1, 2]))
+def test_entries_of_runs_are_put_in_order_as_they_are(runs, prefix: int) -> None:  # type: ignore[no-untyped-def]
+    with Spill() as spill:
+        for place, records in enumerate(runs):
+            spill.add(dealt(batch_of(records), prefix), place)
+        run = spill.segments().load()
+    batch = run.entries(prefix)
+    order, _ = order_of_keys(batch)
+    copied, put_together = reordered(run, batch, order, prefix), packed(batch, order, prefix)
+    assert bytes(copied.data) == bytes(put_together.data)
+    assert copied.numbers.tolist() == put_together.numbers.tolist()
+    assert copied.starts.tolist() == put_together.starts.tolist()

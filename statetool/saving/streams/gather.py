@@ -25,6 +25,7 @@ from statetool.saving.streams.runs import (
     order_of_keys,
     packed,
     portions,
+    reordered,
 )
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class Gatherer:
                 continue
             run = portion.load()
             batch = run.entries(self.prefix)
-            order = self.sorted(batch)
-            writer.add_groups(run if self.is_settled(run, batch, order) else self.settled(batch, order)[0])
+            writer.add_groups(self.in_order(run, batch))
 
     def write_large(
         self, writer: KeyedStreamWriter, number: int, pieces: Iterator[tuple[PackedRun, EntryBatch, Int64s]]
@@ -112,13 +112,14 @@ class Gatherer:
             raise self.duplicate(int(batch.group[twin]), state, key[:-INDEX_BYTES] if state in self.lists else key)
         return order
 
-    def is_settled(self, run: PackedRun, batch: EntryBatch, order: Int64s) -> bool:
-        """Tell whether a run is written as it is, such as a key group that only moves to another subtask."""
-        if (np.diff(run.numbers) <= 0).any() or (batch.state >= PRESENCE).any():
-            return False
-        if self.lists and np.isin(batch.state, self.lists).any():
-            return False
-        return bool((order == np.arange(len(order))).all())
+    def in_order(self, run: PackedRun, batch: EntryBatch) -> PackedRun:
+        """Return the key groups of a run, each once, sorted; ``batch`` are its entries."""
+        order = self.sorted(batch)
+        if (batch.state >= PRESENCE).any() or (self.lists and np.isin(batch.state, self.lists).any()):
+            return self.settled(batch, order)[0]
+        if (np.diff(run.numbers) > 0).all() and (order == np.arange(len(order))).all():
+            return run  # such as a key group that only moves to another subtask
+        return reordered(run, batch, order, self.prefix)
 
     def settled(self, batch: EntryBatch, order: Int64s) -> tuple[PackedRun, EntryBatch, Int64s]:
         """Pack sorted entries as they are written: without those that only show a key, and with the elements of a list together.

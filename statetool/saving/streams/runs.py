@@ -19,8 +19,8 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
-from statetool.kernels.deal import deal_groups, pack_groups
-from statetool.kernels.order import count_order, key_heads, sort_segments
+from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
+from statetool.kernels.order import DIGITS, count_order, key_heads, sort_segments
 from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 
 if TYPE_CHECKING:
@@ -101,6 +101,24 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     chosen = batch if n == len(batch) else batch.take(order)
     out, numbers, starts = _room(chosen, prefix, n)
     written, count = pack_groups(batch.data, order, *_columns(batch), prefix, out, numbers, starts)
+    starts[count] = written
+    return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
+
+
+def reordered(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
+    """Pack the entries of a run in another order.
+
+    Parameters
+    ----------
+    batch, order
+        All entries of the run (:meth:`PackedRun.entries`), and int64[n], their order by key group and state.
+    """
+    place = (batch.group << 16 | batch.state)[order]
+    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    edges = np.append(first, len(order))
+    out, numbers, starts = np.empty_like(run.data), np.empty_like(first), np.empty_like(edges)
+    columns = batch.group, batch.state, batch.key
+    written, count = reorder_groups(run.data, order, edges, *columns, prefix, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
@@ -200,7 +218,7 @@ def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
     head = np.empty(len(order), dtype=np.uint64)
     key_heads(batch.data, batch.key, batch.key_end, head)
     major = batch.group << 16 | state
-    scratch = np.empty_like(order), np.empty((2, len(order)), dtype=np.uint64), np.empty(257, dtype=np.int64)
+    scratch = np.empty_like(order), np.empty((2, len(order)), dtype=np.uint64), np.empty(DIGITS + 1, dtype=np.int64)
     twin = int(sort_segments(batch.data, major, head, batch.key, batch.key_end, order, *scratch))
     return order, int(order[twin]) if twin >= 0 else None
 
