@@ -114,7 +114,7 @@ def reordered(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> 
         All entries of the run (:meth:`PackedRun.entries`), and int64[n], their order by key group and state.
     """
     place = (batch.group << 16 | batch.state)[order]
-    first = np.flatnonzero(np.concatenate([[True], place[1:] != place[:-1]]))
+    first = np.flatnonzero(np.diff(place, prepend=-1))
     edges = np.append(first, len(order))
     out, numbers, starts = np.empty_like(run.data), np.empty_like(first), np.empty_like(edges)
     columns = batch.group, batch.state, batch.key
