@@ -26,7 +26,7 @@ _NUMBERS: Final = {"Byte": 1, "Short": 2, "Int": 4, "Long": 8, "Boolean": 1, "Fl
 
 
 def is_number(serializer: Serializer) -> bool:
-    """Tell whether keys are numbers, whose hash codes take less time than to find those that are there several times."""
+    """Tell whether keys are numbers of a fixed size, or flags."""
     return isinstance(serializer, SimpleSerializer) and serializer.spec.name in _NUMBERS
 
 

@@ -13,12 +13,11 @@ from statetool.entries.form import EntryRequest, EntrySource, placed, size_of
 from statetool.entries.selection import key_starts
 from statetool.errors import EncodeError, FormatError, StatetoolError
 from statetool.formats.key_groups import owner_of, prefix_size, range_for
-from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header
 from statetool.formats.metadata.handles import KeyGroupsHandle
 from statetool.hashing.formulas import HashFormula
-from statetool.hashing.key_hash import is_number, key_groups
+from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
 from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
@@ -127,24 +126,18 @@ class _NewGroups:
     def _hashed(self, hasher: KeyHasher, batch: EntryBatch) -> Int64s:
         start = key_starts(batch, self.header)
         end = hasher.ends(batch.data, start, batch.key_end)
-        # Each entry has its own key, or several share one, whose hash code is found once.
-        ids: Int64s | slice = slice(None)
-        first: Int64s | slice = slice(None)
-        if not is_number(hasher.hashed):
-            ids, first = distinct(batch.data, start, end, batch.group)
-        hashes = hasher.hashes(batch.data, start[first], end[first])
+        hashes = hasher.hashes_of_entries(batch.data, start, end, batch.group)
         expected = key_groups(hashes, self.old_max)
-        wrong = np.flatnonzero(expected != batch.group[first])
+        wrong = np.flatnonzero(expected != batch.group)
         if len(wrong):
-            at = int(np.arange(len(batch))[first][wrong[0]])
+            at = int(wrong[0])
             raise FormatError(
                 f"a key of {self.header.key.type_name} lies in key group {int(batch.group[at])}, its hash code says "
-                f"{int(expected[wrong[0]])}",
+                f"{int(expected[at])}",
                 hint="the job's class has another hashCode(): declare it with hashes=, or choose a divisor of "
                 f"{self.old_max}, which needs none",
             ).at(offset=int(start[at]))
-        moved: Int64s = key_groups(hashes, self.new_max)[ids]
-        return moved
+        return key_groups(hashes, self.new_max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
