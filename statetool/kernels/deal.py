@@ -1,4 +1,6 @@
-"""Kernels that pack entries as canonical key groups: as they come, or in an order that :mod:`statetool.kernels.order` found."""
+"""Kernels that pack entries as canonical key groups: as they come, or, from their parts or whole, in an order that
+:mod:`statetool.kernels.order` found.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import numpy as np
 
 from statetool.kernels.decode_fixed import read_i4
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.walk import NO_STATE
 from statetool.kernels.words import copy_bytes, equal
 
 
@@ -25,6 +28,14 @@ def _put_size(size, out, o):  # type: ignore[no-untyped-def]
     out[o + 2] = (size >> 8) & 0xFF
     out[o + 3] = size & 0xFF
     return o + 4
+
+
+@inlined
+def _put_mark(mark, out, o):  # type: ignore[no-untyped-def]
+    """Write the two bytes of a state id or of :data:`~statetool.kernels.walk.NO_STATE` and return the position behind them."""
+    out[o] = mark >> 8
+    out[o + 1] = mark & 0xFF
+    return o + 2
 
 
 @inlined
@@ -71,17 +82,13 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
         for s in range(next_.shape[1]):
             size = next_[g, s]
             if size:
-                out[o] = s >> 8
-                out[o + 1] = s & 0xFF
-                next_[g, s] = o + 2
-                o += 2 + size
+                next_[g, s] = _put_mark(s, out, o)
+                o = next_[g, s] + size
         if o > before:
             numbers[count] = g + base
             starts[count] = before
             count += 1
-            out[o] = 0xFF
-            out[o + 1] = 0xFF
-            o += 2
+            o = _put_mark(NO_STATE, out, o)
     for i in range(n):
         g = group[i] - base
         s = state[i]
@@ -129,24 +136,18 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
         if x and (opens or state[order[x - 1]] != state[i]):
             out[last + 4] |= 0x80
         if opens and x:
-            out[o] = 0xFF
-            out[o + 1] = 0xFF
-            o += 2
+            o = _put_mark(NO_STATE, out, o)
         if opens:
             numbers[count] = group[i]
             starts[count] = o
             count += 1
         if opens or state[order[x - 1]] != state[i]:
-            out[o] = state[i] >> 8
-            out[o + 1] = state[i] & 0xFF
-            o += 2
+            o = _put_mark(state[i], out, o)
         last = o
         o = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, o)
     if last >= 0:
         out[last + 4] |= 0x80
-        out[o] = 0xFF
-        out[o + 1] = 0xFF
-        o += 2
+        o = _put_mark(NO_STATE, out, o)
     return o, count
 
 
@@ -168,12 +169,7 @@ def reorder_groups(data, order, edges, group, state, key, prefix, out, numbers, 
     group, state, key
         int64: the key group, state id and position behind the prefix of each entry.
     out, numbers, starts
-        As :func:`pack_groups` has them; ``out`` has at most as many bytes as ``data``.
-
-    Returns
-    -------
-    size, count
-        Bytes written, and key groups.
+        As :func:`pack_groups` has them, which returns the same; at most as many bytes are written as ``data`` has.
     """
     o = np.int64(0)
     count = 0
@@ -181,15 +177,11 @@ def reorder_groups(data, order, edges, group, state, key, prefix, out, numbers, 
         first = order[edges[e]]
         if count == 0 or numbers[count - 1] != group[first]:
             if count:
-                out[o] = 0xFF
-                out[o + 1] = 0xFF
-                o += 2
+                o = _put_mark(NO_STATE, out, o)
             numbers[count] = group[first]
             starts[count] = o
             count += 1
-        out[o] = state[first] >> 8
-        out[o + 1] = state[first] & 0xFF
-        o += 2
+        o = _put_mark(state[first], out, o)
         last = o
         for x in range(edges[e], edges[e + 1]):
             at = np.uint64(key[order[x]] - prefix - 4)
@@ -200,7 +192,5 @@ def reorder_groups(data, order, edges, group, state, key, prefix, out, numbers, 
             out[np.uint64(last + 4)] &= 0x7F
         out[last + 4] |= 0x80
     if count:
-        out[o] = 0xFF
-        out[o + 1] = 0xFF
-        o += 2
+        o = _put_mark(NO_STATE, out, o)
     return o, count

@@ -21,7 +21,8 @@ BAD_PREFIX: Final = 101
 BAD_STATE: Final = 102
 BAD_LENGTH: Final = 103
 TRAILING: Final = 104
-_NO_STATE: Final = 0xFFFF
+#: Stands where a state id would, behind the last entry of a key group.
+NO_STATE: Final = 0xFFFF
 
 WALK_MESSAGES: Final = {
     TRUNCATED: "the key group ends inside an entry",
@@ -123,7 +124,7 @@ def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
     if p + 2 > end:
         return np.int64(TRUNCATED), p
     following = read_u2(data, np.uint64(p))
-    if following == _NO_STATE:
+    if following == NO_STATE:
         if p + 2 != end:
             return np.int64(TRAILING), p + 2
         cursor[GROUP] += 1
