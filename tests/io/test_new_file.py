@@ -28,7 +28,7 @@ def _small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small_windows")
-def test_what_is_written_does_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_is_told_that_what_is_written_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     advice: list[tuple[int, int, int]] = []
     monkeypatch.setattr(os, "posix_fadvise", lambda _, *words: advice.append(words), raising=False)
     monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
