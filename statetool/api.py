@@ -266,7 +266,7 @@ class Savepoint(SnapshotConnectors):
     def with_session(self, spark: SparkSession) -> Savepoint:
         """Return the savepoint with a session for its DataFrame methods.
 
-        Unlike :func:`load` it does not make the data sources known, a second's work: :func:`statetool.register` does.
+        Unlike :func:`load` it does not make the data sources known: :func:`statetool.register` does.
         """
         _prepare(spark, sources=False)
         return Savepoint(self._inventory, spark, self._local_bytes)

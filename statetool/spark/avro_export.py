@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.text_schemas import avro_schema
-from statetool.spark.tables import map_in_arrow
+from statetool.spark.tables import collected, map_in_arrow
 
 
 def export_avro(frame: Any, target: str, *, name: str, by: str | None = None) -> None:
@@ -32,7 +32,7 @@ def export_avro(frame: Any, target: str, *, name: str, by: str | None = None) ->
     staging = f"{root}/_temporary"
     fs.makedirs(staging, exist_ok=False)
     try:
-        written = map_in_arrow(frame, _writer(target, name, by), "name STRING").collect()
+        written = collected(map_in_arrow(frame, _writer(target, name, by), "name STRING"))
         for folder in sorted({row["name"].rpartition("/")[0] for row in written}):
             fs.makedirs(f"{root}/{folder}", exist_ok=True)
         for row in written:

@@ -40,7 +40,7 @@ from statetool.saving.streams.runs import PackedRun, Spill, cuts, dealt, order_o
 from statetool.spark.frames import local_limit, numbers
 from statetool.spark.schema import arrow_schema, spark_schema
 from statetool.spark.session import default_parallelism
-from statetool.spark.tables import arrow_frame, map_in_arrow
+from statetool.spark.tables import arrow_frame, collected, map_in_arrow
 from statetool.spark.tasks import RESULT, result_batch, run_tasks
 from statetool.spark.workers import begin_task
 
@@ -58,7 +58,7 @@ _RUNS: Final = pa.schema(
         pa.field("error", pa.binary()),
     ]
 )
-#: Spark hands up to 10,000 rows at once to a worker, however large they are.
+#: Spark hands many rows at once to a worker, however large they are.
 _RUN_BYTES: Final = 32 << 10
 _MEMORY_BYTES: Final = 64 << 20
 #: Stored bytes of a task that copies files, or reads kept entries.
@@ -110,7 +110,7 @@ class SparkRunner:
         if slots and frames:
             partitions = min(slots, max(_LEAST_PARTITIONS, 4 * self.parallelism))
             runs = _shuffled(reduce(lambda a, b: a.unionAll(b), frames), partitions)
-            for row in runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT)).collect():
+            for row in collected(runs.mapInArrow(_gatherer(streams_by_slot, staging), spark_schema(RESULT))):
                 result = pickle.loads(row.result)
                 if isinstance(result, StatetoolError):
                     raise result

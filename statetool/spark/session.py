@@ -125,7 +125,7 @@ def prepare(spark: Any, *, sources: bool) -> None:
     Parameters
     ----------
     sources
-        Make the data sources known too, where PySpark has them; Spark starts a Python process for that, about a second's work.
+        Make the data sources known too, where PySpark has them; a server of Spark Connect takes about a second for that.
     """
     warn_of_workers(spark)
     raise_own_errors(spark)
@@ -148,8 +148,6 @@ def register(spark: Any) -> None:
             "this PySpark has no Python data sources",
             hint="use PySpark 4, or the methods of statetool.load(path, spark=spark), which work on 3.5 as well",
         )
-    from pyspark.errors import PySparkException
-
     from statetool.spark.sources import (
         CatalogTableSource,
         FlinkStateMetadataSource,
@@ -160,20 +158,56 @@ def register(spark: Any) -> None:
     raise_own_errors(spark)
     if spark.conf.get(_REGISTERED, None) == "true":
         return
+    known = _known_sources(spark)
     for source in (
         FlinkStateSource if _let_filters_through(spark) else PlainFlinkStateSource,
         FlinkStateMetadataSource,
         CatalogTableSource,
     ):
-        try:
-            spark.dataSource.register(source)
-        except PySparkException as error:
-            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-                raise
-            # Spark looked at the thread's active session, which was another one. A DataFrame of this one makes it active.
-            spark.createDataFrame([], "name STRING")
-            spark.dataSource.register(source)
+        if known is None:
+            _register(spark, source)
+        else:
+            known[source.name()] = _java_source(spark, source)
     spark.conf.set(_REGISTERED, "true")
+
+
+def _register(spark: Any, source: type) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.dataSource.register(source)
+    except PySparkException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
+        # Spark looked at the thread's active session, which was another one. A DataFrame of this one makes it active.
+        spark.createDataFrame([], "name STRING")
+        spark.dataSource.register(source)
+
+
+def _known_sources(spark: Any) -> Any | None:
+    """Return the JVM's map of the sources that a session was given, by name; ``None`` where it is not to be had.
+
+    ``spark.dataSource.register`` adds to it, but first lets a Python process look for sources of other packages, a second's work. Left alone,
+    Spark does that when a query names a source that it does not know.
+    """
+    from py4j.protocol import Py4JError
+
+    try:
+        manager = spark._jsparkSession.sessionState().dataSourceManager()
+        field = manager.getClass().getDeclaredField("runtimeDataSourceBuilders")
+        field.setAccessible(True)
+        return field.get(manager)
+    except (AttributeError, NotImplementedError, Py4JError):
+        return None  # a client of Spark Connect, or another Spark
+
+
+def _java_source(spark: Any, source: type) -> Any:
+    """Return what ``spark.dataSource.register`` makes of a source."""
+    from pyspark.sql.udf import _wrap_function
+
+    context = spark.sparkContext
+    kind = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
+    return getattr(context._jvm, kind)(_wrap_function(context, source))
 
 
 def _let_filters_through(spark: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,6 +14,14 @@ from statetool.spark.schema import spark_schema
 from statetool.spark.session import has_data_sources
 
 _BATCH_ROWS: Final = 65_536
+#: Batches that are given to a task together: rows and bytes at which no more are added.
+_TASK_ROWS: Final = 10_000
+_TASK_BYTES: Final = 32 << 20
+#: Settings of a session for the batches in which its JVM hands rows to Python, and what :func:`collected` makes of them.
+_BATCHES: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": 128,
+    "spark.sql.execution.arrow.maxBytesPerBatch": (1 << 31) - 1,
+}
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -69,9 +78,60 @@ def map_in_arrow(frame: Any, task: Callable[[Iterator[pa.RecordBatch]], Iterator
     names = list(frame.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task(_with_names(batch, names) for batch in batches)
+        return task(_with_names(batch, names) for batch in _joined(batches))
 
     return frame.toDF(*(f"c{i}" for i in range(len(names)))).mapInArrow(run, schema)
+
+
+def collected(frame: Any) -> list[Any]:
+    """Return the rows of a DataFrame whose tasks take rows from the JVM, which hands them over in batches of few rows.
+
+    Until a batch has as many bytes as it may have, which Spark 4.3 limits to 64 MiB, the JVM measures it anew behind each row: a third of what it
+    does for a row. Batches of so few rows need no such limit, and where earlier releases know none, they are smaller than Spark's of 10,000 rows.
+    """
+    with _small_batches(frame.sparkSession):
+        rows: list[Any] = frame.collect()
+    return rows
+
+
+@contextmanager
+def _small_batches(spark: Any) -> Iterator[None]:
+    """Change :data:`_BATCHES` of a session meanwhile, unless the user set less.
+
+    What another thread has changed already is left to it: the settings only save time.
+    """
+    before = {name: spark.conf.get(name, None) for name in _BATCHES}
+    changed = [name for name, most in _BATCHES.items() if _is_more(before[name], most)]
+    for name in changed:
+        spark.conf.set(name, str(_BATCHES[name]))
+    try:
+        yield
+    finally:
+        for name in changed:
+            if before[name] is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before[name])
+
+
+def _is_more(setting: str | None, most: int) -> bool:
+    """Tell whether a limit of Spark's is its default, none at all, or higher than ``most``; one with a unit was set on purpose."""
+    return setting is None or (setting.lstrip("-").isdecimal() and not 0 < int(setting) <= most)
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put small batches together: each costs the kernels as much as some hundred rows."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _TASK_ROWS or size >= _TASK_BYTES:
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
 
 
 def _with_names(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:

@@ -30,8 +30,20 @@ class Idle:
     conf: dict[str, str] = {}  # noqa: RUF012 - nobody adds to it
 
 
+class Settings(dict[str, str]):
+    """Settings of a session."""
+
+    def set(self, name: str, value: str) -> None:
+        self[name] = value
+
+    def unset(self, name: str) -> None:
+        del self[name]
+
+
 class Frame:
     """A DataFrame whose tasks run here."""
+
+    sparkSession = SimpleNamespace(conf=Settings())
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self.batches = batches

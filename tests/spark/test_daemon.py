@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,16 @@ def test_workers_of_own_sessions_load_the_installed_pyspark(spark: Any) -> None:
 
     (row,) = spark.range(1).repartition(1).mapInArrow(where, "file STRING").collect()
     assert row.file == pyspark.__file__
+
+
+def test_workers_of_own_sessions_find_imported_what_tasks_need(spark: Any) -> None:
+    def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Tasks before may have imported the same; what the collector keeps from was there when the worker was forked.
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]})
+
+    (row,) = spark.range(1).repartition(1).mapInArrow(imported, "frozen LONG").collect()
+    assert row.frozen > 100_000
 
 
 def test_a_zip_gives_way_only_to_the_pyspark_that_it_came_with(tmp_path: Path) -> None:

@@ -79,6 +79,30 @@ def test_load_makes_the_data_sources_known_to_every_session(spark: Any) -> None:
     assert spark.read.format("flink-state-metadata").load(SAVEPOINT).columns[0] == "operator"
 
 
+@data_sources
+def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None:
+    session = spark.newSession()
+    statetool.load(SAVEPOINT, spark=session)
+    manager = session._jsparkSession.sessionState().dataSourceManager()
+    searched = manager.getClass().getDeclaredField("bitmap$0")  # whether its lazy value is there
+    searched.setAccessible(True)
+    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
+    assert searched.get(manager) is False
+    with pytest.raises(Exception, match="of-nobody"):
+        session.read.format("of-nobody").load()
+    assert searched.get(manager) is True
+
+
+@data_sources
+def test_sources_are_registered_as_spark_does_it_where_its_own_map_is_out_of_reach(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statetool.spark.session._known_sources", lambda _: None)
+    session = spark.newSession()
+    statetool.load(SAVEPOINT, spark=session)
+    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
+
+
 class _Locked:
     """A session whose filter pushdown cannot be switched on."""
 
