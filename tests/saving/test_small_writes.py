@@ -43,7 +43,7 @@ class Settings(dict[str, str]):
 class Frame:
     """A DataFrame whose tasks run here."""
 
-    sparkSession = SimpleNamespace(conf=Settings())
+    sparkSession = SimpleNamespace(conf=Settings())  # noqa: N815 - as Spark calls it
 
     def __init__(self, batches: list[pa.RecordBatch]) -> None:
         self.batches = batches
