@@ -225,10 +225,17 @@ class Operator(OperatorViews):
         MissingDependencyError
             There is no session.
         """
-        spark = needed_session(self._spark)
-        from statetool.spark.frames import plan_for_tasks, table_frame
+        spark, scan = self.planned(request)
+        from statetool.spark.frames import table_frame
 
-        return table_frame(spark, plan_for_tasks(spark, self.plan, request), local_bytes=self._local_bytes)
+        return table_frame(spark, scan, local_bytes=self._local_bytes)
+
+    def planned(self, request: ScanRequest) -> tuple[SparkSession, TableScan]:
+        """Return the session that was given or the active one, and what a request asks for, planned for its tasks; errors as :meth:`frame`."""
+        spark = needed_session(self._spark)
+        from statetool.spark.frames import plan_for_tasks
+
+        return spark, plan_for_tasks(spark, self.plan, request)
 
     def in_flight(
         self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]

@@ -1,6 +1,7 @@
 """Write a table of a snapshot with Spark: to files, or to a table of a lake.
 
-Each task reads one split and writes one file (one for each of its key groups where those are folders); Spark's committer publishes them.
+Each task reads one split and writes one file, or one for each of its key groups where those are folders: Parquet and Avro by itself
+(:mod:`statetool.spark.file_export`), all else as rows of Spark's, whose committer publishes the files.
 """
 
 from __future__ import annotations
@@ -10,17 +11,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from statetool.errors import MissingDependencyError, OptionError, TargetExistsError
 from statetool.io import files
-from statetool.spark.avro_export import export_avro
+from statetool.spark.file_export import (
+    FileStyle,
+    avro_style,
+    export_files,
+    is_own_target,
+    is_plain,
+    parquet_codec,
+    parquet_style,
+)
+from statetool.spark.frames import table_frame
 from statetool.spark.targets import spark_target
 
 if TYPE_CHECKING:
     from statetool.operator import Operator
     from statetool.tables.request import ScanRequest
+    from statetool.tables.scan import TableScan
 
-#: Formats of files, and what Spark calls them; of Avro it has nothing unless a package brings it.
-_FILES: Final = {"parquet": "parquet", "avro": None, "jsonl": "json"}
+#: Formats of files.
+_FILES: Final = ("parquet", "avro", "jsonl")
+#: Those that Spark writes, and what it calls them: it has nothing of Avro unless a package brings it.
+_OF_SPARK: Final = {"parquet": "parquet", "jsonl": "json"}
 #: Formats of tables, which commit what is added whole or not at all, and what Spark calls them.
 _TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
 _BROUGHT_BY: Final = {
@@ -74,23 +89,36 @@ def export_table(
     """
     if by_key_group:
         request = replace(request, key_group=True)
-    frame = _storable(operator.frame(request), style)
-    if append_as is not None and _CHECKPOINT in frame.columns:
+    spark, scan = operator.planned(request)
+    if append_as is not None and _CHECKPOINT in scan.schema.names:
         raise OptionError(
             f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"
         )
     if style in _TABLES:
+        frame = _storable(table_frame(spark, scan))
         return _write_table(frame, target, _TABLES[style], append_as, by_key_group=by_key_group)
     place = target if append_as is None else f"{target.rstrip('/')}/{_CHECKPOINT}={append_as}"
     if files.exists(place):
         raise TargetExistsError(f"{place} exists already", hint="choose a new directory")
-    counted, count = _observe_rows(frame)
-    if style == "avro":
-        export_avro(counted, place, name=request.table, by=_GROUP if by_key_group else None)
-    else:
-        writer = counted.write.format(_FILES[style]).partitionBy(*[_GROUP] * by_key_group)
-        writer.mode("error").save(spark_target(frame.sparkSession, place))
+    by = _GROUP if by_key_group else None
+    own_style = _own_style(spark, scan, place, style, by, request.table)
+    if own_style is not None:
+        return export_files(spark, scan, place, own_style, by)
+    counted, count = _observe_rows(_storable(table_frame(spark, scan)))
+    writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[_GROUP] * by_key_group)
+    writer.mode("error").save(spark_target(spark, place))
     return count()
+
+
+def _own_style(spark: Any, scan: TableScan, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
+    """Return how tasks write files themselves; ``None`` where they leave it to Spark."""
+    if style == "avro":
+        return avro_style(name)
+    if style != "parquet" or not is_own_target(spark, place):
+        return None
+    codec = parquet_codec(spark)
+    schema = pa.schema([field for field in scan.schema if field.name != by])
+    return parquet_style(schema, codec) if codec is not None and is_plain(schema) else None
 
 
 def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None, *, by_key_group: bool) -> int:
@@ -156,8 +184,8 @@ def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> Non
         )
 
 
-def _storable(frame: Any, style: str) -> Any:
-    """Return the frame with structs without fields as text, unless ``style`` is Avro: Spark does not write them otherwise.
+def _storable(frame: Any) -> Any:
+    """Return the frame with structs without fields as text: Spark does not write them otherwise.
 
     Keys of SQL operators that have one group for all rows are such structs.
     """
@@ -166,7 +194,7 @@ def _storable(frame: Any, style: str) -> Any:
 
     types = {field.name: field.dataType for field in frame.schema.fields}
     empty = [name for name, kind in types.items() if isinstance(kind, StructType) and not kind.fields]
-    return frame.withColumns({name: f.lit("{}") for name in empty}) if empty and style != "avro" else frame
+    return frame.withColumns({name: f.lit("{}") for name in empty}) if empty else frame
 
 
 def _observe_rows(frame: Any) -> tuple[Any, Callable[[], int]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import statetool
@@ -13,6 +14,8 @@ from statetool.errors import SnapshotNotFoundError, TargetExistsError
 from statetool.io import files, small_files
 from statetool.io.files import BYTES_READ
 from statetool.saving.publish import Publication, StagedFile
+from statetool.spark.export import export_table
+from statetool.tables.request import ScanRequest
 from tests.support.object_store import Store, object_store
 from tests.support.stored import streams
 
@@ -181,3 +184,18 @@ def test_a_failed_write_leaves_nothing(store: Any) -> None:
         fail()
     store.invalidate_cache()
     assert not store.exists(f"{BUCKET}/aborted")
+
+
+@pytest.mark.parametrize("style", ["parquet", "avro"])
+def test_exports_need_no_package_of_hadoops(store: Any, savepoint: str, spark: Any, style: str) -> None:
+    operator = statetool.load(savepoint, spark=spark)["timers"]
+    target = f"s3://{BUCKET}/rows-{style}"
+    assert export_table(operator, ScanRequest(), target, style=style) == 14
+    names = sorted(name.rpartition("/")[2] for name in store.find(f"{BUCKET}/rows-{style}"))
+    assert names[0] == "_SUCCESS"
+    assert {name.rpartition(".")[2] for name in names[1:]} == {style}
+    if style == "parquet":
+        exported = pq.read_table(f"{BUCKET}/rows-{style}", filesystem=store).to_pylist()
+        assert sorted(map(repr, exported)) == sorted(map(repr, operator.to_arrow().to_pylist()))
+    with pytest.raises(TargetExistsError):
+        export_table(operator, ScanRequest(), target, style=style)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 import statetool
@@ -84,16 +85,11 @@ def test_checkpoints_lie_side_by_side(
 
 
 def test_a_column_of_that_name_is_not_lost(spark: Any, tmp_path: Path) -> None:
-    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
-    renamed = operator.frame(TABLE).withColumnRenamed("registered", "checkpoint_id")
-
-    class Odd:
-        def frame(self, _: ScanRequest) -> Any:
-            return renamed
-
-    odd: Any = Odd()
+    state = statetool.bootstrap_keyed_state(pa.table({"key": [1], "checkpoint_id": [2]}), key="key")
+    statetool.SavepointWriter.new().with_operator("o", state).write(str(tmp_path / "sp"))
+    operator = statetool.load(str(tmp_path / "sp"), spark=spark)["o"]
     with pytest.raises(OptionError, match="a column checkpoint_id of its own"):
-        export_table(odd, TABLE, str(tmp_path / "out"), append_as=1)
+        export_table(operator, TABLE, str(tmp_path / "out"), append_as=1)
 
 
 def test_key_groups_are_of_keyed_state_alone(spark: Any, tmp_path: Path) -> None:

@@ -1,0 +1,253 @@
+"""Files that tasks write themselves: Parquet by Arrow, Avro by ``fastavro``, which PySpark does not carry a package for.
+
+A task turns a split into files, with no row for Spark's JVM, which takes several times as long for each as reading it did. All files are
+written below ``<target>/_temporary``; the driver moves those of the attempts that won to the target, removes the rest and adds
+``_SUCCESS`` last, so that a failure leaves no half export that looks whole. What is small the driver writes without tasks.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby, pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from statetool.columns.arrays import as_numpy
+from statetool.columns.python_values import as_python, number_of
+from statetool.columns.text_schemas import avro_schema
+from statetool.columns.types import is_variant
+from statetool.io.files import file_system
+from statetool.io.threads import in_threads
+from statetool.spark.frames import is_small, local_limit
+from statetool.spark.guard import read_checked
+from statetool.spark.schema import spark_schema
+from statetool.spark.tasks import run_tasks
+from statetool.tables.scan import TableScan
+from statetool.tables.splits import Split
+
+#: Where both this process and tasks write as they read, and Spark needs nothing of its own.
+_SCHEMES: Final = ("file", "s3", "gs", "gcs", "abfs", "abfss", "az")
+#: Codecs of Parquet, by what Spark calls them.
+_CODECS: Final = {
+    "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "brotli": "brotli", "lz4": "lz4", "lz4_raw": "lz4",
+}  # fmt: skip
+_CODEC: Final = "spark.sql.parquet.compression.codec"
+#: A group of rows of a Parquet file is written when it has so many bytes in memory.
+_GROUP_BYTES: Final = 64 << 20
+#: Files are moved, and small ones written, several at a time: they may be far away.
+_THREADS: Final = 8
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def is_own_target(spark: Any, target: str) -> bool:
+    """Tell whether tasks can write to a target by themselves: not where only Spark knows how, or a server of Spark Connect would write."""
+    if "connect" in type(spark).__module__:
+        return False
+    scheme, separator, _ = target.partition("://")
+    if not separator:
+        default = spark._jsc.hadoopConfiguration().get("fs.defaultFS") or "file:///"
+        return bool(default.startswith("file:"))
+    return scheme in _SCHEMES
+
+
+def parquet_codec(spark: Any) -> str | None:
+    """Return the codec of Parquet files that a session asks for; ``None`` for one that Arrow does not have."""
+    return _CODECS.get(spark.conf.get(_CODEC, "snappy").lower())
+
+
+def is_plain(schema: pa.Schema) -> bool:
+    """Tell whether Parquet has the types of all columns: intervals, variants and the like Spark stores in its own way."""
+    return all(_is_empty(field.type) or _is_plain(field.type) for field in schema)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_null(kind) or pa.types.is_duration(kind) or is_variant(kind) or _is_empty(kind):
+        return False
+    return all(_is_plain(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _is_empty(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and not kind.num_fields
+
+
+def export_files(spark: Any, scan: TableScan, target: str, style: FileStyle, by: str | None) -> int:
+    """Write a planned table as files to a directory that does not exist yet, and return the number of rows.
+
+    Parameters
+    ----------
+    by
+        A column whose values are folders (``key_group=7``) and are not in the files.
+
+    Raises
+    ------
+    StatetoolError
+        What a task raised, with its place.
+    """
+    fs, root = file_system(target)
+    staging = f"{root}/_temporary"
+    fs.makedirs(staging, exist_ok=False)
+    write = partial(_write_split, fs.unstrip_protocol(staging), style, by)
+    try:
+        if is_small(scan, local_limit(spark)):
+            written = list(in_threads(write, scan.splits, _THREADS))
+        else:
+            written = run_tasks(spark, write, scan.splits)
+        names = [name for of_split, _ in written for name in of_split]
+        if not names and by is None:  # readers want a schema
+            names = [_write_file(fs, staging, "", style, iter([pa.RecordBatch.from_pylist([], schema=scan.schema)]))]
+        for folder in sorted({name.rpartition("/")[0] for name in names}):
+            fs.makedirs(f"{root}/{folder}", exist_ok=True)
+        for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, _THREADS):
+            pass
+        _remove(fs, staging)
+        fs.pipe_file(f"{root}/_SUCCESS", b"")
+    except BaseException:
+        _remove(fs, root)
+        raise
+    return sum(rows for _, rows in written)
+
+
+def _remove(fs: Any, folder: str) -> None:
+    """Remove a folder with all in it; in an object store it is gone with its last file."""
+    with suppress(FileNotFoundError):
+        fs.rm(folder, recursive=True)
+
+
+def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -> tuple[list[str], int]:
+    """Write the rows of a split and return the names of files below ``staging``, and the number of rows."""
+    fs, root = file_system(staging)
+    names = []
+    rows = 0
+
+    def counted() -> Batches:
+        nonlocal rows
+        for batch in read_checked(split):
+            rows += batch.num_rows
+            yield batch
+
+    # Rows of a key group lie together, so that one file is open at a time; otherwise there would only be more files.
+    for value, parts in groupby(_parts(counted(), by), key=lambda part: part[0]):
+        folder = "" if by is None else f"{by}={value}/"
+        fs.makedirs(f"{root}/{folder}", exist_ok=True)
+        names.append(_write_file(fs, root, folder, style, (batch for _, batch in parts)))
+    return names, rows
+
+
+def _parts(batches: Batches, by: str | None) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """Yield batches; with ``by``, cut where its value changes, with that value and without the column."""
+    for batch in batches:
+        if by is None:
+            yield None, batch
+            continue
+        place = batch.schema.get_field_index(by)
+        values = as_numpy(batch.column(place))
+        left = pa.RecordBatch.from_arrays(
+            [c for i, c in enumerate(batch.columns) if i != place], schema=batch.schema.remove(place)
+        )
+        cuts = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+        for start, stop in pairwise(cuts):
+            if start < stop:
+                yield int(values[start]), left.slice(start, stop - start)
+
+
+def _write_file(fs: Any, root: str, folder: str, style: FileStyle, batches: Batches) -> str:
+    """Write a file with a name of its own and return that."""
+    name = f"{folder}part-{uuid.uuid4().hex}.{style.suffix}"
+    with fs.open(f"{root}/{name}", "wb") as out:
+        style.write(out, batches)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class FileStyle:
+    """A format of files: the end of their names, and what writes batches, of which there is at least one, to an open file; picklable."""
+
+    suffix: str
+    write: Callable[[Any, Batches], None]
+
+
+def avro_style(name: str) -> FileStyle:
+    """Return the style of Avro files, whose records have this name."""
+    return FileStyle("avro", partial(_write_avro, name))
+
+
+def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
+    """Return the style of Parquet files of a table without folders, which say to Spark what Spark's own do: its types and its calendar."""
+    import pyspark
+
+    stored = _stored(pa.RecordBatch.from_pylist([], schema=schema)).schema
+    described = {
+        "org.apache.spark.version": pyspark.__version__,
+        "org.apache.spark.sql.parquet.row.metadata": spark_schema(stored).json(),
+    }
+    return FileStyle("parquet", partial(_write_parquet, codec, described))
+
+
+def _stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose structs without fields are the text ``{}``: keys of SQL operators that have one group for all rows."""
+    arrays = [pa.array(["{}"] * len(c)) if _is_empty(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def _write_parquet(codec: str, described: dict[str, str], out: Any, batches: Batches) -> None:
+    import pyarrow.parquet as pq
+
+    first = _stored(next(batches))
+    schema = first.schema.with_metadata(described)
+    with pq.ParquetWriter(out, schema, compression=codec) as writer:
+        for group in _groups(chain([first], map(_stored, batches))):
+            table = pa.Table.from_batches(group).replace_schema_metadata(described)
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
+    """Put batches together to groups of rows."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        group.append(batch)
+        size += batch.nbytes
+        if size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _write_avro(name: str, out: Any, batches: Batches) -> None:
+    import fastavro
+
+    first = next(batches)
+    schema = avro_schema(first.schema, name=name)
+    fastavro.writer(out, fastavro.parse_schema(schema), _records(schema, chain([first], batches)), codec="deflate")
+
+
+def _records(schema: dict[str, Any], batches: Batches) -> Iterator[dict[str, Any]]:
+    names = [field["name"] for field in schema["fields"]]
+    for batch in batches:
+        columns = [[_value(v, column.type) for v in as_python(column, number_of)] for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            yield dict(zip(names, row, strict=True))
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """Turn what ``to_pylist`` gives into what the Avro schema wants (maps are lists of pairs there); times are numbers already."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        if pa.types.is_string(kind.key_type):
+            return {k: _value(v, kind.item_type) for k, v in value}
+        return [{"key": _value(k, kind.key_type), "value": _value(v, kind.item_type)} for k, v in value]
+    if pa.types.is_list(kind):
+        return [_value(v, kind.value_type) for v in value]
+    if pa.types.is_struct(kind):
+        names = avro_schema(pa.schema(list(kind)), name="row")["fields"]
+        return {n["name"]: _value(value[f.name], f.type) for n, f in zip(names, kind, strict=True)}
+    return value
