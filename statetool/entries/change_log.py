@@ -316,6 +316,10 @@ class LogSource:
     def file(self) -> str:
         return ", ".join(dict.fromkeys(c.stream.file for c in self.changes))
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ()
+
     def group_sizes(self) -> Mapping[int, int]:
         sizes = dict.fromkeys(self.key_groups, max(1, self.log_bytes // len(self.key_groups)))
         for source in self.below:

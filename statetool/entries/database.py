@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 
 #: Each batch opens and searches several files, which costs more than to read the bytes of a batch of the usual size.
 _LARGER: Final = 4
+#: Those of which a database takes longest to compile.
+KERNELS: Final = (
+    "checksums._first_bad",
+    "snappy.plain_blocks",
+    "blocks.decode_index",
+    "runs.newest",
+    "blocks.decode_blocks",
+)
 
 
 class DatabaseForm:
@@ -126,6 +134,10 @@ class DatabaseSource:
     @property
     def file(self) -> str:
         return self.meta.file
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return KERNELS
 
     def group_sizes(self) -> Mapping[int, int]:
         return dict.fromkeys(self.key_groups, max(1, self.group_bytes))

@@ -105,6 +105,11 @@ class EntrySource(Protocol):
         """The file that messages name."""
         ...
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Kernels that reading much of it compiles, those that take longest first."""
+        ...
+
     def group_sizes(self) -> Mapping[int, int]:
         """Return the stored bytes of each key group, about, in the order in which they are read best."""
         ...

@@ -180,6 +180,10 @@ class StreamSource:
     def file(self) -> str:
         return self.stream.file
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ("heap.walk_heap" if self.heap else "walk.walk",)
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 

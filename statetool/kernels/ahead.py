@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import numpy as np
 from statetool.kernels import kept
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
-from statetool.kernels.jit import Kernel
+from statetool.kernels.jit import BEFORE_COMPILING, Kernel, allowance
 from statetool.kernels.walk import KeyGroups, Rows
 
 _TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
@@ -142,12 +143,41 @@ def compile_all() -> None:
     """Compile all kernels, or load their code where it is kept already."""
     import numba
 
-    for line in SIGNATURES:
-        name, *arguments = _WORDS.findall(line)
-        module, _, function = name.partition(".")
-        kernel: Any = getattr(importlib.import_module(f"{__package__}.{module}"), function)
-        assert isinstance(kernel, Kernel)
+    for kernel, arguments in map(_parsed, SIGNATURES):
         kernel.compiled.compile(tuple(numba.typeof(_example(a)) for a in arguments))  # type: ignore[attr-defined]
+
+
+@cache
+def compile_together(names: tuple[str, ...]) -> None:
+    """Compile kernels that will be needed, shared among the processes that start to do the same now and keep code in one folder.
+
+    Each takes the next kernel that is neither kept nor another's. Nothing happens where code is kept, or nothing is compiled.
+
+    Parameters
+    ----------
+    names
+        Kernels that work on the bytes of files, those that take longest first.
+    """
+    if all(allowance(name) is not BEFORE_COMPILING for name in names):
+        return
+    import numba
+
+    for name in names:
+        for kernel, arguments in map(_parsed, SIGNATURES):
+            if kernel.name == name and arguments[0] == "u1r" and not any(a.endswith(":A") for a in arguments):
+                dispatcher: Any = kernel.compiled
+                types = tuple(numba.typeof(_example(a)) for a in arguments)
+                if dispatcher._cache.is_left(types, dispatcher.targetctx):
+                    dispatcher.compile(types)
+
+
+def _parsed(line: str) -> tuple[Kernel, list[str]]:
+    """Return the kernel of a signature, and the types of its arguments."""
+    name, *arguments = _WORDS.findall(line)
+    module, _, function = name.partition(".")
+    kernel: Any = getattr(importlib.import_module(f"{__package__}.{module}"), function)
+    assert isinstance(kernel, Kernel)
+    return kernel, arguments
 
 
 def ship(folder: str) -> str | None:

@@ -16,6 +16,7 @@ from statetool.entries.form import EntryRequest
 from statetool.errors import FormatError, StatetoolError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.io.memory import keep_freed_memory
+from statetool.kernels.ahead import compile_together
 from statetool.snapshot.views import EVENTS, VIEWS, check_view
 from statetool.tables.elements import element_rows
 from statetool.tables.in_flight import in_flight_rows
@@ -29,6 +30,11 @@ from statetool.types import Scalar
 TIMERS_PREFIX: Final = "_timer_state/"
 #: Bytes of a batch of entries: all of its columns are made while it is in the processor's cache.
 _BATCH_BYTES: Final = 4 << 20
+#: Kernels that rows of keyed state take to compile, those that take longest first.
+_KERNELS: Final = (
+    "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",
+    "elements.joined_counts", "elements.joined_positions",
+)  # fmt: skip
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
@@ -74,6 +80,8 @@ def _read_keyed(split: KeyedSplit) -> Iterator[pa.RecordBatch]:
     table = KeyedTable(header, spec.states, spec.options, spec.keys)
     if not table.metas:
         return
+    if split.size_bytes >= _BATCH_BYTES:
+        compile_together((*split.source.kernels, *_KERNELS))
     for batch in split.source.batches(request):
         yield from _rows(batch, table, spec)
 

@@ -93,6 +93,10 @@ class ToySource:
     def file(self) -> str:
         return self.stream.file
 
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return ()
+
     def group_sizes(self) -> Mapping[int, int]:
         return {r.number: r.size_bytes for r in self.ranges}
 
