@@ -40,7 +40,8 @@ def write_failed(error: OSError, uri: str) -> WriteFailedError:
 
 
 @contextlib.contextmanager
-def _writing(uri: str) -> Iterator[None]:
+def writing(uri: str) -> Iterator[None]:
+    """Turn what the system says of a file that it refuses to write into our own error."""
     try:
         yield
     except StatetoolError:
@@ -61,7 +62,7 @@ class NewFile:
         self.size_bytes = 0
         self._local = is_local(uri)
         self._sent = 0
-        with _writing(uri):
+        with writing(uri):
             if self._local:
                 self._file: Any = open(local_path(uri), "xb")  # noqa: SIM115 - closed by close()
             else:
@@ -70,7 +71,7 @@ class NewFile:
 
     def write(self, data: Any) -> None:
         """Append bytes."""
-        with _writing(self.uri):
+        with writing(self.uri):
             self._file.write(data)
         self.size_bytes += len(data)
         BYTES_WRITTEN.total += len(data)
@@ -86,7 +87,7 @@ class NewFile:
 
     def close(self) -> None:
         """Complete the file."""
-        with _writing(self.uri):
+        with writing(self.uri):
             if self._local and not self._file.closed:
                 self._file.flush()
                 os.fsync(self._file.fileno())
@@ -106,7 +107,7 @@ class NewFile:
 def make_dir(uri: str) -> bool:
     """Make a directory with its parents; return whether it was not there. Object stores have no directories."""
     existed = exists(uri)
-    with _writing(uri):
+    with writing(uri):
         if is_local(uri):
             os.makedirs(local_path(uri), exist_ok=True)
         else:
@@ -191,7 +192,7 @@ def put_new(uri: str, data: bytes) -> None:
         The file system refuses it.
     """
     staged = join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
-    with _writing(uri):
+    with writing(uri):
         _put_new(uri, staged, data)
 
 

@@ -22,7 +22,9 @@ from statetool.columns.arrays import as_numpy
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.text_schemas import avro_schema
 from statetool.columns.types import is_variant
+from statetool.errors import TargetExistsError
 from statetool.io.files import file_system
+from statetool.io.targets import writing
 from statetool.io.threads import in_threads
 from statetool.spark.frames import is_small, local_limit
 from statetool.spark.guard import read_checked
@@ -87,27 +89,37 @@ def export_files(spark: Any, scan: TableScan, target: str, style: FileStyle, by:
 
     Raises
     ------
+    TargetExistsError
+        Somebody has made the directory meanwhile.
+    WriteFailedError
+        The disk is full, a permission is missing; nothing is left.
     StatetoolError
         What a task raised, with its place.
     """
     fs, root = file_system(target)
     staging = f"{root}/_temporary"
-    fs.makedirs(staging, exist_ok=False)
     write = partial(_write_split, fs.unstrip_protocol(staging), style, by)
+    with writing(target):
+        try:
+            fs.makedirs(root, exist_ok=False)
+        except FileExistsError:
+            raise TargetExistsError(f"{target} exists already", hint="choose a new directory") from None
     try:
         if is_small(scan, local_limit(spark)):
             written = list(in_threads(write, scan.splits, _THREADS))
         else:
             written = run_tasks(spark, write, scan.splits)
-        names = [name for of_split, _ in written for name in of_split]
-        if not names and by is None:  # readers want a schema
-            names = [_write_file(fs, staging, "", style, iter([pa.RecordBatch.from_pylist([], schema=scan.schema)]))]
-        for folder in sorted({name.rpartition("/")[0] for name in names}):
-            fs.makedirs(f"{root}/{folder}", exist_ok=True)
-        for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, _THREADS):
-            pass
-        _remove(fs, staging)
-        fs.pipe_file(f"{root}/_SUCCESS", b"")
+        with writing(target):
+            names = [name for of_split, _ in written for name in of_split]
+            if not names and by is None:  # readers want a schema
+                empty = pa.RecordBatch.from_pylist([], schema=scan.schema)
+                names = [_write_file(fs, staging, "", style, iter([empty]))]
+            for folder in sorted({name.rpartition("/")[0] for name in names}):
+                fs.makedirs(f"{root}/{folder}", exist_ok=True)
+            for _ in in_threads(lambda name: fs.mv(f"{staging}/{name}", f"{root}/{name}"), names, _THREADS):
+                pass
+            _remove(fs, staging)
+            fs.pipe_file(f"{root}/_SUCCESS", b"")
     except BaseException:
         _remove(fs, root)
         raise
@@ -133,10 +145,10 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
             yield batch
 
     # Rows of a key group lie together, so that one file is open at a time; otherwise there would only be more files.
-    for value, parts in groupby(_parts(counted(), by), key=lambda part: part[0]):
-        folder = "" if by is None else f"{by}={value}/"
-        fs.makedirs(f"{root}/{folder}", exist_ok=True)
-        names.append(_write_file(fs, root, folder, style, (batch for _, batch in parts)))
+    with writing(staging):
+        for value, parts in groupby(_parts(counted(), by), key=lambda part: part[0]):
+            folder = "" if by is None else f"{by}={value}/"
+            names.append(_write_file(fs, root, folder, style, (batch for _, batch in parts)))
     return names, rows
 
 
@@ -160,6 +172,7 @@ def _parts(batches: Batches, by: str | None) -> Iterator[tuple[int | None, pa.Re
 def _write_file(fs: Any, root: str, folder: str, style: FileStyle, batches: Batches) -> str:
     """Write a file with a name of its own and return that."""
     name = f"{folder}part-{uuid.uuid4().hex}.{style.suffix}"
+    fs.makedirs(f"{root}/{folder}", exist_ok=True)
     with fs.open(f"{root}/{name}", "wb") as out:
         style.write(out, batches)
     return name

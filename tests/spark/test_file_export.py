@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pytest
 
 import statetool
 from statetool.demo import SAVEPOINT
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
 from statetool.spark.export import export_table
 from statetool.spark.file_export import is_own_target, is_plain
 from statetool.spark.frames import LOCAL_BYTES
@@ -143,6 +145,31 @@ def test_an_error_leaves_nothing(session: Any, tmp_path: Path, style: str) -> No
     operator = statetool.load(str(tmp_path / "sp"), spark=session)["o"]
     with pytest.raises(StatetoolError, match="key group"):
         export_table(operator, ScanRequest(), str(tmp_path / "out"), style=style)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_appears_meanwhile_stays_as_it_is(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "of-others").touch()
+    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    monkeypatch.setattr("statetool.spark.export.files", SimpleNamespace(exists=lambda _: False))
+    with pytest.raises(TargetExistsError, match="exists already"):
+        export_table(operator, ScanRequest(), str(tmp_path / "out"))
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["of-others"]
+
+
+def test_a_full_disk_is_an_error_of_ours_and_leaves_nothing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("statetool.spark.file_export._write_file", full)
+    operator = statetool.load(SAVEPOINT, spark=spark)["timers"]
+    with pytest.raises(WriteFailedError, match="cannot write: No space left"):
+        export_table(operator, ScanRequest(), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
