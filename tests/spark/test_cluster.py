@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 import statetool
 from statetool.demo import SAVEPOINT
 from statetool.jobs.package import package as packed
-from tests.support.cluster import cluster, environment, packed_environment, submit, wheel
+from tests.support.cluster import SETTINGS, cluster, environment, packed_environment, submit, wheel
 
 pytestmark = pytest.mark.full
 
@@ -40,12 +40,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
 
 
 def export(master: str, package: Path | None, folder: Path, archives: str | None = None, **python: str) -> None:
-    """Run the documented command; every value must arrive."""
+    """Run the documented command in tasks, however small the table is; every value must arrive."""
     target = folder / "rows"
+    in_tasks = SETTINGS | {"spark.statetool.localBytes": "0"}
     process = submit(
         master, package, folder, SAVEPOINT, "--operator", "collections-by-string", "--table", "keyed_state",
         "--states", ",".join(STATES), "--format", "parquet", "--output", str(target),
-        archives=archives, variables=python,
+        archives=archives, variables=python, settings=in_tasks,
     )  # fmt: skip
     assert process.returncode == 0, process.stdout[-1000:] + process.stderr[-3000:]
     assert process.stdout.splitlines()[-1] == f"13 rows in {target}"
@@ -77,8 +78,8 @@ def test_an_environment_is_shipped_to_a_cluster(running: tuple[str, Path], tmp_p
     before = executors(work)
     archive = packed_environment(tmp_path)
     here = tmp_path / "here"
-    with tarfile.open(archive) as unpacked:
-        unpacked.extractall(here)
+    shutil.unpack_archive(archive, here)
+    (here / "bin" / "python").chmod(0o755)
     python = {"PYSPARK_DRIVER_PYTHON": str(here / "bin" / "python"), "PYSPARK_PYTHON": "./environment/bin/python"}
     export(master, None, tmp_path, archives=f"{archive}#environment", **python)
     ran = executors(work) - before

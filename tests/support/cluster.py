@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import time
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
@@ -47,21 +47,25 @@ def wheel(folder: Path) -> Path:
 
 
 def packed_environment(folder: Path) -> Path:
-    """Pack a virtual environment with statetool and what it needs but PySpark, with a copy of this Python: Spark refuses links that lead out."""
+    """Pack a virtual environment with statetool and what it needs but PySpark, with a copy of this Python.
+
+    Of a tar Spark 4.3 refuses links that lead out, and keeps no file a program; of a zip it does.
+    """
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(venv)], check=True)
-    place = sysconfig.get_path("purelib", "venv", {"base": str(venv)})
-    packed = folder / "environment.tar"
-    with tarfile.open(packed, "w") as archive:
+    place = Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)})).relative_to(venv)
+    packed = folder / "environment.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
         for name in sorted(_needed("statetool") - {"pyspark", "py4j"}):
             for file in metadata.files(name) or []:
                 if ".." not in file.parts and not {"tests", "include", "__pycache__"} & set(file.parts):
-                    archive.add(file.locate(), Path(place).relative_to(venv) / file)
+                    archive.write(file.locate(), place / file)
         for module in (ROOT / "statetool").rglob("*"):
             if module.is_file() and "__pycache__" not in module.parts:
-                archive.add(module, Path(place).relative_to(venv) / module.relative_to(ROOT))
-        for part in venv.iterdir():  # Spark refuses an archive with the entry "."
-            archive.add(part, part.name)
+                archive.write(module, place / module.relative_to(ROOT))
+        for file in venv.rglob("*"):
+            if file.is_file() and "lib64" not in file.parts:  # a link to lib
+                archive.write(file, file.relative_to(venv))
     return packed
 
 
