@@ -63,9 +63,9 @@ def packed_environment(folder: Path) -> Path:
         for module in (ROOT / "statetool").rglob("*"):
             if module.is_file() and "__pycache__" not in module.parts:
                 archive.write(module, place / module.relative_to(ROOT))
-        for file in venv.rglob("*"):
-            if file.is_file() and "lib64" not in file.parts:  # a link to lib
-                archive.write(file, file.relative_to(venv))
+        for part in venv.rglob("*"):
+            if part.is_file() and "lib64" not in part.parts:  # a link to lib
+                archive.write(part, part.relative_to(venv))
     return packed
 
 
