@@ -14,7 +14,7 @@ import numpy as np
 from statetool.kernels import kept
 from statetool.kernels.graph_program import Layout
 from statetool.kernels.heap import StatePrograms
-from statetool.kernels.jit import BEFORE_COMPILING, Kernel, allowance
+from statetool.kernels.jit import BEFORE_COMPILING, NOTHING, Kernel, allowance
 from statetool.kernels.walk import KeyGroups, Rows
 
 _TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
@@ -158,7 +158,7 @@ def compile_together(names: tuple[str, ...]) -> None:
     names
         Kernels that work on the bytes of files, those that take longest first.
     """
-    if all(allowance(name) is not BEFORE_COMPILING for name in names):
+    if not any(allowance(name) in (NOTHING, BEFORE_COMPILING) for name in names):
         return
     import numba
 

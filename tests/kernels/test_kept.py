@@ -15,6 +15,7 @@ from statetool.kernels import kept
 from statetool.kernels.ahead import SIGNATURES
 from statetool.kernels.kept import KeptCode, claimed
 from statetool.tables.read import _KERNELS
+from tests.support.quick import quick
 
 numba = pytest.importorskip("numba")
 
@@ -33,8 +34,9 @@ print(len(saved))
 """
 
 
-def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path) -> None:
-    variables = {k: v for k, v in os.environ.items() if k not in ("STATETOOL_JIT", "STATETOOL_KERNELS")}
+@pytest.mark.parametrize("setting", quick(["", "1"], ""))
+def test_processes_that_start_together_compile_each_kernel_once(tmp_path: Path, setting: str) -> None:
+    variables = {k: v for k, v in os.environ.items() if k != "STATETOOL_KERNELS"} | {"STATETOOL_JIT": setting}
     started = [
         subprocess.Popen(
             [sys.executable, "-c", COMPILE],
