@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from statetool import errors
 from statetool.errors import MissingDependencyError, StatetoolError
-from statetool.spark.workers import NEEDED
+from statetool.spark.workers import NEEDED, is_remote
 
 _OWN: Final = re.compile(
     r"^statetool\.errors\.(\w+): (.*?)(?=\n\n|\n\s+at |\n\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL
@@ -25,7 +25,7 @@ _CONVERT: Final = "convert_exception"
 
 def raise_own_errors(spark: Any) -> None:
     """Make Spark raise our own errors in tasks as themselves, from now on; all other errors stay as they are."""
-    if "connect" in type(spark).__module__:
+    if is_remote(spark):
         from pyspark.sql.connect.client import core as module
     else:
         from pyspark.errors.exceptions import captured as module

@@ -30,6 +30,7 @@ from statetool.spark.frames import is_small, local_limit
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.tasks import run_tasks
+from statetool.spark.workers import is_remote
 from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
 
@@ -50,7 +51,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def is_own_target(spark: Any, target: str) -> bool:
     """Tell whether tasks can write to a target by themselves: not where only Spark knows how, or a server of Spark Connect would write."""
-    if "connect" in type(spark).__module__:
+    if is_remote(spark):
         return False
     scheme, separator, _ = target.partition("://")
     if not separator:

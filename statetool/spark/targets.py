@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statetool.errors import MissingDependencyError
+from statetool.spark.workers import is_remote
 
 #: Schemes that Spark knows by another name, and what brings them, by scheme; Hadoop's version is put in.
 _OTHER_NAMES: Final = {"s3": "s3a", "gcs": "gs"}
@@ -25,7 +26,7 @@ def spark_target(spark: Any, target: str) -> str:
         The session has no such file system; says what brings it.
     """
     scheme, separator, rest = target.partition("://")
-    if not separator or "connect" in type(spark).__module__:  # a client of Spark Connect knows nothing of the server's
+    if not separator or is_remote(spark):  # a client of Spark Connect knows nothing of the server's
         return target
     name = _OTHER_NAMES.get(scheme, scheme)
     for candidate in (scheme, name):

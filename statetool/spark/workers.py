@@ -35,6 +35,11 @@ def begin_task() -> None:
     gc.freeze()
 
 
+def is_remote(spark: Any) -> bool:
+    """Tell whether a session is a client of Spark Connect, whose server has the workers and the files."""
+    return "connect" in type(spark).__module__
+
+
 def warn_of_workers(spark: Any) -> None:
     """Warn where workers on this machine are another Python that cannot read state; small tables need none."""
     problem = _problem(spark)
@@ -59,8 +64,8 @@ def check_workers(spark: Any) -> None:
 
 def _problem(spark: Any) -> str | None:
     """Return what is wrong with the workers' Python, if they run on this machine."""
-    if "connect" in type(spark).__module__:
-        return None  # they are the server's
+    if is_remote(spark):
+        return None
     context = spark.sparkContext
     return _problem_of(context.pythonExec) if context.master.startswith("local") else None
 
