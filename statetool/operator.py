@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from statetool.api import Savepoint
     from statetool.edits import Edits
+    from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
     from statetool.tables.scan import TableScan
     from statetool.transforming import Transformation, TransformOptions
@@ -225,17 +226,14 @@ class Operator(OperatorViews):
         MissingDependencyError
             There is no session.
         """
-        spark, scan = self.planned(request)
-        from statetool.spark.frames import table_frame
+        return self.planned(request).frame()
 
-        return table_frame(spark, scan, local_bytes=self._local_bytes)
-
-    def planned(self, request: ScanRequest) -> tuple[SparkSession, TableScan]:
-        """Return the session that was given or the active one, and what a request asks for, planned for its tasks; errors as :meth:`frame`."""
+    def planned(self, request: ScanRequest) -> SparkTable:
+        """Return what a request asks for, planned for the tasks of the session that was given or the active one; errors as :meth:`frame`."""
         spark = needed_session(self._spark)
-        from statetool.spark.frames import plan_for_tasks
+        from statetool.spark.frames import SparkTable, plan_for_tasks
 
-        return spark, plan_for_tasks(spark, self.plan, request)
+        return SparkTable(spark, plan_for_tasks(spark, self.plan, request), self._local_bytes)
 
     def in_flight(
         self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]
@@ -277,9 +275,9 @@ class Operator(OperatorViews):
 
         scan = scan_in_flight(self._operator, side, self._record(like), options=read_options)
         if self._spark is not None:
-            from statetool.spark.frames import table_frame
+            from statetool.spark.frames import SparkTable
 
-            return table_frame(self._spark, scan, local_bytes=self._local_bytes)
+            return SparkTable(self._spark, scan, self._local_bytes).frame()
         import pyarrow as pa
 
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)

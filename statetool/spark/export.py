@@ -24,7 +24,6 @@ from statetool.spark.file_export import (
     parquet_codec,
     parquet_style,
 )
-from statetool.spark.frames import table_frame
 from statetool.spark.targets import spark_target
 
 if TYPE_CHECKING:
@@ -89,22 +88,23 @@ def export_table(
     """
     if by_key_group:
         request = replace(request, key_group=True)
-    spark, scan = operator.planned(request)
-    if append_as is not None and _CHECKPOINT in scan.schema.names:
+    table = operator.planned(request)
+    spark = table.spark
+    if append_as is not None and _CHECKPOINT in table.scan.schema.names:
         raise OptionError(
             f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"
         )
     if style in _TABLES:
-        frame = _storable(table_frame(spark, scan))
+        frame = _storable(table.frame())
         return _write_table(frame, target, _TABLES[style], append_as, by_key_group=by_key_group)
     place = target if append_as is None else f"{target.rstrip('/')}/{_CHECKPOINT}={append_as}"
     if files.exists(place):
         raise TargetExistsError(f"{place} exists already", hint="choose a new directory")
     by = _GROUP if by_key_group else None
-    own_style = _own_style(spark, scan, place, style, by, request.table)
+    own_style = _own_style(spark, table.scan, place, style, by, request.table)
     if own_style is not None:
-        return export_files(spark, scan, place, own_style, by)
-    counted, count = _observe_rows(_storable(table_frame(spark, scan)))
+        return export_files(table, place, own_style, by)
+    counted, count = _observe_rows(_storable(table.frame()))
     writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[_GROUP] * by_key_group)
     writer.mode("error").save(spark_target(spark, place))
     return count()

@@ -26,12 +26,11 @@ from statetool.errors import TargetExistsError
 from statetool.io.files import file_system
 from statetool.io.targets import writing
 from statetool.io.threads import in_threads
-from statetool.spark.frames import is_small, local_limit
+from statetool.spark.frames import SparkTable
 from statetool.spark.guard import read_checked
 from statetool.spark.schema import spark_schema
 from statetool.spark.tasks import run_tasks
 from statetool.spark.workers import is_remote
-from statetool.tables.scan import TableScan
 from statetool.tables.splits import Split
 
 #: Where both this process and tasks write as they read, and Spark needs nothing of its own.
@@ -80,7 +79,7 @@ def _is_empty(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and not kind.num_fields
 
 
-def export_files(spark: Any, scan: TableScan, target: str, style: FileStyle, by: str | None) -> int:
+def export_files(table: SparkTable, target: str, style: FileStyle, by: str | None) -> int:
     """Write a planned table as files to a directory that does not exist yet, and return the number of rows.
 
     Parameters
@@ -106,14 +105,14 @@ def export_files(spark: Any, scan: TableScan, target: str, style: FileStyle, by:
         except FileExistsError:
             raise TargetExistsError(f"{target} exists already", hint="choose a new directory") from None
     try:
-        if is_small(scan, local_limit(spark)):
-            written = list(in_threads(write, scan.splits, _THREADS))
+        if table.is_small:
+            written = list(in_threads(write, table.scan.splits, _THREADS))
         else:
-            written = run_tasks(spark, write, scan.splits)
+            written = run_tasks(table.spark, write, table.scan.splits)
         with writing(target):
             names = [name for of_split, _ in written for name in of_split]
             if not names and by is None:  # readers want a schema
-                empty = pa.RecordBatch.from_pylist([], schema=scan.schema)
+                empty = pa.RecordBatch.from_pylist([], schema=table.scan.schema)
                 names = [_write_file(fs, staging, "", style, iter([empty]))]
             for folder in sorted({name.rpartition("/")[0] for name in names}):
                 fs.makedirs(f"{root}/{folder}", exist_ok=True)

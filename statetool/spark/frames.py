@@ -8,7 +8,7 @@ columns, filters and joins by itself. A larger one is a stage of tasks, one part
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,22 +36,35 @@ _LEAST_SPLIT_BYTES: Final = 8 << 20
 _THREADS: Final = 8
 
 
-def table_frame(spark: Any, scan: TableScan, *, local_bytes: int | None = None) -> Any:
-    """Return a planned table as a DataFrame; one that is small is read here and now.
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A planned table, and the session that reads it.
 
-    Parameters
+    Attributes
     ----------
     local_bytes
         What is small, in stored bytes: by default what the session says (``spark.statetool.localBytes``), or 8 MiB.
-
-    Raises
-    ------
-    FormatError
-        A small table is damaged; errors of larger ones are raised by their queries.
     """
-    small = has_data_sources() and is_small(scan, local_limit(spark, local_bytes))
-    table = _read_on_driver(scan) if small else None
-    return scan_frame(spark, scan) if table is None else arrow_frame(spark, table)
+
+    spark: Any
+    scan: TableScan
+    local_bytes: int | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the table is read on the driver."""
+        return is_small(self.scan, local_limit(self.spark, self.local_bytes))
+
+    def frame(self) -> Any:
+        """Return the table as a DataFrame; one that is small is read here and now.
+
+        Raises
+        ------
+        FormatError
+            A small table is damaged; errors of larger ones are raised by their queries.
+        """
+        table = _read_on_driver(self.scan) if has_data_sources() and self.is_small else None
+        return scan_frame(self.spark, self.scan) if table is None else arrow_frame(self.spark, table)
 
 
 def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request: ScanRequest) -> TableScan:

@@ -85,6 +85,19 @@ def test_days_and_times_of_any_year_stay(session: Any, tmp_path: Path) -> None:
     assert sorted(exported) == sorted(operator.keyed_state(nanos="truncate").selectExpr(*texts).collect())
 
 
+@pytest.mark.parametrize(("local_bytes", "jobs"), [(None, 0), (0, 1)])
+def test_what_is_small_is_what_the_caller_says(spark: Any, tmp_path: Path, local_bytes: int | None, jobs: int) -> None:
+    operator = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)["timers"]
+    context = spark.sparkContext
+    group = f"export {local_bytes}"
+    context.setJobGroup(group, "")
+    try:
+        assert export_table(operator, ScanRequest(), str(tmp_path / "out")) == 14
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert len(context.statusTracker().getJobIdsForGroup(group)) == jobs
+
+
 def test_a_table_without_rows_has_its_columns(session: Any, tmp_path: Path) -> None:
     operator = statetool.load(SAVEPOINT, spark=session)["timers"]
     request = ScanRequest.of(keys=["nobody"])
