@@ -44,7 +44,7 @@ deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
 deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
-deal.reorder_groups u1 i8 i8 i8 i8 i8 int u1 i8 i8
+deal.reorder_groups u1 i8 i8 i8 i8 i8 u1 i8 i8
 decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8
 decode_fixed.bytes_fill u1 i8 i4 u1
@@ -87,8 +87,8 @@ graphs.split u1r Layout(i8 i8:2 u1r bool) i8 i8 u1 i8 i8 i8 i8
 heap.walk_heap u1r int KeyGroups(i8 i8 i8) StatePrograms(i8 int i8:2) u1 i8 u1 Rows(i8 i8 i8 i8 i8 i8)
 matches.match_paths i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8 i8
 order.count_order i8 i8 i8
-order.key_heads u1 i8 i8 u8
-order.sort_segments u1 i8 u8 i8 i8 i8 i8 u8:2 i8
+order.key_heads u1 i8 i8 u8:2
+order.sort_segments u1 i8 u8:2 i8 i8 i8 i8 u8:2 i8
 runs.first_not_before u1r i8 i8 u1r int
 runs.gather u1r i8 i8 u1r i8 i8 int u1 int i8 i8 i8 i8
 runs.mark_blocks u1r i8 i8 u1r i8 i8 u1

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from statetool.kernels.jit import inlined, jit
+from statetool.kernels.words import word_at
 
 #: Counting the digits of fewer keys takes longer than comparing them.
 _FEW: Final = 128
@@ -30,26 +31,36 @@ def count_order(major, places, order):  # type: ignore[no-untyped-def]
         places[major[i]] += 1
 
 
+@inlined
+def _head(data, at, end):  # type: ignore[no-untyped-def]
+    """Return the eight bytes from ``at`` on as one big-endian number, zeros behind ``end``."""
+    if at + 8 <= end:
+        return word_at(data, np.uint64(at))
+    head = np.uint64(0)
+    for k in range(8):
+        head = head << np.uint64(8)
+        if at + k < end:
+            head |= np.uint64(data[at + k])
+    return head
+
+
 @jit
 def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
-    """Load the first eight bytes of each range as a big-endian ``out`` uint64[n], zeros behind shorter ones."""
+    """Load the first 16 bytes of each range as two big-endian numbers of ``out`` uint64[2, n], zeros behind shorter ones."""
     for i in range(start.shape[0]):
-        head = np.uint64(0)
-        for k in range(8):
-            head = head << np.uint64(8)
-            if start[i] + k < end[i]:
-                head |= np.uint64(data[start[i] + k])
-        out[i] = head
+        out[0, i] = _head(data, start[i], end[i])
+        out[1, i] = _head(data, start[i] + 8, end[i])
 
 
 @jit
 def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def]
     """Compare two entries by their keys' bytes: negative, 0 or positive."""
-    if head[a] != head[b]:
-        return -1 if head[a] < head[b] else 1
+    for part in range(2):
+        if head[part, a] != head[part, b]:
+            return -1 if head[part, a] < head[part, b] else 1
     n = key_end[a] - key[a]
     m = key_end[b] - key[b]
-    for k in range(8, min(n, m)):
+    for k in range(16, min(n, m)):
         x = data[key[a] + k]
         y = data[key[b] + k]
         if x != y:
@@ -87,14 +98,14 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 @inlined
 def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by ``head``, stable: some bits at a time from the last ones on, without bits that are the same in all.
+    """Sort ``order[first:stop]`` by ``head[0]``, stable: some bits at a time from the last ones on, without bits that are the same in all.
 
     ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[DIGITS + 1] are scratch: heads move with their entries, so that they are
     read one behind the other. Returns which of the two ``heads`` are sorted in the end.
     """
     unlike = np.uint64(0)
     for i in range(first, stop):
-        heads[0, i] = head[order[i]]
+        heads[0, i] = head[0, order[i]]
         unlike |= heads[0, i] ^ heads[0, first]
     digits = DIGITS if stop - first >= _MANY else 256
     mask = np.uint64(digits - 1)
@@ -142,7 +153,7 @@ def sort_segments(data, major, head, key, key_end, order, other, heads, counts):
     Parameters
     ----------
     head
-        uint64[n], the keys' first bytes (:func:`key_heads`).
+        uint64[2, n], the keys' first bytes (:func:`key_heads`), so that ties are seldom looked up in ``data``.
     order
         int64[n], in and out: sorted by ``major`` already.
     other, heads, counts

@@ -28,8 +28,8 @@ from statetool.spark.targets import spark_target
 
 if TYPE_CHECKING:
     from statetool.operator import Operator
+    from statetool.spark.frames import SparkTable
     from statetool.tables.request import ScanRequest
-    from statetool.tables.scan import TableScan
 
 #: Formats of files.
 _FILES: Final = ("parquet", "avro", "jsonl")
@@ -89,7 +89,6 @@ def export_table(
     if by_key_group:
         request = replace(request, key_group=True)
     table = operator.planned(request)
-    spark = table.spark
     if append_as is not None and _CHECKPOINT in table.scan.schema.names:
         raise OptionError(
             f"the table has a column {_CHECKPOINT} of its own", hint="export it to a directory of its own"
@@ -101,23 +100,23 @@ def export_table(
     if files.exists(place):
         raise TargetExistsError(f"{place} exists already", hint="choose a new directory")
     by = _GROUP if by_key_group else None
-    own_style = _own_style(spark, table.scan, place, style, by, request.table)
+    own_style = _own_style(table, place, style, by, request.table)
     if own_style is not None:
         return export_files(table, place, own_style, by)
     counted, count = _observe_rows(_storable(table.frame()))
     writer = counted.write.format(_OF_SPARK[style]).partitionBy(*[_GROUP] * by_key_group)
-    writer.mode("error").save(spark_target(spark, place))
+    writer.mode("error").save(spark_target(table.spark, place))
     return count()
 
 
-def _own_style(spark: Any, scan: TableScan, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
+def _own_style(table: SparkTable, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
     """Return how tasks write files themselves; ``None`` where they leave it to Spark."""
     if style == "avro":
         return avro_style(name)
-    if style != "parquet" or not is_own_target(spark, place):
+    if style != "parquet" or not is_own_target(table.spark, place):
         return None
-    codec = parquet_codec(spark)
-    schema = pa.schema([field for field in scan.schema if field.name != by])
+    codec = parquet_codec(table.spark)
+    schema = pa.schema([field for field in table.scan.schema if field.name != by])
     return parquet_style(schema, codec) if codec is not None and is_plain(schema) else None
 
 

@@ -117,8 +117,10 @@ def reordered(run: PackedRun, batch: EntryBatch, order: Int64s, prefix: int) -> 
     first = np.flatnonzero(np.diff(place, prepend=-1))
     edges = np.append(first, len(order))
     out, numbers, starts = np.empty_like(run.data), np.empty_like(first), np.empty_like(edges)
-    columns = batch.group, batch.state, batch.key
-    written, count = reorder_groups(run.data, order, edges, *columns, prefix, out, numbers, starts)
+    head = 4 + prefix  # the key's size and its prefix
+    start, size = (batch.key - head)[order], (batch.value_end - batch.key + head)[order]
+    places = edges, place[first] >> 16, place[first] & _MOST_STATES
+    written, count = reorder_groups(run.data, start, size, *places, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
@@ -215,7 +217,7 @@ def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
     has too, ``None`` without. Entries with :data:`PRESENCE` count as entries of their state."""
     state = batch.state & (PRESENCE - 1)
     order = order_of_groups(batch.group, state)
-    head = np.empty(len(order), dtype=np.uint64)
+    head = np.empty((2, len(order)), dtype=np.uint64)
     key_heads(batch.data, batch.key, batch.key_end, head)
     major = batch.group << 16 | state
     scratch = np.empty_like(order), np.empty((2, len(order)), dtype=np.uint64), np.empty(DIGITS + 1, dtype=np.int64)
