@@ -17,7 +17,7 @@ from statetool.errors import MissingDependencyError, StatetoolError
 from statetool.spark.workers import NEEDED, is_remote
 
 _OWN: Final = re.compile(
-    r"^statetool\.errors\.(\w+): (.*?)(?=\n\n|\n\s+at |\n\s*SQLSTATE: |\Z)", re.MULTILINE | re.DOTALL
+    r"^statetool\.errors\.(\w+): (.*?)(?=\n\n|\n\s+at |\n\s*SQLSTATE: |\s*\Z)", re.MULTILINE | re.DOTALL
 )
 _MISSING: Final = re.compile(r"^ModuleNotFoundError: (No module named '(\w+)[^\n]*)", re.MULTILINE)
 _CONVERT: Final = "convert_exception"

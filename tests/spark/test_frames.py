@@ -15,7 +15,7 @@ from statetool.spark.export import export_table
 from statetool.spark.guard import checked
 from statetool.tables.request import ScanRequest
 from tests.support.corpora import HERE, unpack
-from tests.support.data_sources import data_sources, rows_of
+from tests.support.data_sources import data_sources, pushed_filters, rows_of
 from tests.support.quick import quick
 from tests.support.stored import groups_of
 
@@ -43,7 +43,7 @@ def test_data_source_by_uid_and_by_id(path: str, spark: Any, savepoint: statetoo
     assert by_uid.count() == savepoint["timers"].to_arrow().num_rows
 
 
-@data_sources
+@pushed_filters
 def test_equalities_on_the_key_prune_to_its_key_group(savepoint: statetool.Savepoint) -> None:
     from pyspark.sql.datasource import EqualNullSafe, EqualTo, GreaterThan, In
 

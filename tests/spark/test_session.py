@@ -86,8 +86,8 @@ def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None
     manager = session._jsparkSession.sessionState().dataSourceManager()
     searched = manager.getClass().getDeclaredField("bitmap$0")  # whether its lazy value is there
     searched.setAccessible(True)
-    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
     assert searched.get(manager) is False
+    assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
     with pytest.raises(Exception, match="of-nobody"):
         session.read.format("of-nobody").load()
     assert searched.get(manager) is True

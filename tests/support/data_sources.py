@@ -12,6 +12,20 @@ from statetool.spark.session import has_data_sources
 data_sources = pytest.mark.skipif(not has_data_sources(), reason="PySpark before 4.0 has no Python data sources")
 
 
+def pushes_filters() -> bool:
+    """Tell whether this PySpark pushes filters down to Python sources."""
+    try:
+        from pyspark.sql.datasource import EqualTo  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+pushed_filters = pytest.mark.skipif(
+    not pushes_filters(), reason="PySpark before 4.1 pushes no filters to Python sources"
+)
+
+
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """Return the rows of a frame as Arrow's Python values."""
     if hasattr(frame, "toArrow"):
