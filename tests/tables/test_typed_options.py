@@ -75,7 +75,7 @@ METHODS: list[tuple[Callable[..., object], Any, set[str]]] = [
 def test_docstrings_name_every_option(method: Callable[..., object], options: Any, others: set[str]) -> None:
     assert inspect.signature(method).parameters["options"].annotation == f"Unpack[{options.__name__}]"
     names = {*options.__annotations__, *others}
-    parameters = (method.__doc__ or "").partition("Parameters\n")[2]
-    said = set(re.findall(r"\w+", " ".join(re.findall(r"^        (\w.*)$", parameters, re.MULTILINE))))
+    parameters = (inspect.getdoc(method) or "").partition("Parameters\n")[2]
+    said = set(re.findall(r"\w+", " ".join(re.findall(r"^(\w.*)$", parameters, re.MULTILINE))))
     assert names <= said
     assert not (set(ScanOptions.__annotations__) - names) & said
