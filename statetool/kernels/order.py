@@ -11,9 +11,12 @@ from statetool.kernels.words import word_at
 
 #: Counting the digits of fewer keys takes longer than comparing them.
 _FEW: Final = 128
-#: Values of a digit that many keys are sorted by: of more bits, so that they are moved fewer times.
-DIGITS: Final = 1 << 11
+#: Bits of a digit that keys are sorted by, at most: of many keys more, so that they are moved fewer times.
+_FEW_BITS: Final = 8
+_MOST_BITS: Final = 11
 _MANY: Final = 1 << 12
+#: Values of a digit, at most.
+DIGITS: Final = 1 << _MOST_BITS
 
 
 @jit
@@ -97,6 +100,22 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 
 @inlined
+def _digit_bits(unlike, most):  # type: ignore[no-untyped-def]
+    """Return of how many bits, ``most`` at most, all digits of numbers are that differ in the bits ``unlike``.
+
+    All digits have as many: one of few values takes longest, as counting it waits each time for the count before.
+    """
+    low = 0
+    while low < 64 and (unlike >> np.uint64(low)) & np.uint64(1) == 0:
+        low += 1
+    high = 64
+    while high > low and (unlike >> np.uint64(high - 1)) & np.uint64(1) == 0:
+        high -= 1
+    digits = max(1, -(-(high - low) // most))
+    return -(-(high - low) // digits)
+
+
+@inlined
 def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
     """Sort ``order[first:stop]`` by ``head[0]``, stable: some bits at a time from the last ones on, without bits that are the same in all.
 
@@ -107,7 +126,7 @@ def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore
     for i in range(first, stop):
         heads[0, i] = head[0, order[i]]
         unlike |= heads[0, i] ^ heads[0, first]
-    digits = DIGITS if stop - first >= _MANY else 256
+    digits = np.int64(1) << _digit_bits(unlike, _MOST_BITS if stop - first >= _MANY else _FEW_BITS)
     mask = np.uint64(digits - 1)
     now = 0
     source, target = order, other
