@@ -33,6 +33,8 @@ _MOST_STATES: Final = (1 << 16) - 1
 _SMALLEST_ENTRY: Final = 9
 #: Counting needs a number for each pair of key group and state; where pairs are many more than entries, entries are compared.
 _MOST_PLACES: Final = 1 << 16
+#: Offsets of a file that runs are kept in are below it.
+_FILE: Final = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +228,14 @@ def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
 
 
 class Spill:
-    """Runs in one file on local disk, which is gone after the block; threads may add runs at the same time."""
+    """Runs in files on local disk, which are gone after the block; threads may add runs at the same time, each to another file."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="statetool-")  # noqa: SIM115 - the block is this object's own
         self._lock = threading.Lock()
-        self._size = 0
+        self._files: list[Any] = []
+        self._ends: list[int] = []
+        #: Files that no thread is writing to.
+        self._idle: list[int] = []
         self._added: list[tuple[Int64s, Int64s]] = []
         self._places: list[int] = []
 
@@ -239,7 +243,8 @@ class Spill:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        for file in self._files:
+            file.close()
 
     def add(self, run: PackedRun, place: int, base: int = 0) -> None:
         """Append a run.
@@ -252,28 +257,43 @@ class Spill:
             Added to the numbers of its key groups.
         """
         with self._lock:
-            at, self._size = self._size, self._size + len(run.data)
-            self._file.write(run.data.data)
+            number = self._idle.pop() if self._idle else self._opened()
+        self._files[number].write(run.data.data)
+        with self._lock:
+            at, self._ends[number] = self._ends[number], self._ends[number] + len(run.data)
             self._added.append((run.numbers + base, run.starts + at))
             self._places.append(place)
+            self._idle.append(number)
+
+    def _opened(self) -> int:
+        number = len(self._files)
+        self._files.append(tempfile.TemporaryFile(prefix="statetool-"))  # noqa: SIM115 - the block is this object's own
+        self._ends.append(number * _FILE)
+        return number
 
     def segments(self) -> Segments:
         """Return all segments, once all runs are there."""
-        self._file.flush()
+        for file in self._files:
+            file.flush()
         empty = np.zeros(0, dtype=np.int64)
         numbers = np.concatenate([empty, *(n for n, _ in self._added)])
-        places = np.repeat(np.array(self._places, dtype=np.int64), [len(n) for n, _ in self._added])
+        counts = [len(n) for n, _ in self._added]
+        places = np.repeat(np.array(self._places, dtype=np.int64), counts)
+        added = np.repeat(np.arange(len(counts)), counts)
         offsets = np.concatenate([empty, *(s[:-1] for _, s in self._added)])
         sizes = np.concatenate([empty, *(np.diff(s) for _, s in self._added)])
-        order = np.lexsort((offsets, places, numbers))
-        return Segments(self._file.fileno(), numbers[order], places[order], offsets[order], sizes[order])
+        order = np.lexsort((offsets, added, places, numbers))
+        return Segments(
+            tuple(f.fileno() for f in self._files), numbers[order], places[order], offsets[order], sizes[order]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments in an open file: int64[k] of their key groups (ascending), the places of their runs, their offsets and their sizes."""
+    """Segments in open files: int64[k] of their key groups (ascending), the places of their runs, their offsets (in file ``i`` of ``files``
+    behind ``i`` times :data:`_FILE`) and their sizes."""
 
-    file: int
+    files: tuple[int, ...]
     numbers: Int64s
     places: Int64s
     offsets: Int64s
@@ -290,7 +310,7 @@ class Segments:
     def take(self, index: Any) -> Segments:
         """Return the segments at an index."""
         return Segments(
-            self.file, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
+            self.files, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
         )  # fmt: skip
 
     def within(self, numbers: range, base: int = 0) -> Segments:
@@ -305,7 +325,7 @@ class Segments:
             yield self.take(slice(first, stop))
 
     def load(self) -> PackedRun:
-        """Read the segments into memory, in the order of the file."""
+        """Read the segments into memory, in the order of the files."""
         data = np.empty(self.size_bytes, dtype=np.uint8)
         # Segments side by side in the file are read at once.
         order = np.argsort(self.offsets, kind="stable")
@@ -314,7 +334,8 @@ class Segments:
         run = PackedRun(data, self.numbers[order], np.concatenate([[0], np.cumsum(self.sizes[order])]))
         for first, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(order)], strict=True):
             into = data[run.starts[first] : run.starts[stop]]
-            read = os.preadv(self.file, [into.data], int(offsets[first]))
+            number, at = divmod(int(offsets[first]), _FILE)
+            read = os.preadv(self.files[number], [into.data], at)
             if read != len(into):
                 raise FormatError(f"spilled entries were damaged: {read} bytes instead of {len(into)}")
         return run
