@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from statetool.formats.compression import read_chunks
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter
-from statetool.saving.streams.runs import PRESENCE, Spill, cuts, entry_batch, order_of_groups, packed
+from statetool.saving.streams.runs import PRESENCE, Spill, cuts, dealt, entry_batch, order_of_groups, packed
 from tests.support.canonical import key_group_bytes
 
 Record = tuple[int, int, bytes, bytes]
@@ -149,3 +151,43 @@ def test_key_groups_that_are_sorted_already_stay_as_they_are(monkeypatch: pytest
     monkeypatch.setattr(Gatherer, "settled", refuse)
     out, offsets = gathered(runs, range(5, 9))
     assert parts_of(out, offsets, compressed=False) == expected
+
+
+def test_runs_of_a_place_keep_their_order_whichever_files_they_are_in() -> None:
+    """Elements of operator state are written in this order; each thread that adds meanwhile makes another file."""
+    runs = {
+        (place, i): dealt(batch_of([(7, 1, b"k%d%d" % (place, i), b"v")]), 1) for place in range(3) for i in range(5)
+    }
+
+    class Meanwhile:
+        """Bytes during whose writing another run is added."""
+
+        def __init__(self, place: int, i: int, others: list[tuple[int, int]]) -> None:
+            self.place, self.i, self.others = place, i, others
+
+        def __len__(self) -> int:
+            return len(runs[self.place, self.i].data)
+
+        @property
+        def data(self) -> memoryview:
+            for other in self.others:
+                spill.add(runs[other], other[0])
+            return runs[self.place, self.i].data.data
+
+    def add(place: int, i: int, *others: tuple[int, int]) -> None:
+        spill.add(replace(runs[place, i], data=Meanwhile(place, i, list(others))), place)  # type: ignore[arg-type]
+
+    with Spill() as spill:
+        add(1, 0, (0, 0), (2, 0))
+        add(0, 1, (1, 1))
+        add(2, 1, (0, 2), (0, 3), (1, 2))
+        add(1, 3, (2, 2))
+        add(0, 4, (1, 4), (2, 3))
+        add(2, 4)
+        stored = spill.segments()
+        assert len(stored.files) == 2
+        entries = [segment.load().entries(1) for segment in stored.cut(1)]
+        keys = [bytes(e.data[e.key[0] : e.key_end[0]]) for e in entries]
+        together = stored.load().entries(1)
+    assert keys == [b"k%d%d" % place for place in runs]
+    assert sorted(bytes(together.data[s:e]) for s, e in zip(together.key, together.key_end, strict=True)) == keys

@@ -279,7 +279,7 @@ class Spill:
         numbers = np.concatenate([empty, *(n for n, _ in self._added)])
         counts = [len(n) for n, _ in self._added]
         places = np.repeat(np.array(self._places, dtype=np.int64), counts)
-        added = np.repeat(np.arange(len(counts)), counts)
+        added = np.repeat(np.arange(len(counts)), counts)  # runs of one place may be in several files
         offsets = np.concatenate([empty, *(s[:-1] for _, s in self._added)])
         sizes = np.concatenate([empty, *(np.diff(s) for _, s in self._added)])
         order = np.lexsort((offsets, added, places, numbers))
