@@ -195,11 +195,11 @@ class _Dealer:
 
     def pack(self, window: EntryBatch, order: npt.NDArray[np.int64]) -> memoryview:
         """Return entries as one canonical key group."""
-        order = order[np.argsort(window.state[order], kind="stable")]
-        n, prefix = len(order), self.layout.prefix
-        sizes = window.key_end[order] - window.key[order] + window.value_end[order] - window.value[order]
+        window = window.take(order[np.argsort(window.state[order], kind="stable")])
+        n, prefix = len(window), self.layout.prefix
+        sizes = window.key_end - window.key + window.value_end - window.value
         out = np.empty(int(sizes.sum()) + n * (_ENTRY_FRAME + prefix) + 2, dtype=np.uint8)
         numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        columns = (window.state, window.key, window.key_end, window.value, window.value_end)
-        size, _ = pack_groups(window.data, order, window.group, *columns, prefix, out, numbers, starts)
+        columns = (window.group, window.state, window.key, window.key_end, window.value, window.value_end)
+        size, _ = pack_groups(window.data, *columns, prefix, out, numbers, starts)
         return out[:size].data

@@ -40,10 +40,8 @@ deal.deal_groups u1 i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8:A i8:A i8:A i8:A int int i8:2 i8:2 u1 i8 i8
 deal.mark_equal u1 i8 i8 i8 i8 b1
-deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
-deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int u1 i8 i8
-deal.pack_groups u1r i8 i8 i8 i8:A i8:A i8:A i8:A int u1 i8 i8
-deal.pack_groups u1r i8 i8:A i8:A i8:A i8:A i8:A i8:A int u1 i8 i8
+deal.pack_groups u1 i8 i8 i8 i8 i8 i8 int u1 i8 i8
+deal.pack_groups u1r i8 i8 i8 i8 i8 i8 int u1 i8 i8
 deal.reorder_groups u1 i8 i8 i8 i8 i8 u1 i8 i8
 decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8
@@ -113,6 +111,10 @@ slots.row_heads u1r i8 i8 int u1
 slots.row_nulls u1r i8 u1:2
 slots.variant_parts u1r i8 i8 u1 i8
 snappy.plain_blocks u1r i8 i8 u1 u1 i8 i8
+taken.range_offsets i4 i8 i8 i4 i8 i8
+taken.range_offsets i4r i8 i8 i4 i8 i8
+taken.range_offsets i8 i8 i8 i8 i8 i8
+taken.range_offsets i8r i8 i8 i8 i8 i8
 timers.flip_timers u1r i8 i8 i8 u1
 walk.count_below u1 i8 i8 u1r
 walk.count_below u1r i8 i8 u1r

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from statetool.kernels.jit import inlined, jit
+from statetool.kernels.jit import inlined, jit, read_soon
 from statetool.kernels.walk import NO_STATE
-from statetool.kernels.words import copy_bytes, equal
+from statetool.kernels.words import AHEAD, copy_bytes, equal
 
 
 @jit
@@ -102,17 +102,18 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
 
 
 @jit
-def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, out, numbers, starts):  # type: ignore[no-untyped-def]
+def pack_groups(data, group, state, key, key_end, value, value_end, prefix, out, numbers, starts):  # type: ignore[no-untyped-def]
     """Write entries as canonical key groups, one after another.
+
+    Where they lie comes in the order in which they are written: looked up here, by an order, copying took three times as long where a key
+    group is larger than the processor's cache.
 
     Parameters
     ----------
-    order
-        int64[n], sorted by key group and state.
     group, state
-        Key group and state id that the entries get.
-    key
-        Where the key starts behind the key-group prefix that it had.
+        int64[n], sorted: the key group and state id that the entries get.
+    key, key_end, value, value_end
+        int64[n]: where each entry lies; the key starts behind the key-group prefix that it had.
     prefix
         Bytes of the new prefix.
     out
@@ -129,18 +130,20 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
     o = np.int64(0)
     count = 0
     last = np.int64(-1)
-    for x in range(order.shape[0]):
-        i = order[x]
-        opens = x == 0 or group[order[x - 1]] != group[i]
-        if x and (opens or state[order[x - 1]] != state[i]):
+    end = group.shape[0] - 1
+    for i in range(group.shape[0]):
+        read_soon(data, key[min(i + AHEAD, end)])
+        opens = i == 0 or group[i - 1] != group[i]
+        begins = opens or state[i - 1] != state[i]
+        if begins and i:
             out[last + 4] |= 0x80
-        if opens and x:
+        if opens and i:
             o = _put_mark(NO_STATE, out, o)
         if opens:
             numbers[count] = group[i]
             starts[count] = o
             count += 1
-        if opens or state[order[x - 1]] != state[i]:
+        if begins:
             o = _put_mark(state[i], out, o)
         last = o
         o = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, o)
@@ -154,8 +157,7 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
 def reorder_groups(data, start, size, edges, group, state, out, numbers, starts):  # type: ignore[no-untyped-def]
     """Write entries that lie in canonical key groups as canonical key groups in another order.
 
-    Each entry is copied whole, with its sizes and its prefix. Where it lies comes in the new order too: looked up here, by an order, copying
-    took three times as long where a key group is larger than the processor's cache.
+    Each entry is copied whole, with its sizes and its prefix.
 
     Parameters
     ----------
@@ -172,6 +174,7 @@ def reorder_groups(data, start, size, edges, group, state, out, numbers, starts)
     """
     o = np.int64(0)
     count = 0
+    end = start.shape[0] - 1
     for e in range(group.shape[0]):
         if count == 0 or numbers[count - 1] != group[e]:
             if count:
@@ -182,6 +185,7 @@ def reorder_groups(data, start, size, edges, group, state, out, numbers, starts)
         o = _put_mark(state[e], out, o)
         last = o
         for x in range(edges[e], edges[e + 1]):
+            read_soon(data, start[min(x + AHEAD, end)])
             last = o
             o = copy_bytes(data, start[x], size[x], out, o)
             out[np.uint64(last + 4)] &= 0x7F

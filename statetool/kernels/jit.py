@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import cache, cached_property, update_wrapper
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -115,6 +115,13 @@ def inlined(function: Callable[..., Any]) -> Kernel:
     return Kernel(function, inline=True)
 
 
+def read_soon(data, p):  # type: ignore[no-untyped-def]
+    """Tell the processor that ``data[p]`` will be read soon, ``p`` inside the array or not; only compiled code does.
+
+    It saves the wait for memory where places are far from each other: the loads of a loop that also stores do not run ahead enough.
+    """
+
+
 def _size(argument: Any) -> int:
     return argument.size if isinstance(argument, np.ndarray) else 0
 
@@ -141,12 +148,39 @@ def _uncompiled_names(names: dict[str, Any]) -> dict[str, Any]:
     return namespace
 
 
-def _dispatcher(kernel: Kernel) -> Callable[..., Any]:
-    import numba
-    from numba.extending import typeof_impl
+@cache
+def _extend_numba() -> None:
+    """Make numba know kernels that kernels call, and :func:`read_soon`."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic, overload, typeof_impl
 
     # To numba, a kernel that another one calls is its dispatcher.
-    typeof_impl.register(Kernel, lambda other, _: numba.types.Dispatcher(other.compiled))
+    typeof_impl.register(Kernel, lambda other, _: types.Dispatcher(other.compiled))
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(_: Any, data: Any, p: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            first = context.make_array(signature.args[0])(context, builder, values[0]).data
+            place = builder.bitcast(builder.gep(first, [values[1]]), ir.IntType(8).as_pointer())
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+            # To read, to be kept in all caches, data.
+            how = [ir.Constant(word, number) for number in (0, 3, 1)]
+            builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *how])
+            return context.get_dummy_value()
+
+        return types.void(data, p), generate
+
+    @overload(read_soon)  # type: ignore[untyped-decorator]
+    def compiled(data, p):  # type: ignore[no-untyped-def]
+        return lambda data, p: prefetch(data, p)
+
+
+def _dispatcher(kernel: Kernel) -> Callable[..., Any]:
+    import numba
+
+    _extend_numba()
     dispatcher: Any = numba.njit(nogil=True, forceinline=kernel.inline, _nrt=False)(kernel.function)
     dispatcher._cache = kept.KeptCode(kernel.name)  # numba's own looks at where the source lies
     compiled: Callable[..., Any] = dispatcher

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from statetool.kernels.jit import inlined, jit
+from statetool.kernels.jit import inlined, jit, read_soon
+
+#: Steps of a loop from telling what is read soon to reading it.
+AHEAD: Final = 24
 
 
 @inlined
@@ -48,7 +53,9 @@ def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
 @jit
 def copy_ranges(data, start, size, out, pos):  # type: ignore[no-untyped-def]
     """Copy ``size`` int64[n] bytes from ``start`` int64[n] of ``data`` to ``pos`` int64[n]."""
+    last = start.shape[0] - 1
     for i in range(start.shape[0]):
+        read_soon(data, start[min(i + AHEAD, last)])
         copy_bytes(data, start[i], size[i], out, pos[i])
 
 

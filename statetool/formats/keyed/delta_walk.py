@@ -63,13 +63,14 @@ class DeltaWalker:
         walk = _Walk(self, changes, index, ids)
         walk.run()
         n = walk.rows
-        state, group, key, key_end, value, value_end = (c[:n] for c in walk.columns)
-        order = np.lexsort((state, group))
+        columns = [c[:n] for c in walk.columns]
+        order = np.lexsort((columns[0], columns[1]))
+        state, group, *places = (c[order] for c in columns)
         data = walk.buf[: int(walk.cursor[1])]
         out = np.empty(len(data) + n * (_FRAME_BYTES + self.prefix + 2) + 2, dtype=np.uint8)
         numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        columns = (state + len(self.header.states), key, key_end, value, value_end)
-        size, count = pack_groups(data, order, group, *columns, self.prefix, out, numbers, starts)
+        state += len(self.header.states)
+        size, count = pack_groups(data, group, state, *places, self.prefix, out, numbers, starts)
         bounds = [*starts[:count].tolist(), int(size)]
         ranges = [
             KeyGroupRange(number, start, stop - start)

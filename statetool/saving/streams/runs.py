@@ -99,10 +99,9 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     prefix
         Bytes of the key group in front of each key.
     """
-    n = len(order)
-    chosen = batch if n == len(batch) else batch.take(order)
-    out, numbers, starts = _room(chosen, prefix, n)
-    written, count = pack_groups(batch.data, order, *_columns(batch), prefix, out, numbers, starts)
+    batch = batch.take(order)
+    out, numbers, starts = _room(batch, prefix, len(batch))
+    written, count = pack_groups(batch.data, *_columns(batch), prefix, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
@@ -312,6 +311,18 @@ class Segments:
         return Segments(
             self.files, self.numbers[index], self.places[index], self.offsets[index], self.sizes[index]
         )  # fmt: skip
+
+    def beside(self, other: Segments) -> Segments:
+        """Return these segments and those of other files."""
+        numbers = np.concatenate([self.numbers, other.numbers])
+        both = Segments(
+            (*self.files, *other.files),
+            numbers,
+            np.concatenate([self.places, other.places]),
+            np.concatenate([self.offsets, other.offsets + len(self.files) * _FILE]),
+            np.concatenate([self.sizes, other.sizes]),
+        )
+        return both.take(np.argsort(numbers, kind="stable"))
 
     def within(self, numbers: range, base: int = 0) -> Segments:
         """Return the segments of a range of key groups, whose numbers have ``base`` added in the file."""

@@ -1,0 +1,37 @@
+"""A kernel that finds what ranges of elements hold, for values of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from statetool.kernels.jit import jit, read_soon
+from statetool.kernels.words import AHEAD
+
+
+@jit
+def range_offsets(offsets, start, count, new, at, size):  # type: ignore[no-untyped-def]
+    """Look up ranges of elements, which are put one behind the other.
+
+    Parameters
+    ----------
+    offsets
+        int32 or int64[m + 1], where each element begins, and the end: in bytes of text, or in elements of a child.
+    start, count
+        int64[n]: the first element of each range, and how many.
+    new
+        int64[k + 1] out, as ``offsets`` has them, of the elements of all ranges.
+    at, size
+        int64[n] out: where what each range holds begins, and how much it is.
+    """
+    new[0] = 0
+    j = 0
+    last = start.shape[0] - 1
+    for i in range(start.shape[0]):
+        read_soon(offsets, start[min(i + AHEAD, last)])
+        first = np.int64(offsets[start[i]])
+        at[i] = first
+        base = new[j] - first
+        for k in range(start[i] + 1, start[i] + count[i] + 1):
+            j += 1
+            new[j] = base + offsets[k]
+        size[i] = new[j] - base - first
