@@ -6,34 +6,25 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
-from typing import Final, TypeVar
+from typing import TypeVar
+
+from statetool.io.memory import keep_freed_memory
 
 T = TypeVar("T")
 R = TypeVar("R")
-#: Results that may wait to be taken, for each thread.
-_AHEAD: Final = 8
-#: The largest block whose size moves the thresholds of glibc's ``malloc`` (``DEFAULT_MMAP_THRESHOLD_MAX``), with its header.
-_LARGEST_BLOCK: Final = (32 << 20) - (64 << 10)
 
 
-@cache
-def keep_freed_memory() -> None:
-    """Let arrays be made in memory that others gave back.
-
-    glibc returns free memory to the system beyond twice the size of the largest block that was ever freed, and the next arrays fetch
-    it anew, page by page. So one is allocated and freed here, without being touched.
-    """
-    bytes(_LARGEST_BLOCK)
-
-
-def in_threads(function: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> Iterator[R]:
+def in_threads(
+    function: Callable[[T], R], items: Iterable[T], threads: int | None = None, *, ahead: int = 8
+) -> Iterator[R]:
     """Call a function for each item and yield the results in order; the first error ends it all.
 
     Parameters
     ----------
     threads
-        How many, by default one a core. At most a few results for each thread wait, whatever the number of items.
+        How many, by default one a core.
+    ahead
+        Results for each thread that may wait to be taken, whatever the number of items.
     """
     keep_freed_memory()
     count = threads or os.cpu_count() or 1
@@ -42,7 +33,7 @@ def in_threads(function: Callable[[T], R], items: Iterable[T], threads: int | No
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
-                if len(waiting) >= _AHEAD * count:
+                if len(waiting) >= ahead * count:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -15,23 +16,28 @@ from statetool.io.threads import in_threads
 from statetool.saving.bootstrap import (
     SERVICE_COLUMNS,
     ElementBootstrap,
+    ElementRecipe,
     KeyedBootstrap,
+    KeyedRecipe,
     Table,
     checked_services,
     table_entries,
 )
+from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions
 from statetool.saving.composition import StreamJob
 from statetool.saving.publish import StagedFile, Staging
+from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.output import NewStream
-from statetool.saving.streams.runs import Spill, dealt
+from statetool.saving.streams.runs import PackedRun, Segments, Spill, dealt
 
 if TYPE_CHECKING:
     from statetool.saving.composition import Streams
+    from statetool.saving.streams.elements import ElementStreams
 
 MEMORY_BYTES: Final = 64 << 20
-#: Rows that are encoded at once: few enough that their entries stay in the processor's cache.
-_BATCH_ROWS: Final = 1 << 14
 Progress: TypeAlias = Callable[[int], object]
+#: What is dealt at the same time as others: a function that makes batches of entries, and the stored bytes that it reads.
+_Work: TypeAlias = tuple[Callable[[], Iterable[EntryBatch]], int]
 
 
 class LocalRunner:
@@ -48,6 +54,7 @@ class LocalRunner:
     def __init__(self, threads: int | None = None, progress: Progress | None = None) -> None:
         self.threads = threads or os.cpu_count() or 1
         self._progress = progress or (lambda _: None)
+        self._memory_bytes = max(1 << 20, MEMORY_BYTES // self.threads)
 
     @property
     def parallelism(self) -> int:
@@ -68,21 +75,65 @@ class LocalRunner:
     def _run(self, job: StreamJob, staging: Staging) -> list[NewStream]:
         streams = job.streams
         with Spill() as spill:
-
-            def deal(work: tuple[int, tuple[Callable[[], Iterable[EntryBatch]], int]]) -> None:
-                place, (batches, size) = work
-                for batch in batches():
-                    spill.add(dealt(batch, streams.prefix), place)
-                self._progress(size)
-
-            list(in_threads(deal, enumerate(_work(job)), self.threads))
-            segments = spill.segments()
-            share = max(1 << 20, MEMORY_BYTES // self.threads)
-
-            def write(subtask: int) -> NewStream:
-                return streams.write(subtask, segments.within(streams.numbers(subtask)), staging, share)
-
+            if isinstance(streams, KeyedStreams):
+                write = self._keyed(spill, streams, job, staging)
+            else:
+                write = self._elements(spill, streams, job, staging)
             return list(in_threads(write, streams.subtasks, self.threads))
+
+    def _elements(
+        self, spill: Spill, streams: ElementStreams, job: StreamJob, staging: Staging
+    ) -> Callable[[int], NewStream]:
+        """Deal the elements of tables, and return the function that writes a subtask's stream."""
+        batches = ((recipe, rows) for data, recipe in job.tables for rows in _table(data).to_batches(BATCH_ROWS))
+        self._deal(spill, streams.prefix, (_encoded(*b) for b in batches), self.threads)
+        segments = spill.segments()
+
+        def write(subtask: int) -> NewStream:
+            own = segments.within(streams.numbers(subtask))
+            return streams.write(subtask, [own], staging, self._memory_bytes)
+
+        return write
+
+    def _keyed(
+        self, spill: Spill, streams: KeyedStreams, job: StreamJob, staging: Staging
+    ) -> Callable[[int], NewStream]:
+        """Deal the entries kept of a base, and return the function that writes a subtask's stream of them and of tables."""
+        tables = [(_table(data), recipe) for data, recipe in job.tables if isinstance(recipe, KeyedRecipe)]
+        rows = TablesInPortions(tables, streams.max_parallelism, self.threads)
+        self._deal(spill, streams.prefix, ((k.batches, k.size_bytes) for k in job.kept), self.threads)
+        kept = spill.segments()
+        gatherer = streams.gatherer(self._memory_bytes)
+        threads = max(1, self.threads // max(1, len(streams.subtasks)))
+
+        def is_small(numbers: range) -> bool:
+            return not len(kept.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes // 2
+
+        def gathered(numbers: range) -> PackedRun | None:
+            entries = rows.entries(numbers)
+            return None if entries is None else gatherer.gathered(entries)
+
+        def portions(subtask: int) -> Iterator[Segments | PackedRun]:
+            for small, ranges in groupby(rows.cut(streams.numbers(subtask)), is_small):
+                if small:
+                    yield from filter(None, in_threads(gathered, ranges, threads, ahead=1))
+                    continue
+                for own in ranges:
+                    with Spill() as of_rows:
+                        self._deal(of_rows, streams.prefix, (_encoded(*b) for b in rows.batches(own)), threads)
+                        yield kept.within(own).beside(of_rows.segments())
+
+        return lambda subtask: streams.write(subtask, portions(subtask), staging, self._memory_bytes)
+
+    def _deal(self, spill: Spill, prefix: int, work: Iterable[_Work], threads: int) -> None:
+        def deal(work: tuple[int, _Work]) -> None:
+            place, (batches, size) = work
+            for batch in batches():
+                spill.add(dealt(batch, prefix), place)
+            self._progress(size)
+
+        for _ in in_threads(deal, enumerate(work), threads):
+            pass
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
         """Copy streams into the target."""
@@ -98,17 +149,12 @@ class LocalRunner:
 def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> list[NewStream]:
     """Write the streams of subtasks that got no entries and keep nothing: a header each."""
     with Spill() as nothing:
-        segments = nothing.segments()
-        return [streams.write(subtask, segments, staging, MEMORY_BYTES) for subtask in subtasks]
+        portions = [nothing.segments()]
+        return [streams.write(subtask, portions, staging, MEMORY_BYTES) for subtask in subtasks]
 
 
-def _work(job: StreamJob) -> Iterator[tuple[Callable[[], Iterable[EntryBatch]], int]]:
-    """Yield the sources that are dealt at the same time: a function that makes batches of entries, and the stored bytes it reads."""
-    for kept in job.kept:
-        yield kept.batches, kept.size_bytes
-    for data, recipe in job.tables:
-        for rows in _table(data).to_batches(max_chunksize=_BATCH_ROWS):
-            yield lambda rows=rows, recipe=recipe: table_entries(recipe, rows), 0  # type: ignore[misc]
+def _encoded(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> _Work:
+    return lambda: table_entries(recipe, rows), 0
 
 
 def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:

@@ -272,7 +272,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
                     index = max(i for i, (first, s) in enumerate(streams_by_slot) if first <= slot and len(s.subtasks))
                     first, streams = streams_by_slot[index]
                     of_slot = segments.within(streams.numbers(slot - first), slot * _SLOT_STRIDE)
-                    yield result_batch((index, streams.write(slot - first, of_slot, staging, _MEMORY_BYTES)))
+                    yield result_batch((index, streams.write(slot - first, [of_slot], staging, _MEMORY_BYTES)))
         except StatetoolError as error:
             yield result_batch(error)
 

@@ -48,7 +48,8 @@ def streams(job: StreamJob, batches: list[pa.RecordBatch], staging: Staging, mem
                 spill.add(packed(batch, order, job.streams.prefix), place)
         segments = spill.segments()
         return [
-            job.streams.write(n, segments.within(job.streams.numbers(n)), staging, memory) for n in job.streams.subtasks
+            job.streams.write(n, [segments.within(job.streams.numbers(n))], staging, memory)
+            for n in job.streams.subtasks
         ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from statetool.columns.types import COMPANION
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.operator_state import OperatorHeader
 from statetool.hashing.formulas import HashFormula
@@ -66,6 +68,15 @@ class KeyedRecipe:
     timers: TimerColumns | None = None
     long: bool = False
     types: TypeContext = NOTHING_DECLARED
+
+    def columns(self, names: Sequence[str]) -> list[int]:
+        """Return which columns of a table are read."""
+        used = {*self.key, *(s.column for s in self.states), *filter(None, (self.namespace, self.key_group))}
+        if self.timers is not None:
+            used |= {self.timers.timestamp, self.timers.domain, self.timers.service}
+        if self.long:
+            used |= {"map_key", "list_index"}
+        return [i for i, name in enumerate(names) if name in used or name.removesuffix(COMPANION) in used]
 
     @property
     def keyed_header(self) -> KeyedHeader:

@@ -60,6 +60,20 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
         raise error.at(operator=recipe.operator) from error.__cause__
 
 
+def groups_of_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> Int64s:
+    """Return the key group of each row of a table.
+
+    Raises
+    ------
+    EncodeError
+        As :func:`table_entries`, of the keys.
+    """
+    try:
+        return _Rows(recipe, rows).groups
+    except StatetoolError as error:
+        raise error.at(operator=recipe.operator) from error.__cause__
+
+
 class _Rows:
     """The rows of one batch: their keys are encoded once for all states."""
 

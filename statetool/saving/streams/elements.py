@@ -100,8 +100,13 @@ class ElementStreams:
         """Return the subtask of each: the numbers that stand for key groups are subtasks."""
         return groups
 
-    def write(self, subtask: int, segments: Segments, staging: Staging, memory_bytes: int) -> NewStream:
+    def write(self, subtask: int, portions: Iterable[Segments], staging: Staging, memory_bytes: int) -> NewStream:
         """Write the stream of one subtask from its kept elements and those that were dealt to it.
+
+        Parameters
+        ----------
+        portions
+            One after the other.
 
         Raises
         ------
@@ -116,7 +121,9 @@ class ElementStreams:
                 writer = _Writer(out, self.header, header)
                 for kept in self.kept.get(subtask, ()):
                     writer.copy(kept)
-                self._add(writer, header, (s.load().entries(self.prefix) for s in segments.cut(1)))
+                self._add(
+                    writer, header, (s.load().entries(self.prefix) for segments in portions for s in segments.cut(1))
+                )
         except StatetoolError as error:
             raise error.at(operator=self.operator) from error.__cause__
         states = tuple(

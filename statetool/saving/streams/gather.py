@@ -121,6 +121,10 @@ class Gatherer:
             return run  # such as a key group that only moves to another subtask
         return reordered(run, batch, order, self.prefix)
 
+    def gathered(self, batch: EntryBatch) -> PackedRun:
+        """Return the key groups of entries in any order, each once, sorted."""
+        return self.settled(batch, self.sorted(batch))[0]
+
     def settled(self, batch: EntryBatch, order: Int64s) -> tuple[PackedRun, EntryBatch, Int64s]:
         """Pack sorted entries as they are written: without those that only show a key, and with the elements of a list together.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ from statetool.io.cursor import Cursor
 from statetool.saving.publish import Staging
 from statetool.saving.streams.gather import Gatherer
 from statetool.saving.streams.output import KeyedStreamWriter, NewStream, StreamOutput
-from statetool.saving.streams.runs import Segments, entry_batch
+from statetool.saving.streams.runs import PackedRun, Segments, entry_batch
 from statetool.serializers.base import Serializer
 from statetool.types.declared import NOTHING_DECLARED, TypeContext
 from statetool.types.shown import shown
@@ -191,8 +191,19 @@ class KeyedStreams:
         """Return the subtask of each key group."""
         return owner_of(groups, self.parallelism, self.max_parallelism)
 
-    def write(self, subtask: int, segments: Segments, staging: Staging, memory_bytes: int) -> NewStream:
+    def gatherer(self, memory_bytes: int) -> Gatherer:
+        """Return what puts entries together for these streams."""
+        return Gatherer(self.prefix, lists=self.lists, duplicate=self.duplicate, memory_bytes=memory_bytes)
+
+    def write(
+        self, subtask: int, portions: Iterable[Segments | PackedRun], staging: Staging, memory_bytes: int
+    ) -> NewStream:
         """Write the stream of one subtask from the entries that were dealt to it.
+
+        Parameters
+        ----------
+        portions
+            One after the other, of ascending key groups: entries as they were dealt, or key groups as they are written.
 
         Raises
         ------
@@ -200,11 +211,15 @@ class KeyedStreams:
             Two entries have one key; names it.
         """
         groups, parsed = self.numbers(subtask), self.parsed
-        gatherer = Gatherer(self.prefix, lists=self.lists, duplicate=self.duplicate, memory_bytes=memory_bytes)
+        gatherer = self.gatherer(memory_bytes)
         try:
             with StreamOutput(staging, "keyed", inline_bytes=self.inline_bytes) as out:
                 writer = KeyedStreamWriter(out.write, self.header, groups, compressed=parsed.compressed)
-                gatherer.write(writer, segments)
+                for portion in portions:
+                    if isinstance(portion, PackedRun):
+                        writer.add_groups(portion)
+                    else:
+                        gatherer.write(writer, portion)
         except StatetoolError as error:
             raise error.at(operator=self.operator) from error.__cause__
         offsets = tuple(writer.offsets.tolist())

@@ -1,0 +1,139 @@
+"""Tables of this process become the same state in however many portions of key groups, in memory or through local disk."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import statetool
+from statetool import SavepointWriter, bootstrap_keyed_state, bootstrap_state
+from statetool.demo import SAVEPOINT
+from statetool.errors import EncodeError
+from statetool.saving.bootstrap import portions
+from statetool.saving.compose import write_composition
+from statetool.saving.composition import Composition
+from statetool.saving.local import LocalRunner
+from statetool.saving.versions import parse_release
+from statetool.snapshot.inventory import Inventory
+from tests.saving.test_drop_and_convert import stream_bytes
+
+N = 500
+MIXED = pa.table(
+    {
+        "k": [f"key {i * 7919 % N}" for i in range(N)],
+        "n": [None if i % 7 == 0 else i for i in range(N)],
+        "s": ["x" * (i % 90) for i in range(N)],
+        "m": pa.array([[(f"{j}", j / 2) for j in range(i % 4)] for i in range(N)], pa.map_("string", "double")),
+        "l": [[i] * (i % 3) for i in range(N)],
+    }
+)
+MIXED_STATES = {
+    "n": statetool.value("BIGINT"), "s": statetool.value("STRING"), "m": statetool.map_of("STRING", "DOUBLE"),
+    "l": statetool.list_of("BIGINT"),
+}  # fmt: skip
+TIMERS = pa.table({"k": [f"key {i}" for i in range(0, N, 3)], "timestamp": list(range(0, N, 3))})
+ELEMENTS = [(f"key {i}", j, f"{i}-{j}") for i in range(60) for j in range(i % 5)]
+LONG = pa.table(dict(zip(("k", "list_index", "value"), map(list, zip(*ELEMENTS, strict=True)), strict=True)))
+
+
+def pieces(table: pa.Table, seed: int) -> pa.Table:
+    """Return a table in other chunks, some of them empty."""
+    edges = sorted([0, *random.Random(seed).choices(range(table.num_rows + 1), k=9), table.num_rows])
+    return pa.concat_tables([table.slice(a, b - a) for a, b in pairwise(edges)])
+
+
+@pytest.fixture(params=["together", "each key group", "on disk", "on disk, each key group", "parts of 60 rows"])
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the function that writes a composition in one of the ways that large tables are written."""
+    if "each key group" in request.param:
+        monkeypatch.setattr(portions, "_PORTION_BYTES", 1)
+    if "60 rows" in request.param:
+        monkeypatch.setattr(portions, "_PART_ROWS", 60)
+        monkeypatch.setattr(portions, "_TOGETHER_BYTES", 1000)
+
+    def write(writer: SavepointWriter, target: Path, base: str | None = None) -> Inventory:
+        runner = LocalRunner()
+        if "on disk" in request.param:
+            runner._memory_bytes = 0
+        given = None if base is None else Inventory(base)
+        write_composition(
+            Composition(base=given, changes=writer.changes), str(target), parse_release("2.3", default=3), runner
+        )
+        return Inventory(str(target))
+
+    return write
+
+
+def expected(writer: SavepointWriter, target: Path) -> Inventory:
+    """Write as users do (that tasks of Spark write the same is shown in ``test_small_writes``)."""
+    writer.write(str(target), flink_version="2.3")
+    return Inventory(str(target))
+
+
+@pytest.mark.parametrize("parallelism", [1, 3, 100])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: bootstrap_keyed_state(t(MIXED), key="k", states=MIXED_STATES, timers=t(TIMERS)),
+        lambda t: bootstrap_keyed_state(t(MIXED.select(["k", "m"])), key="k"),
+        lambda t: bootstrap_state("l", t(LONG), type=statetool.list_of("STRING"), key="k"),
+        lambda t: bootstrap_keyed_state(t(pa.table({"k": [True, False], "n": [1, 2]})), key="k"),
+        lambda t: bootstrap_keyed_state(t(MIXED.slice(0, 0)), key="k", states=MIXED_STATES),
+    ],
+    ids=["states and timers", "maps alone", "elements", "keys of one bit", "no rows"],
+)
+def test_the_bytes_are_the_same(run: Any, make: Any, parallelism: int, tmp_path: Path) -> None:
+    def writer(seed: int) -> SavepointWriter:
+        return SavepointWriter.new().with_operator("o", make(lambda t: pieces(t, seed)), parallelism=parallelism)
+
+    whole = stream_bytes(expected(writer(0), tmp_path / "whole").operators["o"])
+    for seed in range(1, 4):
+        assert stream_bytes(run(writer(seed), tmp_path / f"{seed}").operators["o"]) == whole
+
+
+def test_entries_that_are_kept_are_put_among_those_of_a_table(run: Any, tmp_path: Path) -> None:
+    savepoint = statetool.load(SAVEPOINT)
+    rows = savepoint["by-short"].to_arrow()
+    column = next(name for name in rows.column_names if name not in ("key", "key_group"))
+    state = bootstrap_keyed_state(rows.select(["key", column]).rename_columns(["key", "copied"]), key="key")
+    writer = SavepointWriter.from_existing(savepoint).with_operator("by-short", state)
+    found = run(writer, tmp_path / "sp", SAVEPOINT)
+    again = statetool.load(str(tmp_path / "sp"))["by-short"].to_arrow()
+    assert stream_bytes(found.operators["by-short"])
+    assert again.num_rows == rows.num_rows > 0
+    assert again.sort_by("key").select(rows.column_names).equals(rows.sort_by("key"))
+    assert again.sort_by("key")["copied"].to_pylist() == rows.sort_by("key")[column].to_pylist()
+
+
+def test_a_key_that_comes_twice_is_found(run: Any, tmp_path: Path) -> None:
+    table = pa.concat_tables([MIXED, MIXED.slice(77, 1)])
+    state = bootstrap_keyed_state(table, key="k", states=MIXED_STATES)
+    with pytest.raises(EncodeError, match=r"key 'key \d+' is there twice"):
+        run(SavepointWriter.new().with_operator("o", state), tmp_path / "sp")
+    assert not (tmp_path / "sp").exists()
+
+
+def test_a_value_of_a_later_portion_that_cannot_be_written_leaves_nothing(run: Any, tmp_path: Path) -> None:
+    table = pa.table({"k": list(range(N)), "n": [*range(N - 1), 1 << 40]})
+    state = bootstrap_keyed_state(table, key="k", states={"n": statetool.value("INT")})
+    with pytest.raises(EncodeError, match="row with key 499"):
+        run(SavepointWriter.new().with_operator("o", state), tmp_path / "sp")
+    assert not (tmp_path / "sp").exists()
+
+
+def test_columns_that_no_state_comes_from_are_not_looked_at(tmp_path: Path) -> None:
+    views = pa.array(["a", "b"], pa.string_view())
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4]), views, views], ["k", "n", "x", "x"])
+    states = {"n": statetool.value("BIGINT")}
+    found = expected(
+        SavepointWriter.new().with_operator("o", bootstrap_keyed_state(table, key="k", states=states)), tmp_path / "sp"
+    )
+    assert len(stream_bytes(found.operators["o"])) == 1
+    viewed = bootstrap_keyed_state(table.select([0, 2]), key="k", states={"x": statetool.value("STRING")})
+    with pytest.raises(EncodeError, match=r"column 'x' is of type string_view.*cast the column first"):
+        SavepointWriter.new().with_operator("o", viewed).write(str(tmp_path / "views"))
