@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from functools import partial
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from statetool.saving.bootstrap import (
     checked_services,
     table_entries,
 )
-from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions
+from statetool.saving.bootstrap.portions import BATCH_ROWS, TablesInPortions, comes_in_portions
 from statetool.saving.composition import StreamJob
 from statetool.saving.publish import StagedFile, Staging
 from statetool.saving.streams.keyed import KeyedStreams
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES: Final = 64 << 20
 Progress: TypeAlias = Callable[[int], object]
+_Recipe: TypeAlias = KeyedRecipe | ElementRecipe
 #: What is dealt at the same time as others: a function that makes batches of entries, and the stored bytes that it reads.
 _Work: TypeAlias = tuple[Callable[[], Iterable[EntryBatch]], int]
 
@@ -85,8 +87,7 @@ class LocalRunner:
         self, spill: Spill, streams: ElementStreams, job: StreamJob, staging: Staging
     ) -> Callable[[int], NewStream]:
         """Deal the elements of tables, and return the function that writes a subtask's stream."""
-        batches = ((recipe, rows) for data, recipe in job.tables for rows in _table(data).to_batches(BATCH_ROWS))
-        self._deal(spill, streams.prefix, (_encoded(*b) for b in batches), self.threads)
+        self._deal(spill, streams.prefix, _encoded(_batches(job.tables)), self.threads)
         segments = spill.segments()
 
         def write(subtask: int) -> NewStream:
@@ -98,30 +99,37 @@ class LocalRunner:
     def _keyed(
         self, spill: Spill, streams: KeyedStreams, job: StreamJob, staging: Staging
     ) -> Callable[[int], NewStream]:
-        """Deal the entries kept of a base, and return the function that writes a subtask's stream of them and of tables."""
-        tables = [(_table(data), recipe) for data, recipe in job.tables if isinstance(recipe, KeyedRecipe)]
-        rows = TablesInPortions(tables, streams.max_parallelism, self.threads)
-        self._deal(spill, streams.prefix, ((k.batches, k.size_bytes) for k in job.kept), self.threads)
-        kept = spill.segments()
+        """Deal the entries kept of a base and those of small tables, and return the function that writes a subtask's stream of them and of
+        large tables."""
+        subtasks = max(1, len(streams.subtasks))
+        large: list[tuple[pa.Table, KeyedRecipe]] = []
+        small: list[tuple[pa.Table, KeyedRecipe]] = []
+        for data, recipe in job.tables:
+            assert isinstance(recipe, KeyedRecipe)
+            (large if comes_in_portions(_table(data), subtasks) else small).append((_table(data), recipe))
+        rows = TablesInPortions(large, streams.max_parallelism, self.threads)
+        kept = ((entries.batches, entries.size_bytes) for entries in job.kept)
+        self._deal(spill, streams.prefix, chain(kept, _encoded(_batches(small))), self.threads)
+        others = spill.segments()
         gatherer = streams.gatherer(self._memory_bytes)
-        threads = max(1, self.threads // max(1, len(streams.subtasks)))
+        threads = max(1, self.threads // subtasks)
 
-        def is_small(numbers: range) -> bool:
-            return not len(kept.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes // 2
+        def fits(numbers: range) -> bool:
+            return not len(others.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes // 2
 
         def gathered(numbers: range) -> PackedRun | None:
             entries = rows.entries(numbers)
             return None if entries is None else gatherer.gathered(entries)
 
         def portions(subtask: int) -> Iterator[Segments | PackedRun]:
-            for small, ranges in groupby(rows.cut(streams.numbers(subtask)), is_small):
-                if small:
+            for in_memory, ranges in groupby(rows.cut(streams.numbers(subtask)), fits):
+                if in_memory:
                     yield from filter(None, in_threads(gathered, ranges, threads, ahead=1))
                     continue
                 for own in ranges:
                     with Spill() as of_rows:
-                        self._deal(of_rows, streams.prefix, (_encoded(*b) for b in rows.batches(own)), threads)
-                        yield kept.within(own).beside(of_rows.segments())
+                        self._deal(of_rows, streams.prefix, _encoded(rows.batches(own)), threads)
+                        yield others.within(own).beside(of_rows.segments())
 
         return lambda subtask: streams.write(subtask, portions(subtask), staging, self._memory_bytes)
 
@@ -153,8 +161,13 @@ def write_empty(streams: Streams, subtasks: Sequence[int], staging: Staging) -> 
         return [streams.write(subtask, portions, staging, MEMORY_BYTES) for subtask in subtasks]
 
 
-def _encoded(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> _Work:
-    return lambda: table_entries(recipe, rows), 0
+def _batches(tables: Iterable[tuple[Any, _Recipe]]) -> Iterator[tuple[_Recipe, pa.RecordBatch]]:
+    return ((recipe, rows) for data, recipe in tables for rows in _table(data).to_batches(BATCH_ROWS))
+
+
+def _encoded(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Work]:
+    for recipe, rows in batches:
+        yield partial(table_entries, recipe, rows), 0
 
 
 def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:

@@ -1,4 +1,4 @@
-"""Tables of this process become the same state in however many portions of key groups, in memory or through local disk."""
+"""Tables of this process become the same state dealt at once, or in however many portions of key groups, in memory or on local disk."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ MIXED = pa.table(
         "k": [f"key {i * 7919 % N}" for i in range(N)],
         "n": [None if i % 7 == 0 else i for i in range(N)],
         "s": ["x" * (i % 90) for i in range(N)],
+        "d": pa.array([f"{i % 5}" for i in range(N)]).dictionary_encode(),
         "m": pa.array([[(f"{j}", j / 2) for j in range(i % 4)] for i in range(N)], pa.map_("string", "double")),
         "l": [[i] * (i % 3) for i in range(N)],
     }
 )
 MIXED_STATES = {
-    "n": statetool.value("BIGINT"), "s": statetool.value("STRING"), "m": statetool.map_of("STRING", "DOUBLE"),
+    "n": statetool.value("BIGINT"), "s": statetool.value("STRING"), "d": statetool.value("STRING"), "m": statetool.map_of("STRING", "DOUBLE"),
     "l": statetool.list_of("BIGINT"),
 }  # fmt: skip
 TIMERS = pa.table({"k": [f"key {i}" for i in range(0, N, 3)], "timestamp": list(range(0, N, 3))})
@@ -44,12 +45,21 @@ LONG = pa.table(dict(zip(("k", "list_index", "value"), map(list, zip(*ELEMENTS, 
 def pieces(table: pa.Table, seed: int) -> pa.Table:
     """Return a table in other chunks, some of them empty."""
     edges = sorted([0, *random.Random(seed).choices(range(table.num_rows + 1), k=9), table.num_rows])
-    return pa.concat_tables([table.slice(a, b - a) for a, b in pairwise(edges)])
+    slices = [table.slice(a, b - a) for a, b in pairwise(edges)]
+    for i, cut in enumerate(slices):
+        if "d" in cut.column_names:  # each chunk has a dictionary of its own
+            own = cut["d"].cast(pa.string()).dictionary_encode().combine_chunks()
+            slices[i] = cut.set_column(cut.column_names.index("d"), "d", own)
+    return pa.concat_tables(slices)
 
 
-@pytest.fixture(params=["together", "each key group", "on disk", "on disk, each key group", "parts of 60 rows"])
+@pytest.fixture(
+    params=["dealt", "together", "each key group", "on disk", "on disk, each key group", "parts of 60 rows"]
+)
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return the function that writes a composition in one of the ways that large tables are written."""
+    if request.param != "dealt":
+        monkeypatch.setattr(portions, "_LEAST_ROWS", 0)
     if "each key group" in request.param:
         monkeypatch.setattr(portions, "_PORTION_BYTES", 1)
     if "60 rows" in request.param:
@@ -70,7 +80,7 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def expected(writer: SavepointWriter, target: Path) -> Inventory:
-    """Write as users do (that tasks of Spark write the same is shown in ``test_small_writes``)."""
+    """Write as small tables are (that tasks of Spark write the same is shown in ``test_small_writes``)."""
     writer.write(str(target), flink_version="2.3")
     return Inventory(str(target))
 
@@ -126,14 +136,21 @@ def test_a_value_of_a_later_portion_that_cannot_be_written_leaves_nothing(run: A
     assert not (tmp_path / "sp").exists()
 
 
-def test_columns_that_no_state_comes_from_are_not_looked_at(tmp_path: Path) -> None:
+def test_large_tables_come_in_portions_but_not_in_small_chunks() -> None:
+    table = pa.table({"k": list(range(5000)), "n": list(range(5000))})
+    assert portions.comes_in_portions(table, 4)
+    assert not portions.comes_in_portions(table, 40)
+    assert not portions.comes_in_portions(pieces(table, 1), 4)
+    assert not portions.comes_in_portions(table.slice(0, 0), 1)
+
+
+def test_columns_that_no_state_comes_from_are_not_looked_at(run: Any, tmp_path: Path) -> None:
     views = pa.array(["a", "b"], pa.string_view())
     table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4]), views, views], ["k", "n", "x", "x"])
     states = {"n": statetool.value("BIGINT")}
-    found = expected(
-        SavepointWriter.new().with_operator("o", bootstrap_keyed_state(table, key="k", states=states)), tmp_path / "sp"
-    )
+    writer = SavepointWriter.new().with_operator("o", bootstrap_keyed_state(table, key="k", states=states))
+    found = run(writer, tmp_path / "sp")
     assert len(stream_bytes(found.operators["o"])) == 1
     viewed = bootstrap_keyed_state(table.select([0, 2]), key="k", states={"x": statetool.value("STRING")})
-    with pytest.raises(EncodeError, match=r"column 'x' is of type string_view.*cast the column first"):
-        SavepointWriter.new().with_operator("o", viewed).write(str(tmp_path / "views"))
+    with pytest.raises(EncodeError, match=r"column .*type string_view.*cast the column first"):
+        run(SavepointWriter.new().with_operator("o", viewed), tmp_path / "views")

@@ -31,6 +31,8 @@ BATCH_ROWS: Final = 1 << 14
 _PORTION_BYTES: Final = 4 << 20
 #: Bytes of rows, of several parts of a table, that are put into one batch.
 _TOGETHER_BYTES: Final = 64 << 20
+#: Rows of a chunk that each portion should have: taking fewer at once takes longer than dealing them through local disk.
+_LEAST_ROWS: Final = 256
 #: Rows that are ordered by key group together.
 _PART_ROWS: Final = 1 << 20
 
@@ -53,7 +55,9 @@ class _Part:
 
     def span(self, numbers: range) -> tuple[int, int]:
         """Return where the rows of a range of key groups begin and end in ``order``."""
-        edges = np.array([numbers.start, numbers.stop], dtype=np.uint16)  # of another type, all groups would be converted
+        edges = np.array(
+            [numbers.start, numbers.stop], dtype=np.uint16
+        )  # of another type, all groups would be converted
         low, high = np.searchsorted(self.groups, edges).tolist()
         return low, high
 
@@ -61,8 +65,15 @@ class _Part:
         return take_rows(self.rows, self.order[first:stop])
 
 
+def comes_in_portions(table: pa.Table, subtasks: int) -> bool:
+    """Tell whether the rows of portions are many enough in each chunk of a table: small tables are not worth it, nor are small chunks."""
+    chunks = max(column.num_chunks for column in table.columns)
+    count: int = max(table.nbytes // _PORTION_BYTES, subtasks)
+    return bool(_LEAST_ROWS * chunks * count <= table.num_rows)
+
+
 class TablesInPortions:
-    """The tables of one operator's keyed state. Beside them it takes six bytes of memory a row.
+    """Tables of one operator's keyed state. Beside them it takes six bytes of memory a row.
 
     Raises
     ------
