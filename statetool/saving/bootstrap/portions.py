@@ -119,7 +119,9 @@ class TablesInPortions:
         for recipe, parts in groupby(self._parts, key=lambda part: part.recipe):
             taken = [part.taken(low, high) for part in parts for low, high in [part.span(numbers)] if low < high]
             for first, stop in portions(np.cumsum([0, *(rows.nbytes for rows in taken)]), _TOGETHER_BYTES):
-                yield recipe, pa.concat_batches(taken[first:stop])
+                yield from (
+                    (recipe, rows) for rows in pa.Table.from_batches(taken[first:stop]).combine_chunks().to_batches()
+                )
 
 
 def _check_taken(recipe: KeyedRecipe, schema: pa.Schema) -> None:
