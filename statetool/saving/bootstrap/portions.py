@@ -68,7 +68,7 @@ class _Part:
 def comes_in_portions(table: pa.Table, subtasks: int) -> bool:
     """Tell whether the rows of portions are many enough in each chunk of a table: small tables are not worth it, nor are small chunks."""
     chunks = max(column.num_chunks for column in table.columns)
-    count: int = max(table.nbytes // _PORTION_BYTES, subtasks)
+    count: int = max(table.get_total_buffer_size() // _PORTION_BYTES, subtasks)  # `nbytes` does not know all types
     return bool(_LEAST_ROWS * chunks * count <= table.num_rows)
 
 
