@@ -46,6 +46,11 @@ def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32]) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
+def row_sizes(batch: pa.RecordBatch) -> Int64s:
+    """Return the bytes of each row: int64[n], exact for text, lists, maps and structs, an average for other types whose size varies."""
+    return sum((_sizes(column) for column in batch.columns), np.zeros(batch.num_rows, dtype=np.int64))
+
+
 @dataclass(frozen=True, slots=True)
 class _Ranges:
     """Ranges of elements, one behind the other, ``n`` elements in all: int64[k] ``counts`` behind each of ``starts``."""
@@ -78,17 +83,38 @@ def _taken(array: pa.Array, ranges: _Ranges) -> pa.Array:
     if pa.types.is_struct(kind):
         children = [_taken(array.field(i), ranges) for i in range(len(kind))]
         return pa.Array.from_buffers(kind, ranges.n, [None], children=children)
-    buffers = array.buffers()
-    offset_type = np.dtype(np.int64 if _is(kind, _WIDE) else np.int32)
-    offsets = np.frombuffer(bytes(offset_type.itemsize) if buffers[1] is None else buffers[1], offset_type)
-    new = np.empty(ranges.n + 1, dtype=offset_type)
+    offsets = _offsets(array)
+    new = np.empty(ranges.n + 1, dtype=offsets.dtype)
     at, size = np.empty_like(ranges.starts), np.empty_like(ranges.starts)
-    range_offsets(offsets[array.offset :], ranges.starts, ranges.counts, new, at, size)
+    range_offsets(offsets, ranges.starts, ranges.counts, new, at, size)
     own = [None, pa.py_buffer(new)]
     if _is(kind, _TEXT):
-        return pa.Array.from_buffers(kind, ranges.n, [*own, _copied(buffers[2], at, size)])
+        return pa.Array.from_buffers(kind, ranges.n, [*own, _copied(array.buffers()[2], at, size)])
     children = [_taken(array.values, _Ranges(at, size, int(new[-1])))]
     return pa.Array.from_buffers(kind, ranges.n, own, children=children)
+
+
+def _sizes(array: pa.Array) -> Int64s:
+    """Return the bytes of each value, with its offset; a bit is a byte."""
+    kind, n = array.type, len(array)
+    if pa.types.is_struct(kind):
+        return sum((_sizes(array.field(i)) for i in range(len(kind))), np.zeros(n, dtype=np.int64))
+    if not (_is(kind, _TEXT) or _is(kind, _LISTS)):
+        return np.full(n, -(-array.nbytes // max(1, n)), dtype=np.int64)
+    offsets = _offsets(array).astype(np.int64)
+    held = np.diff(offsets)
+    if _is(kind, _LISTS):
+        below = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+        held = np.diff(np.append(0, np.cumsum(below))[offsets - offsets[0]])
+    return held + (8 if _is(kind, _WIDE) else 4)
+
+
+def _offsets(array: pa.Array) -> npt.NDArray[np.int32] | Int64s:
+    """Return where the values of text, lists or maps begin in their child, and the end: [n + 1]."""
+    kind = np.dtype(np.int64 if _is(array.type, _WIDE) else np.int32)
+    buffer = array.buffers()[1]
+    offsets = np.frombuffer(buffer or bytes(kind.itemsize), kind)
+    return offsets[array.offset : array.offset + len(array) + 1]
 
 
 def _copied(buffer: Any, starts: Int64s, sizes: Int64s) -> pa.Buffer:

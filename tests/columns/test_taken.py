@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from statetool.columns.taken import take_rows
+from statetool.columns.taken import row_sizes, take_rows
 
 _R = random.Random(7)
 
@@ -86,3 +86,21 @@ def test_a_type_that_arrow_cannot_take_is_refused() -> None:
     batch = pa.record_batch([pa.array([["a"]], pa.list_(pa.string_view()))], ["x"])
     with pytest.raises(pa.ArrowNotImplementedError):
         take_rows(batch, np.zeros(1, dtype=np.int32))
+
+
+def test_the_bytes_of_a_row_are_those_that_it_holds_itself() -> None:
+    texts = [["a" * 1000, "b"], [], None, ["c" * 10]]
+    array = pa.array(texts * 3, pa.list_(pa.string()))
+    held = [4 + sum(4 + len(text) for text in row or ()) for row in texts]
+    assert row_sizes(pa.record_batch([array], ["x"])).tolist() == held * 3
+    assert row_sizes(pa.record_batch([array.slice(3, 6)], ["x"])).tolist() == (held * 3)[3:9]
+    pairs = pa.array([[(1, "x" * 50)], [], [(2, ""), (3, "yy")]], pa.map_(pa.int64(), pa.large_string()))
+    nested = pa.StructArray.from_arrays([pairs, pa.array([1, 2, 3], pa.int16())], ["m", "n"])
+    assert row_sizes(pa.record_batch([nested, pairs], ["s", "m"])).tolist() == [2 * 70 + 2, 2 * 4 + 2, 2 * 38 + 2]
+    assert row_sizes(pa.record_batch([array.slice(0, 0)], ["x"])).tolist() == []
+
+
+@pytest.mark.parametrize("kind", _VALUES, ids=str)
+def test_the_bytes_of_rows_are_about_those_of_a_batch(kind: pa.DataType) -> None:
+    batch = pa.record_batch([pa.array([_VALUES[kind]() for _ in range(300)], kind)], ["x"])
+    assert batch.nbytes - 16 <= row_sizes(batch).sum() <= 1.5 * batch.nbytes + 300

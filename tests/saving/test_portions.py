@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import statetool
@@ -134,6 +135,39 @@ def test_a_value_of_a_later_portion_that_cannot_be_written_leaves_nothing(run: A
     with pytest.raises(EncodeError, match="row with key 499"):
         run(SavepointWriter.new().with_operator("o", state), tmp_path / "sp")
     assert not (tmp_path / "sp").exists()
+
+
+def test_a_key_group_of_large_rows_among_small_ones_is_not_held_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, large, limit = 20_000, 200_000, 16 << 20
+
+    def write(texts: list[str], target: Path) -> Any:
+        table = pa.table({"k": list(range(n)), "s": texts})
+        assert portions.comes_in_portions(table, 1)
+        state = bootstrap_keyed_state(table, key="k", states={"s": statetool.value("STRING")})
+        writer = SavepointWriter.new().with_operator("o", state)
+        runner = LocalRunner(threads=1)
+        runner._memory_bytes = limit
+        write_composition(Composition(changes=writer.changes), str(target), parse_release("2.3", default=3), runner)
+        return statetool.load(str(target))["o"].to_arrow(key_group=True)
+
+    small = write(["x"] * n, tmp_path / "small")
+    hot = set(small.filter(pc.equal(small["key_group"], 77))["key"].to_pylist())
+    texts = ["y" * large if i in hot else "x" for i in range(n)]
+    encoded = []
+    made = portions.TablesInPortions.entries
+
+    def entries(self: Any, numbers: range) -> Any:
+        batch = made(self, numbers)
+        encoded.append(0 if batch is None else batch.data.nbytes)
+        return batch
+
+    monkeypatch.setattr(portions.TablesInPortions, "entries", entries)
+    found = write(texts, tmp_path / "skewed")
+    assert len(hot) * large > 1.5 * limit
+    assert 0 < max(encoded) < limit
+    assert dict(zip(found["key"].to_pylist(), found["s"].to_pylist(), strict=True)) == dict(enumerate(texts))
 
 
 def test_large_tables_come_in_portions_but_not_in_small_chunks() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.taken import take_rows
+from statetool.columns.taken import row_sizes, take_rows
 from statetool.errors import EncodeError
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.io.threads import in_threads
@@ -39,25 +39,29 @@ _PART_ROWS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of a table, and how they are found by key group: ``groups`` uint16[n] ascending, of row ``order`` int32[n]."""
+    """Rows of a table, and how they are found by key group: ``groups`` uint16[n] ascending, of row ``order`` int32[n].
+
+    ``size_bytes`` int64[max parallelism]: the bytes of the rows of each key group.
+    """
 
     recipe: KeyedRecipe
     rows: pa.RecordBatch
     groups: npt.NDArray[np.uint16]
     order: npt.NDArray[np.int32]
+    size_bytes: Int64s
 
     @classmethod
     def of(cls, recipe: KeyedRecipe, rows: pa.RecordBatch) -> _Part:
         slices = (rows.slice(at, BATCH_ROWS) for at in range(0, rows.num_rows, BATCH_ROWS))
         groups = np.concatenate([groups_of_rows(recipe, part).astype(np.uint16) for part in slices])
         order = np.argsort(groups, kind="stable").astype(np.int32)
-        return cls(recipe, rows, groups[order], order)
+        size_bytes = np.bincount(groups, row_sizes(rows), recipe.max_parallelism).astype(np.int64)
+        return cls(recipe, rows, groups[order], order, size_bytes)
 
     def span(self, numbers: range) -> tuple[int, int]:
         """Return where the rows of a range of key groups begin and end in ``order``."""
-        edges = np.array(
-            [numbers.start, numbers.stop], dtype=np.uint16
-        )  # of another type, all groups would be converted
+        # Of another type, all groups would be converted.
+        edges = np.array([numbers.start, numbers.stop], dtype=np.uint16)
         low, high = np.searchsorted(self.groups, edges).tolist()
         return low, high
 
@@ -87,11 +91,11 @@ class TablesInPortions:
             _check_taken(recipe, table.schema)
         parts = ((recipe, rows) for table, recipe in used for rows in table.to_batches(max_chunksize=_PART_ROWS))
         self._parts = list(in_threads(lambda part: _Part.of(*part), (p for p in parts if p[1].num_rows), threads))
-        size = np.zeros(max_parallelism)
+        size = np.zeros(max_parallelism, dtype=np.int64)
         for part in self._parts:
-            size += np.bincount(part.groups, minlength=max_parallelism) * (part.rows.nbytes / part.rows.num_rows)
-        #: int64[max parallelism + 1]: bytes of the rows before each key group, about.
-        self._edges: Int64s = np.append(0, np.cumsum(size)).astype(np.int64)
+            size += part.size_bytes
+        #: int64[max parallelism + 1]: bytes of the rows before each key group.
+        self._edges: Int64s = np.append(0, np.cumsum(size))
 
     def cut(self, numbers: range) -> Iterator[range]:
         """Cut a range of key groups into portions."""
@@ -99,15 +103,17 @@ class TablesInPortions:
             yield numbers[first:stop]
 
     def size_bytes(self, numbers: range) -> int:
-        """Return the bytes of the rows of a range of key groups, about."""
+        """Return the bytes of the rows of a range of key groups."""
         return int(self._edges[numbers.stop] - self._edges[numbers.start])
 
     def batches(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:
         """Yield the rows of a range of key groups, some at a time."""
         for part in self._parts:
             low, high = part.span(numbers)
-            for at in range(low, high, BATCH_ROWS):
-                yield part.recipe, part.taken(at, min(at + BATCH_ROWS, high))
+            size = part.size_bytes[numbers.start : numbers.stop].sum() / max(1, high - low)
+            step = max(1, min(BATCH_ROWS, int(_PORTION_BYTES / max(1, size))))
+            for at in range(low, high, step):
+                yield part.recipe, part.taken(at, min(at + step, high))
 
     def entries(self, numbers: range) -> EntryBatch | None:
         """Return the entries of a range of key groups, all at once; ``None`` where there is no row."""
