@@ -26,7 +26,7 @@ from statetool.formats.keyed.complete import complete_keys
 from statetool.formats.keyed.entries import EntryBatch, concat
 from statetool.formats.keyed.ranges import KeyGroupRange, batches_of
 from statetool.formats.stream import Stream
-from statetool.kernels.deal import pack_groups
+from statetool.kernels.deal import LOOKED_UP, pack_groups
 from statetool.kernels.walk import count_below, descent
 
 Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
@@ -195,11 +195,12 @@ class _Dealer:
 
     def pack(self, window: EntryBatch, order: npt.NDArray[np.int64]) -> memoryview:
         """Return entries as one canonical key group."""
-        window = window.take(order[np.argsort(window.state[order], kind="stable")])
-        n, prefix = len(window), self.layout.prefix
-        sizes = window.key_end - window.key + window.value_end - window.value
-        out = np.empty(int(sizes.sum()) + n * (_ENTRY_FRAME + prefix) + 2, dtype=np.uint8)
+        order = order[np.argsort(window.state[order], kind="stable")]
+        n, prefix = len(order), self.layout.prefix
+        size = window.key_end[order] - window.key[order] + window.value_end[order] - window.value[order]
+        out = np.empty(int(size.sum()) + n * (_ENTRY_FRAME + prefix) + 2, dtype=np.uint8)
         numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
         columns = (window.group, window.state, window.key, window.key_end, window.value, window.value_end)
-        size, _ = pack_groups(window.data, *columns, prefix, out, numbers, starts)
+        scratch = np.empty(LOOKED_UP, dtype=np.int64)
+        size, _ = pack_groups(window.data, order, *columns, prefix, scratch, out, numbers, starts)
         return out[:size].data

@@ -40,8 +40,8 @@ deal.deal_groups u1 i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8 i8 i8 i8 int int i8:2 i8:2 u1 i8 i8
 deal.deal_groups u1r i8 i8 i8:A i8:A i8:A i8:A int int i8:2 i8:2 u1 i8 i8
 deal.mark_equal u1 i8 i8 i8 i8 b1
-deal.pack_groups u1 i8 i8 i8 i8 i8 i8 int u1 i8 i8
-deal.pack_groups u1r i8 i8 i8 i8 i8 i8 int u1 i8 i8
+deal.pack_groups u1 i8 i8 i8 i8 i8 i8 i8 int i8:2 u1 i8 i8
+deal.pack_groups u1r i8 i8 i8 i8 i8 i8 i8 int i8:2 u1 i8 i8
 deal.reorder_groups u1 i8 i8 i8 i8 i8 u1 i8 i8
 decode_fixed.check_bytes u1 i8 i8 int int int i8
 decode_fixed.check_bytes u1r i8 i8 int int int i8

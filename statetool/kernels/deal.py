@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from statetool.kernels.jit import inlined, jit, read_soon
 from statetool.kernels.walk import NO_STATE
 from statetool.kernels.words import AHEAD, copy_bytes, equal
+
+#: Shape of the scratch for places of entries that are looked up at once: few enough that these and their bytes stay in the nearest caches.
+LOOKED_UP: Final = (6, 256)
 
 
 @jit
@@ -102,25 +107,29 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
 
 
 @jit
-def pack_groups(data, group, state, key, key_end, value, value_end, prefix, out, numbers, starts):  # type: ignore[no-untyped-def]
+def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, places, out, numbers, starts):  # type: ignore[no-untyped-def]
     """Write entries as canonical key groups, one after another.
 
-    Where they lie comes in the order in which they are written: looked up here, by an order, copying took three times as long where a key
-    group is larger than the processor's cache.
+    Where they lie is looked up for some of them at a time, and their bytes are called for: copying took three times as long with each
+    looked up in turn, where a key group is larger than the processor's cache.
 
     Parameters
     ----------
+    order
+        int64[k]: the entries that are written, sorted by key group and state.
     group, state
-        int64[n], sorted: the key group and state id that the entries get.
+        int64[n]: the key group and state id that the entries get.
     key, key_end, value, value_end
         int64[n]: where each entry lies; the key starts behind the key-group prefix that it had.
     prefix
         Bytes of the new prefix.
+    places
+        int64[6, m], scratch (:data:`LOOKED_UP`).
     out
         uint8[:], large enough: of each entry 8 bytes, the prefix, key and value; 2 bytes for each state and 2 for the end of each
         key group.
     numbers, starts
-        int64[n] out: the key groups and where each starts in ``out``.
+        int64[k] out: the key groups and where each starts in ``out``.
 
     Returns
     -------
@@ -130,23 +139,36 @@ def pack_groups(data, group, state, key, key_end, value, value_end, prefix, out,
     o = np.int64(0)
     count = 0
     last = np.int64(-1)
-    end = group.shape[0] - 1
-    for i in range(group.shape[0]):
-        read_soon(data, key[min(i + AHEAD, end)])
-        opens = i == 0 or group[i - 1] != group[i]
-        begins = opens or state[i - 1] != state[i]
-        if begins and i:
-            out[last + 4] |= 0x80
-        if opens and i:
-            o = _put_mark(NO_STATE, out, o)
-        if opens:
-            numbers[count] = group[i]
-            starts[count] = o
-            count += 1
-        if begins:
-            o = _put_mark(state[i], out, o)
-        last = o
-        o = _put_entry(data, i, group[i], key, key_end, value, value_end, prefix, out, o)
+    mark = np.int64(-1)
+    groups, states, keys = places[0], places[1], places[2]
+    key_ends, values, value_ends = places[3], places[4], places[5]
+    for first in range(0, order.shape[0], places.shape[1]):
+        some = min(places.shape[1], order.shape[0] - first)
+        for k in range(some):
+            i = order[first + k]
+            groups[k] = group[i]
+            states[k] = state[i]
+            keys[k] = key[i]
+            key_ends[k] = key_end[i]
+            values[k] = value[i]
+            value_ends[k] = value_end[i]
+            read_soon(data, key[i])
+        for k in range(some):
+            opens = count == 0 or numbers[count - 1] != groups[k]
+            begins = opens or mark != states[k]
+            if begins and count:
+                out[last + 4] |= 0x80
+            if opens and count:
+                o = _put_mark(NO_STATE, out, o)
+            if opens:
+                numbers[count] = groups[k]
+                starts[count] = o
+                count += 1
+            if begins:
+                mark = states[k]
+                o = _put_mark(mark, out, o)
+            last = o
+            o = _put_entry(data, k, groups[k], keys, key_ends, values, value_ends, prefix, out, o)
     if last >= 0:
         out[last + 4] |= 0x80
         o = _put_mark(NO_STATE, out, o)

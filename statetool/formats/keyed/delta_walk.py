@@ -16,7 +16,7 @@ from statetool.formats.keyed.heap_walk import programs_of
 from statetool.formats.keyed.ranges import KeyGroupRange
 from statetool.kernels.changes import walk_changes
 from statetool.kernels.codes import coded_error
-from statetool.kernels.deal import pack_groups
+from statetool.kernels.deal import LOOKED_UP, pack_groups
 from statetool.kernels.heap import MAX_MARKER, MORE_BYTES, SLOW
 from statetool.kernels.walk import FULL, KeyGroups, Rows
 
@@ -65,12 +65,14 @@ class DeltaWalker:
         n = walk.rows
         columns = [c[:n] for c in walk.columns]
         order = np.lexsort((columns[0], columns[1]))
-        state, group, *places = (c[order] for c in columns)
+        state, group, *places = columns
         data = walk.buf[: int(walk.cursor[1])]
         out = np.empty(len(data) + n * (_FRAME_BYTES + self.prefix + 2) + 2, dtype=np.uint8)
         numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        state += len(self.header.states)
-        size, count = pack_groups(data, group, state, *places, self.prefix, out, numbers, starts)
+        scratch = np.empty(LOOKED_UP, dtype=np.int64)
+        size, count = pack_groups(
+            data, order, group, state + len(self.header.states), *places, self.prefix, scratch, out, numbers, starts
+        )
         bounds = [*starts[:count].tolist(), int(size)]
         ranges = [
             KeyGroupRange(number, start, stop - start)

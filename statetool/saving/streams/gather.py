@@ -133,7 +133,8 @@ class Gatherer:
         run, batch, order
             The packed entries, and which they are.
         """
-        order = order[batch.state[order] < PRESENCE]
+        if (batch.state >= PRESENCE).any():
+            order = order[batch.state[order] < PRESENCE]
         if len(order) and self.lists and np.isin(batch.state[order], self.lists).any():
             batch = self.joined(batch.take(order))
             order = np.arange(len(batch))

@@ -19,7 +19,7 @@ from statetool.errors import FormatError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.kernels.arrays import Bytes
 from statetool.kernels.codes import OK
-from statetool.kernels.deal import deal_groups, pack_groups, reorder_groups
+from statetool.kernels.deal import LOOKED_UP, deal_groups, pack_groups, reorder_groups
 from statetool.kernels.order import DIGITS, count_order, key_heads, sort_segments
 from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 
@@ -99,9 +99,9 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     prefix
         Bytes of the key group in front of each key.
     """
-    batch = batch.take(order)
-    out, numbers, starts = _room(batch, prefix, len(batch))
-    written, count = pack_groups(batch.data, *_columns(batch), prefix, out, numbers, starts)
+    out, numbers, starts = _room(batch, prefix, len(order), slice(None) if len(order) == len(batch) else order)
+    scratch = np.empty(LOOKED_UP, dtype=np.int64)
+    written, count = pack_groups(batch.data, order, *_columns(batch), prefix, scratch, out, numbers, starts)
     starts[count] = written
     return PackedRun(out[:written], numbers[:count].copy(), starts[: count + 1].copy())
 
@@ -150,11 +150,12 @@ def _columns(batch: EntryBatch) -> tuple[Int64s, ...]:
     return batch.group, batch.state, batch.key, batch.key_end, batch.value, batch.value_end
 
 
-def _room(batch: EntryBatch, prefix: int, groups: int) -> tuple[Bytes, Int64s, Int64s]:
-    """Return empty arrays for a packed batch, for the numbers of its key groups, and for their starts."""
-    size = int((batch.key_end - batch.key).sum() + (batch.value_end - batch.value).sum())
+def _room(batch: EntryBatch, prefix: int, groups: int, index: Any = slice(None)) -> tuple[Bytes, Int64s, Int64s]:
+    """Return empty arrays for packed entries, those at ``index``, for the numbers of their key groups, and for their starts."""
+    start, key_end, value, end = (c[index] for c in (batch.key, batch.key_end, batch.value, batch.value_end))
+    size = int(key_end.sum() - start.sum() + end.sum() - value.sum())
     # Two lengths, a state id, the end of a key group.
-    out = np.empty(size + (12 + prefix) * len(batch), dtype=np.uint8)
+    out = np.empty(size + (12 + prefix) * len(start), dtype=np.uint8)
     return out, np.empty(groups, dtype=np.int64), np.empty(groups + 1, dtype=np.int64)
 
 
