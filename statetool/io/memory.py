@@ -9,8 +9,10 @@ from typing import Final
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
 _LARGEST_KEPT: Final = 32 << 20
 _KEPT: Final = 256 << 20
+_ARENAS: Final = 2
 
 
 @cache
@@ -18,12 +20,15 @@ def keep_freed_memory() -> None:
     """Keep the memory of freed arrays of up to 32 MiB in the process, to be used again, instead of giving it back to the system.
 
     Reading makes and frees arrays of some MiB in a loop. By default glibc gives each back, and the system clears each page anew when
-    it is touched next: a third of the time of a read. Up to 256 MiB are kept. With other C libraries, and where the user has chosen
-    (``MALLOC_TRIM_THRESHOLD_``), nothing changes.
+    it is touched next: a third of the time of a read. Up to 256 MiB are kept, and threads that start later share
+    two arenas: what one frees is there for the others, where an arena for each would give back 64 MiB at once, whatever is to be kept. With
+    other C libraries, and where the user has chosen (``MALLOC_TRIM_THRESHOLD_``, ``MALLOC_ARENA_MAX``), nothing changes.
     """
-    if "MALLOC_TRIM_THRESHOLD_" in os.environ:
-        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
+    if mallopt is None:
+        return
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT)
         mallopt(_M_TRIM_THRESHOLD, _KEPT)
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        mallopt(_M_ARENA_MAX, _ARENAS)
