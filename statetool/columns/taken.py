@@ -100,9 +100,9 @@ def _sizes(array: pa.Array) -> Int64s:
     if pa.types.is_struct(kind):
         return sum((_sizes(array.field(i)) for i in range(len(kind))), np.zeros(n, dtype=np.int64))
     if not (_is(kind, _TEXT) or _is(kind, _LISTS)):
-        return np.full(n, -(-array.nbytes // max(1, n)), dtype=np.int64)
-    offsets = _offsets(array).astype(np.int64)
-    held = np.diff(offsets)
+        return np.broadcast_to(np.int64(-(-array.nbytes // max(1, n))), n)
+    offsets = _offsets(array)
+    held = np.diff(offsets).astype(np.int64)
     if _is(kind, _LISTS):
         below = _sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
         held = np.diff(np.append(0, np.cumsum(below))[offsets - offsets[0]])

@@ -52,10 +52,14 @@ class _Part:
 
     @classmethod
     def of(cls, recipe: KeyedRecipe, rows: pa.RecordBatch) -> _Part:
-        slices = (rows.slice(at, BATCH_ROWS) for at in range(0, rows.num_rows, BATCH_ROWS))
-        groups = np.concatenate([groups_of_rows(recipe, part).astype(np.uint16) for part in slices])
+        groups = np.empty(rows.num_rows, dtype=np.uint16)
+        size_bytes = np.zeros(recipe.max_parallelism, dtype=np.int64)
+        for at in range(0, rows.num_rows, BATCH_ROWS):
+            some = rows.slice(at, BATCH_ROWS)
+            own = groups_of_rows(recipe, some)
+            size_bytes += np.bincount(own, row_sizes(some), recipe.max_parallelism).astype(np.int64)
+            groups[at : at + BATCH_ROWS] = own
         order = np.argsort(groups, kind="stable").astype(np.int32)
-        size_bytes = np.bincount(groups, row_sizes(rows), recipe.max_parallelism).astype(np.int64)
         return cls(recipe, rows, groups[order], order, size_bytes)
 
     def span(self, numbers: range) -> tuple[int, int]:
