@@ -115,7 +115,7 @@ class LocalRunner:
         threads = max(1, self.threads // subtasks)
 
         def fits(numbers: range) -> bool:
-            return not len(others.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes // 2
+            return not len(others.within(numbers)) and rows.size_bytes(numbers) <= self._memory_bytes
 
         def gathered(numbers: range) -> PackedRun | None:
             entries = rows.entries(numbers)

@@ -141,7 +141,7 @@ def test_a_key_group_of_large_rows_among_small_ones_is_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n, large, limit = 4_000, 10_000, 160 << 10  # small, as the kernels run uncompiled too
-    monkeypatch.setattr(portions, "_PORTION_BYTES", 40 << 10)
+    monkeypatch.setattr(portions, "_PORTION_BYTES", 80 << 10)
 
     def write(texts: list[str], target: Path) -> Any:
         table = pa.table({"k": list(range(n)), "s": texts})
@@ -169,6 +169,34 @@ def test_a_key_group_of_large_rows_among_small_ones_is_not_held_in_memory(
     assert len(hot) * large > 1.5 * limit
     assert 0 < max(encoded) < limit
     assert dict(zip(found["key"].to_pylist(), found["s"].to_pylist(), strict=True)) == dict(enumerate(texts))
+
+
+def test_a_portion_is_bounded_by_its_entries_which_repeat_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, limit = 400, 32 << 10
+    columns = {f"s{i}": pa.array([i] * n, pa.int16()) for i in range(12)}
+    maps = pa.array([[(j, j) for j in range(5)]] * n, pa.map_(pa.int32(), pa.int32()))
+    table = pa.table({"k": [f"{i:0100}" for i in range(n)], **columns, "m": maps})
+    states = {name: statetool.value("SMALLINT") for name in columns} | {"m": statetool.map_of("INT", "INT")}
+    encoded = []
+    made = portions.TablesInPortions.entries
+
+    def entries(self: Any, numbers: range) -> Any:
+        batch = made(self, numbers)
+        assert batch is not None
+        encoded.append(batch.data.nbytes)
+        return batch
+
+    monkeypatch.setattr(portions, "_PORTION_BYTES", limit)
+    monkeypatch.setattr(portions, "_LEAST_ROWS", 0)
+    monkeypatch.setattr(portions.TablesInPortions, "entries", entries)
+    writer = SavepointWriter.new().with_operator("o", bootstrap_keyed_state(table, key="k", states=states))
+    writer.write(str(tmp_path / "sp"))
+    assert limit / 3 < sorted(encoded)[len(encoded) // 2]
+    assert max(encoded) < limit
+    found = statetool.load(str(tmp_path / "sp"))["o"].to_arrow()
+    assert sorted(found["key"].to_pylist()) == table["k"].to_pylist()
 
 
 def test_large_tables_come_in_portions_but_not_in_small_chunks() -> None:

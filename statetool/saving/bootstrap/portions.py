@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from statetool.columns.taken import row_sizes, take_rows
+from statetool.columns.taken import take_rows
 from statetool.errors import EncodeError
 from statetool.formats.keyed.entries import EntryBatch, Int64s, concat
 from statetool.io.threads import in_threads
 from statetool.saving.bootstrap.recipe import KeyedRecipe
-from statetool.saving.bootstrap.records import groups_of_rows, table_entries
+from statetool.saving.bootstrap.records import measured_rows, table_entries
 from statetool.saving.streams.runs import portions
 
 if TYPE_CHECKING:
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 #: Rows that are encoded at once: few enough that their entries stay in the processor's cache.
 BATCH_ROWS: Final = 1 << 14
-#: Bytes of rows, in their tables, whose entries are put together at once: few enough for the cache, enough to be worth a call.
-_PORTION_BYTES: Final = 4 << 20
+#: Rows that are measured at once: with fewer, threads wait for each other between short steps.
+_MEASURED_ROWS: Final = 1 << 16
+#: Bytes of entries that are put together at once: few enough for the cache, enough to be worth a call.
+_PORTION_BYTES: Final = 8 << 20
 #: Bytes of rows, of several parts of a table, that are put into one batch.
 _TOGETHER_BYTES: Final = 64 << 20
 #: Rows of a chunk that each portion should have: taking fewer at once takes longer than dealing them through local disk.
@@ -41,7 +43,7 @@ _PART_ROWS: Final = 1 << 20
 class _Part:
     """Rows of a table, and how they are found by key group: ``groups`` uint16[n] ascending, of row ``order`` int32[n].
 
-    ``size_bytes`` int64[max parallelism]: the bytes of the rows of each key group.
+    ``size_bytes`` int64[max parallelism]: the bytes of the entries of each key group, about.
     """
 
     recipe: KeyedRecipe
@@ -54,11 +56,11 @@ class _Part:
     def of(cls, recipe: KeyedRecipe, rows: pa.RecordBatch) -> _Part:
         groups = np.empty(rows.num_rows, dtype=np.uint16)
         size_bytes = np.zeros(recipe.max_parallelism, dtype=np.int64)
-        for at in range(0, rows.num_rows, BATCH_ROWS):
-            some = rows.slice(at, BATCH_ROWS)
-            own = groups_of_rows(recipe, some)
-            size_bytes += np.bincount(own, row_sizes(some), recipe.max_parallelism).astype(np.int64)
-            groups[at : at + BATCH_ROWS] = own
+        for at in range(0, rows.num_rows, _MEASURED_ROWS):
+            some = rows.slice(at, _MEASURED_ROWS)
+            own, sizes = measured_rows(recipe, some)
+            size_bytes += np.bincount(own, sizes, recipe.max_parallelism).astype(np.int64)
+            groups[at : at + _MEASURED_ROWS] = own
         order = np.argsort(groups, kind="stable").astype(np.int32)
         return cls(recipe, rows, groups[order], order, size_bytes)
 
@@ -76,7 +78,8 @@ class _Part:
 def comes_in_portions(table: pa.Table, subtasks: int) -> bool:
     """Tell whether the rows of portions are many enough in each chunk of a table: small tables are not worth it, nor are small chunks."""
     chunks = max(column.num_chunks for column in table.columns)
-    count: int = max(table.get_total_buffer_size() // _PORTION_BYTES, subtasks)  # `nbytes` does not know all types
+    # Entries have about twice the bytes of their rows. `nbytes` does not know all types.
+    count: int = max(2 * table.get_total_buffer_size() // _PORTION_BYTES, subtasks)
     return bool(_LEAST_ROWS * chunks * count <= table.num_rows)
 
 
@@ -98,7 +101,7 @@ class TablesInPortions:
         size = np.zeros(max_parallelism, dtype=np.int64)
         for part in self._parts:
             size += part.size_bytes
-        #: int64[max parallelism + 1]: bytes of the rows before each key group.
+        #: int64[max parallelism + 1]: bytes of the entries before each key group, about.
         self._edges: Int64s = np.append(0, np.cumsum(size))
 
     def cut(self, numbers: range) -> Iterator[range]:
@@ -107,7 +110,7 @@ class TablesInPortions:
             yield numbers[first:stop]
 
     def size_bytes(self, numbers: range) -> int:
-        """Return the bytes of the rows of a range of key groups."""
+        """Return the bytes of the entries of a range of key groups, about."""
         return int(self._edges[numbers.stop] - self._edges[numbers.start])
 
     def batches(self, numbers: range) -> Iterator[tuple[KeyedRecipe, pa.RecordBatch]]:

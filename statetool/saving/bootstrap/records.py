@@ -19,6 +19,7 @@ from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import coerce, list_parts, map_parts, with_companion
 from statetool.columns.encode import encode_column, first_failing, measure
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
+from statetool.columns.taken import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.columns.types import COMPANION
 from statetool.columns.values import StateShape
@@ -40,6 +41,9 @@ from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlT
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
+#: Bytes of an entry besides its key and value: two lengths, the key group.
+_FRAME_BYTES = 10
+
 
 def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
     """Encode rows of a table.
@@ -60,8 +64,8 @@ def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> 
         raise error.at(operator=recipe.operator) from error.__cause__
 
 
-def groups_of_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> Int64s:
-    """Return the key group of each row of a table.
+def measured_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+    """Return the key group of each row of a table, and about how many bytes its entries have: each repeats the key.
 
     Raises
     ------
@@ -69,9 +73,10 @@ def groups_of_rows(recipe: KeyedRecipe, rows: pa.RecordBatch) -> Int64s:
         As :func:`table_entries`, of the keys.
     """
     try:
-        return _Rows(recipe, rows).groups
+        own = _Rows(recipe, rows)
     except StatetoolError as error:
         raise error.at(operator=recipe.operator) from error.__cause__
+    return own.groups, row_sizes(rows) + own.counts() * (own.key.sizes + _FRAME_BYTES)
 
 
 class _Rows:
@@ -136,6 +141,18 @@ class _Rows:
 
     def entries(self) -> EntryBatch:
         return MeasuredEntries.batch(list(self.parts()))
+
+    def counts(self) -> Int64s:
+        """Return how many entries each row has at most."""
+        counts = np.zeros(self.n, dtype=np.int64)
+        if self.recipe.timers is not None or self.recipe.long:
+            return counts + 1
+        for state in self.recipe.states:
+            column = self.batch.column(state.column)
+            in_map = self.header.states[state.state_id].kind == "map"
+            is_map = in_map and (pa.types.is_map(column.type) or pa.types.is_list(column.type))
+            counts += np.diff(as_numpy(column.offsets)) if is_map else 1
+        return counts
 
     def parts(self) -> Iterator[MeasuredEntries]:
         if self.recipe.timers is not None:
