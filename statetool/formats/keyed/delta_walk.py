@@ -63,16 +63,14 @@ class DeltaWalker:
         walk = _Walk(self, changes, index, ids)
         walk.run()
         n = walk.rows
-        columns = [c[:n] for c in walk.columns]
-        order = np.lexsort((columns[0], columns[1]))
-        state, group, *places = columns
+        state, group, *places = (c[:n] for c in walk.columns)
+        order = np.lexsort((state, group))
         data = walk.buf[: int(walk.cursor[1])]
         out = np.empty(len(data) + n * (_FRAME_BYTES + self.prefix + 2) + 2, dtype=np.uint8)
         numbers, starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        columns = (group, state + len(self.header.states), *places)
         scratch = np.empty(LOOKED_UP, dtype=np.int64)
-        size, count = pack_groups(
-            data, order, group, state + len(self.header.states), *places, self.prefix, scratch, out, numbers, starts
-        )
+        size, count = pack_groups(data, order, *columns, self.prefix, scratch, out, numbers, starts)
         bounds = [*starts[:count].tolist(), int(size)]
         ranges = [
             KeyGroupRange(number, start, stop - start)

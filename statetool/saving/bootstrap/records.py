@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +42,7 @@ from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
 #: Bytes of an entry besides its key and value: two lengths, the key group.
-_FRAME_BYTES = 10
+_FRAME_BYTES: Final = 10
 
 
 def table_entries(recipe: KeyedRecipe | ElementRecipe, rows: pa.RecordBatch) -> Iterator[EntryBatch]:
