@@ -106,6 +106,20 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
     return o, count
 
 
+@inlined
+def _look_up(data, order, first, some, group, state, key, key_end, value, value_end, places):  # type: ignore[no-untyped-def]
+    """Look up the places of ``some`` entries of ``order``, and call for their bytes."""
+    for k in range(some):
+        i = order[first + k]
+        places[0, k] = group[i]
+        places[1, k] = state[i]
+        places[2, k] = key[i]
+        places[3, k] = key_end[i]
+        places[4, k] = value[i]
+        places[5, k] = value_end[i]
+        read_soon(data, key[i])
+
+
 @jit
 def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, places, out, numbers, starts):  # type: ignore[no-untyped-def]
     """Write entries as canonical key groups, one after another.
@@ -144,15 +158,7 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
     key_ends, values, value_ends = places[3], places[4], places[5]
     for first in range(0, order.shape[0], places.shape[1]):
         some = min(places.shape[1], order.shape[0] - first)
-        for k in range(some):
-            i = order[first + k]
-            groups[k] = group[i]
-            states[k] = state[i]
-            keys[k] = key[i]
-            key_ends[k] = key_end[i]
-            values[k] = value[i]
-            value_ends[k] = value_end[i]
-            read_soon(data, key[i])
+        _look_up(data, order, first, some, group, state, key, key_end, value, value_end, places)
         for k in range(some):
             opens = count == 0 or numbers[count - 1] != groups[k]
             begins = opens or mark != states[k]
