@@ -34,8 +34,7 @@ GIVEN: Final = {
     "browser": "--browser",
     "buildah": "--buildah",
     "avro_flink": "--flink-avro",
-    "delta_jars": "--delta",
-    "iceberg_jars": "--iceberg",
+    "lakes": "--lakes",
 }
 LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
@@ -55,16 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="BUILDAH",
         help="Buildah, for an image of Spark upon a base by debootstrap; as root, on Linux",
     )
+    parser.addoption("--flink-avro", action="store_true", help="run Flink with flink-avro, which Maven fetches")
     parser.addoption(
-        "--flink-avro",
-        metavar="DIR",
-        type=Path,
-        help="folder with a folder a release (2.3.0) of jars: flink-avro and what it needs, avro and jackson",
+        "--lakes",
+        action="store_true",
+        help="write tables of Delta and Iceberg, whose jars Maven fetches; needs PySpark 4.1",
     )
-    for lake in ("delta", "iceberg"):
-        parser.addoption(
-            f"--{lake}", metavar="DIR", type=Path, help=f"folder with the jars of {lake} for this PySpark, not on PyPI"
-        )
     parser.addoption("--pyflink", metavar="PYTHON", help="Python that has apache-flink, for tests/flink/pyflink")
 
 
@@ -107,9 +102,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
         "--browser": "look at pages in a browser and were left out: pytest --browser=CHROMIUM",
         "--buildah": "build an image of Spark and were left out: pytest --buildah=BUILDAH",
-        "--flink-avro": "run Flink with flink-avro and were left out: pytest --flink-avro=DIR",
-        "--delta": "write tables of Delta and were left out: pytest --delta=DIR",
-        "--iceberg": "write tables of Iceberg and were left out: pytest --iceberg=DIR",
+        "--flink-avro": "run Flink with flink-avro and were left out: pytest --full --flink-avro (needs Maven)",
+        "--lakes": "write tables of Delta and Iceberg and were left out: .ci/lakes (needs Maven)",
         "--pyflink": "run PyFlink and were left out: pytest --pyflink=PYTHON",
     }
     left = config.stash.get(LEFT_OUT, Counter[str]())
@@ -165,15 +159,8 @@ def unpack_shared(config: pytest.Config, name: str, folders: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def delta_jars(pytestconfig: pytest.Config) -> Path:
-    """Jars that the session has (``--delta``)."""
-    return Path(pytestconfig.getoption("--delta"))
-
-
-@pytest.fixture(scope="session")
-def iceberg_jars(pytestconfig: pytest.Config) -> Path:
-    """Jars that the session has (``--iceberg``)."""
-    return Path(pytestconfig.getoption("--iceberg"))
+def lakes(spark: Any) -> None:
+    """Require a session that can write tables of Delta and Iceberg (``--lakes``)."""
 
 
 @pytest.fixture(scope="session")
@@ -183,8 +170,7 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
     # Short queries: the JVM's second compiler and its collector threads would take the cores of the tests.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    jars = {option: pytestconfig.getoption(option) for option in ("--delta", "--iceberg")}
-    lakes = submit_options({o: j for o, j in jars.items() if j}, tmp_path_factory.mktemp("lakes"))
+    lakes = submit_options(tmp_path_factory.mktemp("lakes")) if pytestconfig.getoption("--lakes") else ""
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" {lakes} pyspark-shell')
     session = local_session(cores="2", name="statetool tests")
     session.conf.set("spark.sql.shuffle.partitions", "2")

@@ -74,6 +74,6 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def avro_flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
     """Run Flink of one release with the jars of flink-avro (``--flink-avro``) and the classes of ``avro/avros``."""
     work = tmp_path_factory.mktemp(f"avro-{request.param}")
-    machine = pairs.machine(request.param, work, avro=request.config.getoption("--flink-avro"))
+    machine = pairs.machine(request.param, work, avro=True)
     yield machine
     machine.close()

@@ -59,27 +59,12 @@ def flink_jars(version: str) -> list[Path]:
         They are not in the cache and cannot be fetched.
     """
     lib = cache_folder() / version / "lib"
-    with _locked(version):
+    with locked(version):
         if not lib.exists():
             _fetch(version, lib)
     jars = sorted(lib.glob("*.jar"))
     if not any(j.name.startswith("flink-dist") for j in jars):
         raise FlinkUnavailableError(f"{lib} has no flink-dist jar: remove that folder, so that it is fetched again")
-    return jars
-
-
-def avro_jars(folder: Path, version: str) -> list[Path]:
-    """Return the jars of flink-avro and of what it needs (avro, jackson), which PyPI does not have: those of ``folder/<release>``.
-
-    Raises
-    ------
-    FlinkUnavailableError
-        flink-avro or Avro is not among them.
-    """
-    jars = sorted((folder / version).glob("*.jar"))
-    for needed in ("flink-avro-", "avro-"):
-        if not any(j.name.startswith(needed) for j in jars):
-            raise FlinkUnavailableError(f"{folder / version} has no {needed}*.jar: put it there with what it needs")
     return jars
 
 
@@ -104,7 +89,7 @@ def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     against = [*flink_jars(version), *jars]
     target = cache_folder() / version / f"classes-{digest.hexdigest()[:16]}"
-    with _locked(version):
+    with locked(version):
         if target.exists():
             return target
         with tempfile.TemporaryDirectory(dir=target.parent) as work:
@@ -118,11 +103,11 @@ def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
 
 
 @contextlib.contextmanager
-def _locked(version: str) -> Iterator[None]:
-    """Let one process at a time fill the cache of a release."""
+def locked(name: str) -> Iterator[None]:
+    """Let one process at a time fill a part of the cache: a release, or the jars that Maven fetches."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{version}.lock").open("w") as lock:
+    with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

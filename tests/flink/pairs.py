@@ -1,8 +1,7 @@
 """What Flink does with pairs of a savepoint and a new job, and what ``check`` says of each (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.flink.pairs`` runs all jobs, and writes
-``pairs.tsv`` and those savepoints (``pairs.tar.xz``) anew, except for what is of Avro: that is what ``--avro DIR`` writes, with the jars of
-``DIR/<release>`` (flink-avro, avro, jackson).
+``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches.
 """
 
 from __future__ import annotations
@@ -20,12 +19,13 @@ from typing import Any, Final
 import statetool as st
 from statetool.compatibility.verdicts import Verdict
 from tests.flink import judge
-from tests.flink.jars import DEFAULT_VERSIONS, avro_jars
+from tests.flink.jars import DEFAULT_VERSIONS
 from tests.flink.machine import FlinkMachine, FlinkRefusedError
 from tests.flink.pair_states import State
 from tests.flink.pair_suites import SUITES, Suite
 from tests.flink.zoo_cases import pack
 from tests.support.corpora import unpack
+from tests.support.maven import maven_jars
 
 TABLE: Final = Path(__file__).with_name("pairs.tsv")
 SNAPSHOTS: Final = Path(__file__).with_name("pairs.tar.xz")
@@ -299,20 +299,20 @@ def table(*, avro: bool | None = None) -> list[Outcome]:
     return [row for row in rows if row.suite in names]
 
 
-def machine(version: str, work: Path, *, before: bool = False, avro: Path | None = None) -> FlinkMachine:
+def machine(version: str, work: Path, *, before: bool = False, avro: bool = False) -> FlinkMachine:
     """Start a release: with the classes of old jobs, with the jars of flink-avro."""
     return FlinkMachine(
         version,
         work,
         sources=(AVRO,) if avro else (),
         before=BEFORE if before else None,
-        jars=avro_jars(avro, version) if avro else (),
+        jars=maven_jars(f"flink-avro-{version}") if avro else (),
     )
 
 
-def _run_all(snapshots: Path, work: Path, avro: Path | None) -> Iterator[Outcome]:
+def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
     """Take the savepoints of suites, and restore their pairs in all releases."""
-    wanted = suites(avro=avro is not None)
+    wanted = suites(avro=avro)
     for suite in wanted:
         for side in ("old", "new"):
             shutil.rmtree(snapshots / side / suite.name, ignore_errors=True)
@@ -326,20 +326,18 @@ def _run_all(snapshots: Path, work: Path, avro: Path | None) -> Iterator[Outcome
         for suite in wanted:
             take_new(flink, suite, snapshots)
         for old in releases_before(version):
-            yield from outcomes(flink, snapshots, work, old, avro=avro is not None)
+            yield from outcomes(flink, snapshots, work, old, avro=avro)
         flink.close()
 
 
 def main() -> None:
     """Take all savepoints, restore all pairs in all releases, and write the table anew."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--avro", metavar="DIR", type=Path, help="run the suites of Avro, with the jars of DIR/<release>"
-    )
+    parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
     avro = parser.parse_args().avro
     with tempfile.TemporaryDirectory() as folder:
         work, snapshots = Path(folder), unpack(SNAPSHOTS, Path(folder) / "snapshots")
-        rows = [*table(avro=avro is None), *_run_all(snapshots, work, avro)]
+        rows = [*table(avro=not avro), *_run_all(snapshots, work, avro)]
         pack(snapshots, SNAPSHOTS)
     order = [s.name for s in SUITES]
     rows.sort(key=lambda r: (r.release, r.written_by, order.index(r.suite)))

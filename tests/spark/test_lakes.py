@@ -1,4 +1,4 @@
-"""Real tables of Delta and Iceberg: what was folded and exported is what it should be, by a model in Python (``--delta``, ``--iceberg``)."""
+"""Real tables of Delta and Iceberg: what was folded and exported is what it should be, by a model in Python (``--lakes``)."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ class TestDelta(Lake):
     style = "delta"
 
     @pytest.fixture
-    def table(self, spark: Any, delta_jars: Path) -> Iterator[str]:
+    def table(self, spark: Any, lakes: None) -> Iterator[str]:
         yield (name := f"t{uuid4().hex}")
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
-    def test_an_export_is_a_folder(self, spark: Any, delta_jars: Path, tmp_path: Path) -> None:
+    def test_an_export_is_a_folder(self, spark: Any, lakes: None, tmp_path: Path) -> None:
         timers = statetool.load(SAVEPOINT, spark=spark)["timers"]
         rows = timers.to_arrow().num_rows
         self._export(spark, timers, str(tmp_path / "out"), rows)
@@ -165,5 +165,5 @@ class TestIceberg(Lake):
     style = "iceberg"
 
     @pytest.fixture
-    def table(self, spark: Any, iceberg_jars: Path) -> str:
+    def table(self, spark: Any, lakes: None) -> str:
         return f"iceberg.lakes.t{uuid4().hex}"

@@ -1,19 +1,21 @@
-"""What a session needs for tables of lakes, whose jars are not on PyPI (``--delta``, ``--iceberg``)."""
+"""Session options for tables of Delta and Iceberg, whose jars Maven fetches (``--lakes``)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+from tests.support.maven import maven_jars
+
 _ICEBERG: Final = "org.apache.iceberg.spark"
-#: By option: extensions and catalogs, as the lakes' own pages say.
+#: Extensions and catalogs by set of jars.
 _CONFIGURATION: Final = {
-    "--delta": {
+    "delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",  # of a log of a few lines; 50 tasks are the default
     },
-    "--iceberg": {
+    "iceberg": {
         "spark.sql.extensions": f"{_ICEBERG}.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.iceberg": f"{_ICEBERG}.SparkCatalog",
         "spark.sql.catalog.iceberg.type": "hadoop",
@@ -21,13 +23,11 @@ _CONFIGURATION: Final = {
 }
 
 
-def submit_options(jar_folders: dict[str, Path], folder: Path) -> str:
-    """Return what spark-submit is told: ``jar_folders`` are by option, ``folder`` is where tables are kept."""
-    if not jar_folders:
-        return ""
-    jars = [str(jar) for place in jar_folders.values() for jar in sorted(place.glob("*.jar"))]
+def submit_options(folder: Path) -> str:
+    """Return the spark-submit options of a session that keeps its tables in ``folder``."""
+    jars = [str(jar) for jar_set in _CONFIGURATION for jar in maven_jars(jar_set)]
     settings = {"spark.sql.warehouse.dir": str(folder), "spark.sql.catalog.iceberg.warehouse": str(folder / "iceberg")}
-    for option in jar_folders:
-        for name, value in _CONFIGURATION[option].items():
+    for configuration in _CONFIGURATION.values():
+        for name, value in configuration.items():
             settings[name] = f"{settings[name]},{value}" if name in settings else value
     return " ".join([f"--jars {','.join(jars)}", *(f"--conf {name}={value}" for name, value in settings.items())])
