@@ -182,8 +182,9 @@ def test_what_the_support_table_says_is_what_the_corpora_show(corpus: Path, tmp_
 
 
 def test_the_readme_starts_with_the_two_commands() -> None:
-    head = README[:900]
-    assert "pip install -e . && statetool demo" in head
+    head = README[:1800]
+    assert "pip install -e '.[spark]' && statetool demo" in head
     assert "pip install -e '.[test]' && pytest" in head
     assert "Python 3.10" in head
     assert "Java 17" in head
+    assert README.count("\n") <= 100

@@ -36,7 +36,7 @@ ROOMS: Final = (
     ("cli",),
     ("jobs",),
 )
-MOST_LINES: Final = 450
+MOST_LINES: Final = 800
 MOST_FUNCTION_LINES: Final = 60
 #: What names a stored form of keyed state.
 FORM_NAMES: Final = re.compile(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import statetool
 from statetool.errors import MissingDependencyError, StatetoolError
 
-_PACKAGES = ("pyspark", "pyarrow", "numpy", "numba", "fsspec", "cramjam", "fastavro")
+_PACKAGES = ("pyarrow", "numpy", "numba", "fsspec", "cramjam")
+#: Optional packages and the extras that install them.
+_EXTRAS = {"pyspark": "spark", "rocksdict": "rocksdb", "fastavro": "avro"}
 _OLDEST_JAVA = 17
 
 
@@ -18,12 +21,19 @@ def check_machine() -> list[dict[str, Any]]:
     """Return findings about Python, packages and Java."""
     version = ".".join(map(str, sys.version_info[:3]))
     findings = [_finding("python", sys.version_info >= (3, 10), version)]
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *_EXTRAS):
         try:
             findings.append(_finding(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
-            findings.append(_finding(package, False, f"not installed: pip install {package}"))
-    return [*findings, _java()]
+            extra = _EXTRAS.get(package)
+            words = f"pip install 'statetool[{extra}]'" if extra else f"pip install {package}"
+            findings.append(_finding(package, extra is not None, f"not installed: {words}"))
+    return [*findings, _java()] if has_pyspark() else findings
+
+
+def has_pyspark() -> bool:
+    """Return True if PySpark is installed."""
+    return find_spec("pyspark") is not None
 
 
 def _java() -> dict[str, Any]:

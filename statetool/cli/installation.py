@@ -21,13 +21,18 @@ from statetool.cli.output import Output
 @click.argument("path", required=False, shell_complete=complete_path)
 def doctor(path: str | None, form: str, warm: bool) -> None:
     """Check this machine, and a snapshot if one is given."""
-    from statetool.cli.doctor import check_java_classes, check_kernels, check_machine, check_snapshot
+    from statetool.cli.doctor import check_java_classes, check_kernels, check_machine, check_snapshot, has_pyspark
     from statetool.cli.warm import compile_kernels, keep_java_classes
 
     if warm:
         compile_kernels()
-        keep_java_classes()
-    findings = [*check_machine(), check_kernels(), check_java_classes(), *(check_snapshot(path) if path else [])]
+    findings = [*check_machine(), check_kernels()]
+    if has_pyspark():
+        if warm:
+            keep_java_classes()
+        findings.append(check_java_classes())
+    if path:
+        findings += check_snapshot(path)
     Output(form).rows(findings)
     if any(not f["fine"] for f in findings):
         sys.exit(1)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from statetool.errors import MissingDependencyError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -16,7 +18,10 @@ def pandas_frame(table: pa.Table) -> pd.DataFrame:
 
     A map that has a key twice, or keys that Python cannot hash, stays a list of pairs: nothing is lost.
     """
-    import pandas as pd
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingDependencyError(f"to_pandas() needs pandas: {error}", hint="pip install 'pandas<3'") from error
 
     kinds: dict[pa.DataType, Any] = {
         pa.int8(): pd.Int8Dtype(),

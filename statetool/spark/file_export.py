@@ -22,7 +22,7 @@ from statetool.columns.arrays import as_numpy
 from statetool.columns.python_values import as_python, number_of
 from statetool.columns.text_schemas import avro_schema
 from statetool.columns.types import is_variant
-from statetool.errors import TargetExistsError
+from statetool.errors import MissingDependencyError, TargetExistsError
 from statetool.io.files import file_system
 from statetool.io.targets import writing
 from statetool.io.threads import in_threads
@@ -235,7 +235,11 @@ def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
 
 
 def _write_avro(name: str, out: Any, batches: Batches) -> None:
-    import fastavro
+    try:
+        import fastavro
+    except ImportError as error:
+        hint = "pip install 'statetool[avro]' for the Python of Spark's workers"
+        raise MissingDependencyError(f"exporting Avro needs fastavro: {error}", hint=hint) from error
 
     first = next(batches)
     schema = avro_schema(first.schema, name=name)

@@ -95,10 +95,8 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
 
 
 def _session_class() -> Any:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as e:
-        raise MissingDependencyError("pyspark is not installed", hint="pip install 'pyspark>=3.5,<5'") from e
+    from pyspark.sql import SparkSession
+
     return SparkSession
 
 

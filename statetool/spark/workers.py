@@ -20,8 +20,6 @@ NEEDED: Final = (
     "numba",
     "fsspec",
     "cramjam",
-    "rocksdict",
-    "fastavro",
     "typing_extensions",
 )
 _PROBE: Final = (

@@ -151,7 +151,7 @@ def _rocksdict() -> Any:
         import rocksdict
     except ImportError as error:
         raise MissingDependencyError(
-            f"RocksDB snapshots need the package rocksdict: {error}", hint="pip install rocksdict"
+            f"this RocksDB file needs rocksdict: {error}", hint="pip install 'statetool[rocksdb]'"
         ) from error
     return rocksdict
 

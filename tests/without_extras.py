@@ -1,0 +1,61 @@
+"""Run commands that need no extra, and name the extra of others: ``python -m tests.without_extras``.
+
+Run in an environment that has the core dependencies only (``.ci/wheel``).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from statetool.demo import SAVEPOINT
+
+WORKING: Final = (
+    ("info", SAVEPOINT),
+    ("ls", SAVEPOINT),
+    ("states", SAVEPOINT),
+    ("files", SAVEPOINT),
+    ("schema", SAVEPOINT, "timers"),
+    ("head", SAVEPOINT, "timers"),
+    ("stats", SAVEPOINT),
+    ("check", SAVEPOINT, "--flink", "2.3"),
+    ("diff", SAVEPOINT, SAVEPOINT),
+    ("verify", SAVEPOINT, "--deep"),
+    ("rescale", SAVEPOINT, "{target}/rescaled", "--max-parallelism", "256"),
+    ("copy", SAVEPOINT, "{target}/copied"),
+    ("doctor",),
+)
+#: Commands, and the end of the one line that they print.
+REFUSED: Final = {
+    ("demo",): "pip install 'statetool[spark]'",
+    ("export", SAVEPOINT, "timers", "keyed_state", "{target}/rows"): "pip install 'statetool[spark]'",
+    ("stats", SAVEPOINT, "--spark"): "pip install 'statetool[spark]'",
+    ("browse", SAVEPOINT): "pip install 'statetool[browse]'",
+    ("mcp", SAVEPOINT): "pip install 'statetool[mcp]'",
+}
+
+
+def main() -> int:
+    """Run all commands and return the number of those that did something else."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as target:
+        for command in (*WORKING, *REFUSED):
+            arguments = [part.format(target=target) if "{target}" in part else part for part in command]
+            done = subprocess.run(
+                [Path(sys.executable).with_name("statetool"), *arguments], capture_output=True, text=True, check=False
+            )
+            end = REFUSED.get(command)
+            lines = done.stderr.strip().splitlines()
+            fine = done.returncode == 0 if end is None else done.returncode == 3 and lines[-1].endswith(end)
+            if not fine:
+                wrong += 1
+                print(f"statetool {' '.join(arguments)} exits {done.returncode}:\n{done.stderr[-2000:]}")
+    print(f"{len(WORKING) + len(REFUSED) - wrong} passed, {wrong} failed")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
