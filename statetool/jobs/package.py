@@ -33,10 +33,10 @@ def main(arguments: Sequence[str]) -> int:
 def package(target: Path) -> int:
     """Write the zip and return how many modules it has."""
     root = Path(statetool.__file__).parent
-    modules = sorted(root.rglob("*.py"))
+    modules = sorted([*root.rglob("*.py"), *root.parent.glob("pyspark_flink_state*.py")])
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(target, "w") as packed:
         for module in modules:
-            name = Path(root.name) / module.relative_to(root)
+            name = module.relative_to(root.parent)
             compiled = py_compile.compile(str(module), f"{folder}/module.pyc", dfile=str(name), doraise=True)
             packed.write(module, name)
             packed.write(str(compiled), name.with_suffix(".pyc"))

@@ -1,0 +1,34 @@
+"""Spark 4 finds ``flink-state`` and ``flink-state-metadata`` by the names of their modules, in sessions that never import statetool."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from statetool.demo import SAVEPOINT
+from tests.support.data_sources import data_sources
+
+pytestmark = [pytest.mark.full, data_sources]
+ROOT = Path(__file__).parents[2]
+QUERIES = f"""
+CREATE TEMPORARY VIEW timers USING `flink-state` OPTIONS (path '{SAVEPOINT}', operatorUid 'timers');
+CREATE TEMPORARY VIEW states USING `flink-state-metadata` OPTIONS (path '{SAVEPOINT}', table 'states');
+SELECT 'keys', count(*), min(key) FROM timers;
+SELECT 'states', count(*) > 10 FROM states;
+"""
+
+
+def test_the_sql_shell_finds_the_sources(tmp_path: Path) -> None:
+    shell = Path(pyspark.__file__).parent / "bin" / "spark-sql"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    command = [str(shell), "--master", "local[2]", "--conf", "spark.ui.enabled=false", "-e", QUERIES]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert ["keys", "14", "timer-0"] in rows
+    assert ["states", "true"] in rows
