@@ -40,6 +40,7 @@ def edit_source(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> edits.EditedSource:
     """Write a copy of a snapshot in which a source reads on from elsewhere, or reads other splits.
@@ -66,23 +67,20 @@ def edit_source(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError, UnsupportedError
         No such split or position; the operator is no source, or its connector is not known or not written.
     """
     inventory = opened(src, uids, rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
+    given, added = _texts(positions), _texts(add)
     edit = edits.SourceEdit(
-        positions=_texts(positions),
-        everywhere=to,
-        removed=frozenset(remove),
-        added=_texts(add),
-        upgrade=upgrade_enumerator,
+        positions=given, everywhere=to, removed=frozenset(remove), added=added, upgrade=upgrade_enumerator
     )
     plan = edits.edit_source(needed_source(inventory.operator(uid), connector), edit)
     if not dry_run:
         change = OperatorChange(elements=plan.elements, coordinator=plan.coordinator)
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
     return plan
 
 
@@ -97,6 +95,7 @@ def convert_consumer(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertedConsumer:
     """Write a copy of a snapshot in which the state of ``FlinkKafkaConsumer`` is that of ``KafkaSource``, under the same uid.
@@ -115,20 +114,20 @@ def convert_consumer(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     OptionError, UnsupportedError
         The operator is no such consumer; a partition whose offset it had not found yet.
     """
     from statetool.bootstrap import bootstrap_list_state
 
     inventory = opened(src, uids, rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = conversion.convert_consumer(needed_source(inventory.operator(uid), None), enumerator_version)
     if not dry_run:
         rows = [(subtask, value) for subtask, values in sorted(plan.readers.items()) for value in values]
         readers = bootstrap_list_state(READER_STATE, _by_subtask(rows), type="BINARY", subtask="subtask")
         change = OperatorChange(bootstraps=(readers,), without=plan.states, coordinator=plan.coordinator)
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
     return plan
 
 
@@ -143,6 +142,7 @@ def convert_source(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertedSource:
     """Write a copy of a snapshot in which the state of ``KafkaSource`` is that of ``FlinkKafkaConsumer``, under the same uid.
@@ -160,7 +160,7 @@ def convert_source(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     OptionError, UnsupportedError
         The operator is not Kafka's source; a partition that has an end, or begins where the settings of the job say; splits that
         do not agree with the enumerator; a snapshot of Flink 2.
@@ -169,14 +169,14 @@ def convert_source(
     from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
 
     inventory = opened(src, uids, rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = conversion.convert_source(needed_source(inventory.operator(uid), connector), inventory.metadata.version)
     if not dry_run:
         # Tasks do not know the class: elements travel as their bytes.
         stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
         state = bootstrap_union_state(KafkaConsumer.state, stored, type=state_type(), subtask="subtask")
         change = OperatorChange(bootstraps=(state,), without=plan.states, coordinator=b"")
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: change})
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes={uid: change})
     return plan
 
 
@@ -203,6 +203,7 @@ def forget_transactions(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> list[TransactionRow]:
     """Write a copy of a snapshot in which a sink does not commit some of its transactions or files: their records are **lost**.
@@ -224,12 +225,12 @@ def forget_transactions(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError, UnsupportedError
         No such name; one that is open, which nobody commits anyhow; the operator is no sink, or its connector is not known.
     """
     inventory = opened(src, uids, rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     sink = sink_of(inventory.operator(uid))
     if sink is None:
         raise OptionError(f"operator {uid!r} is no sink", hint="statetool sinks list shows them")
@@ -244,5 +245,6 @@ def forget_transactions(
         raise OptionError("nothing to forget", hint="name what is to be lost")
     elements = without_committables(sink, to_forget)
     if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes={uid: OperatorChange(elements=elements)})
+        changes = {uid: OperatorChange(elements=elements)}
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=changes)
     return [r for r in rows if r.name in to_forget and r.status != "open"]

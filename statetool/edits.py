@@ -157,6 +157,7 @@ class Edits:
         flink_version: str | None = None,
         reference_files: bool = False,
         inline_bytes: int = INLINE_BYTES,
+        take_over: bool = False,
     ) -> Savepoint:
         """Write the savepoint and open it.
 
@@ -171,11 +172,13 @@ class Edits:
             Name files of unchanged operators where they are instead of copying them; the existing savepoint must then stay.
         inline_bytes
             Streams with fewer bytes go into ``_metadata``, as Flink's ``execution.checkpointing.data-inline-threshold`` says.
+        take_over
+            Take the target over from another write that may still run, as in :func:`statetool.rescale`.
 
         Raises
         ------
         TargetExistsError
-            The target is there.
+            The target exists, or another write to it may be going on.
         OptionError, UnknownNameError, UnsupportedError
             What was asked for cannot be written; nothing was written.
         EncodeError
@@ -189,7 +192,7 @@ class Edits:
         self._check_numbers()
         spark = self._spark()
         composition = self._composition(reference_files, inline_bytes)
-        write_composition(composition, target, release, runner_of(spark))
+        write_composition(composition, target, release, runner_of(spark), take_over=take_over)
         return self._opened(target, spark)
 
     def preview(self, folder: str | None = None) -> Comparison:

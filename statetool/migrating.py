@@ -98,6 +98,7 @@ def migrate(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
 ) -> MigrationPlan:
@@ -116,33 +117,33 @@ def migrate(
         Old names of fields by the new ones: ``{"orders.totals.value.city": "town"}``.
     flink_version
         Release that is to read it; by default the metadata has the version of the new job's.
-    spark, rebase, checkpoint_id, dry_run, progress, on_plan
+    spark, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As in :func:`statetool.rescale`.
-
-    Returns
-    -------
-    MigrationPlan
-        What was done.
 
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnsupportedError
         A step cannot be done, or was not accepted; nothing was written. (A dry run tells in its plan.)
     EncodeError
         A value that the new type cannot hold exactly; names its key.
     """
     base = Savepoint(opened(src, (), rebase))
-    check_target(dst, dry_run)
-    migration = _planned(base, to, plan).renaming(renames or {}).accepting(tuple(accept))
+    new = load(to) if isinstance(to, str) else to
+    for source in (base, new):
+        if source is not None:
+            check_target(source.inventory, dst, dry_run=dry_run, take_over=take_over)
+    migration = _planned(base, new, plan).renaming(renames or {}).accepting(tuple(accept))
     if on_plan is not None:
         on_plan(migration)
     if not dry_run:
         migration.check()
         version = flink_version or _release(migration, base)
         changes = migration.changes
-        write_changed(base.inventory, dst, spark, progress, checkpoint_id, flink_version=version, changes=changes)
+        write_changed(
+            base.inventory, dst, spark, progress, checkpoint_id, take_over, flink_version=version, changes=changes
+        )
     return migration
 
 

@@ -34,6 +34,7 @@ def rescale(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
 ) -> RescalePlan:
@@ -41,10 +42,8 @@ def rescale(
 
     Parameters
     ----------
-    src
-        The snapshot's path, or an open one (:func:`statetool.load` takes declarations of its types).
-    dst
-        Directory of the new savepoint.
+    src, dst
+        The snapshot's path, or an open one (:func:`statetool.load` takes declarations of its types); directory of the new savepoint.
     max_parallelism
         For all operators, or ``{uid: number}``; operators are named by uid or operator id.
     parallelism
@@ -59,26 +58,29 @@ def rescale(
         Id of the new snapshot, by default the old one's.
     dry_run
         Only plan, without writing: what would be done to each operator, and how its keys hash.
+    take_over
+        Take the target over from another write that may still run: whichever publishes first succeeds, the other fails. Without it, statetool
+        takes over only from a write whose process on this machine ended, or that began 24 hours ago on another machine.
     progress, on_plan
         Called with numbers of bytes as they are done (not on Spark), and with the plan before anything is written.
 
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnsupportedError
         Keys whose hash code is not known, records in flight, an operator's own raw keyed state. (A dry run tells in its plan.)
     """
     from statetool.saving.rescale import plan_rescale
 
     inventory = opened(src, uids, rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = plan_rescale(inventory, max_parallelism, parallelism=parallelism, hashes=hashes)
     if on_plan is not None:
         on_plan(plan)
     if not dry_run:
         plan.check()
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
     return plan
 
 
@@ -90,6 +92,7 @@ def convert(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertPlan:
     """Write a snapshot as a self-contained canonical savepoint, which any state backend restores.
@@ -105,17 +108,17 @@ def convert(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnsupportedError, FormatError
         State that cannot be read.
     """
     from statetool.saving.convert import plan_convert
 
     inventory = opened(src, (), rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = plan_convert(inventory)
     if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=plan.changes)
     return plan
 
 
@@ -128,6 +131,7 @@ def change_uids(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> list[UidChange]:
     """Write a copy of a snapshot in which operators have other uids; swaps and chains happen at once.
@@ -145,7 +149,7 @@ def change_uids(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError
         No such operator, or two operators would get the same id.
     """
@@ -153,10 +157,10 @@ def change_uids(
     from statetool.saving.uids import uid_changes
 
     inventory = opened(src, (), rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     rows = uid_changes(inventory.metadata, changed(inventory.metadata, changes))
     if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, uids=changes)
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, uids=changes)
     return rows
 
 
@@ -170,6 +174,7 @@ def drop(
     rebase: Mapping[str, str] | None = None,
     checkpoint_id: int | None = None,
     dry_run: bool = False,
+    take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> DropPlan:
     """Write a copy of a snapshot without some operators, or without some states of an operator.
@@ -189,16 +194,17 @@ def drop(
     Raises
     ------
     TargetExistsError
-        ``dst`` is there.
+        ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError, UnsupportedError, FormatError
     """
     from statetool.saving.drop import plan_drop
 
     inventory = opened(src, (), rebase)
-    check_target(dst, dry_run)
+    check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = plan_drop(inventory, operators, states or {})
     if not dry_run:
-        write_changed(inventory, dst, spark, progress, checkpoint_id, changes=plan.changes, removed=plan.operators)
+        changes, removed = plan.changes, plan.operators
+        write_changed(inventory, dst, spark, progress, checkpoint_id, take_over, changes=changes, removed=removed)
     return plan
 
 
@@ -207,6 +213,7 @@ def copy(
     target: str,
     *,
     dry_run: bool = False,
+    take_over: bool = False,
     rebase: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
     threads: int | None = None,
@@ -223,6 +230,8 @@ def copy(
         Directory of the copy, which must not exist: a local path or any URI that fsspec can write to.
     dry_run
         Plan only; writes nothing.
+    take_over
+        As in :func:`rescale`.
     rebase
         ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
     spark
@@ -235,26 +244,30 @@ def copy(
     Raises
     ------
     TargetExistsError
-        The target holds something.
+        The target holds something, or another write to it may be going on.
     SnapshotNotFoundError
         The snapshot, or a file that it needs, is not there.
     FormatError
         Its metadata is damaged, a file is shorter than it says, or a copy differs.
     """
     from statetool.saving.copies import Copying
-    from statetool.saving.publish import Publication
 
-    copying = Copying(opened(source, (), rebase), target)
-    Publication.check(target)
-    return copying.plan if dry_run else copying.run(runner_of(spark, progress, threads), compare=compare)
+    inventory = opened(source, (), rebase)
+    check_target(inventory, target, dry_run=False, take_over=take_over)
+    copying = Copying(inventory, target)
+    if dry_run:
+        return copying.plan
+    return copying.run(runner_of(spark, progress, threads), compare=compare, take_over=take_over)
 
 
-def check_target(dst: str, dry_run: bool) -> None:
-    """Refuse a target that is there, before anything is read."""
+def check_target(base: Inventory, dst: str, *, dry_run: bool, take_over: bool) -> None:
+    """Refuse a target inside the snapshot ``base``; unless nothing is written, also one that exists. Nothing of the state is read."""
+    from statetool.saving.overlap import check_outside
     from statetool.saving.publish import Publication
 
     if not dry_run:
-        Publication.check(dst)
+        Publication.check(dst, take_over=take_over)
+    check_outside(dst, base)
 
 
 def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
@@ -270,6 +283,7 @@ def write_changed(
     spark: SparkSession | None,
     progress: Callable[[int], object] | None,
     checkpoint_id: int | None,
+    take_over: bool,
     *,
     flink_version: str | None = None,
     **composition: Any,
@@ -281,4 +295,4 @@ def write_changed(
 
     planned = Composition(base=base, checkpoint_id=checkpoint_id, **composition)
     release = parse_release(flink_version, default=base.metadata.version)
-    write_composition(planned, dst, release, runner_of(spark, progress))
+    write_composition(planned, dst, release, runner_of(spark, progress), take_over=take_over)

@@ -173,6 +173,7 @@ def _edit(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     uid: str,
     connector: str | None,
@@ -180,7 +181,14 @@ def _edit(
 ) -> None:
     savepoint = opened(source, rebase)
     plan: EditedSource = statetool.edit_source(
-        savepoint, target, uid, connector=connector, checkpoint_id=checkpoint_id, dry_run=dry_run, **wanted
+        savepoint,
+        target,
+        uid,
+        connector=connector,
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        take_over=take_over,
+        **wanted,
     )
     Output(form).rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
@@ -240,6 +248,7 @@ def convert_kafka(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     uid: str,
     to: str,
@@ -247,7 +256,7 @@ def convert_kafka(
 ) -> None:
     """Write SRC to DST with the state of FlinkKafkaConsumer as that of KafkaSource under the same uid, or the other way round."""
     savepoint = opened(source, rebase)
-    common: dict[str, Any] = {"checkpoint_id": checkpoint_id, "dry_run": dry_run}
+    common: dict[str, Any] = {"checkpoint_id": checkpoint_id, "dry_run": dry_run, "take_over": take_over}
     plan: ConvertedConsumer | ConvertedSource
     if to == "flink-kafka-consumer":
         if "enumerator_version" in given_options():
@@ -320,13 +329,16 @@ def forget(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     uid: str,
     names: tuple[str, ...],
 ) -> None:
     """Write SRC to DST without some transactions or files of a sink: what they hold is lost."""
     savepoint = opened(source, rebase)
-    lost = statetool.forget_transactions(savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run)
+    lost = statetool.forget_transactions(
+        savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run, take_over=take_over
+    )
     Output(form).rows(lost, columns=_LOST_COLUMNS)
     Output.say(f"{len(lost)} are lost")
     say_done(target, dry_run)

@@ -79,8 +79,8 @@ class _Commands(click.Group):
             Output.say(f"error: {error}")
             usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
             ctx.exit(2 if usage else 3)
-        except KeyboardInterrupt:
-            Output.say("interrupted")
+        except KeyboardInterrupt as interrupt:
+            Output.say(str(interrupt) or "interrupted")
             ctx.exit(_INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:

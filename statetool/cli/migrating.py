@@ -24,6 +24,7 @@ def transform(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     uid: str,
     sets: tuple[str, ...],
@@ -40,7 +41,8 @@ def transform(
     if dry_run:
         show_differences(edits.preview(), Output(form), 20)
     else:
-        written = (edits if checkpoint_id is None else edits.with_checkpoint_id(checkpoint_id)).write(target)
+        numbered = edits if checkpoint_id is None else edits.with_checkpoint_id(checkpoint_id)
+        written = numbered.write(target, take_over=take_over)
         rows = [s for s in written.metadata_rows("states") if s.operator == written[uid].name]
         Output(form).rows(rows, columns=("operator", "name", "kind", "value_type"))
     say_done(target, dry_run)
@@ -59,6 +61,7 @@ def migrate(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     new_job: str | None,
     plan_file: str | None,
@@ -81,6 +84,7 @@ def migrate(
         flink_version=flink,
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
+        take_over=take_over,
         on_plan=lambda plan: Output(form).rows(plan.rows),
     )
     for refusal in plan.refused:

@@ -184,6 +184,11 @@ rebase_option = click.option(
 )
 
 
+take_over_option: Any = click.option(
+    "--take-over", is_flag=True, help="Take DST over from another write, which may still run."
+)
+
+
 def spark_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add ``--spark``, which a command gets as ``on_spark``."""
     return click.option("--spark", "on_spark", is_flag=True, help=what)

@@ -19,6 +19,7 @@ from statetool.cli.options import (
     rebase_option,
     session,
     spark_option,
+    take_over_option,
 )
 from statetool.cli.output import Output
 from statetool.errors import OptionError
@@ -34,6 +35,7 @@ def rewriting(command: Callable[..., None]) -> Callable[..., None]:
         rebase_option,
         latest_option,
         declare_option,
+        take_over_option,
         click.option("--dry-run", is_flag=True, help="Show the plan only."),
         click.option(
             "--checkpoint-id", type=click.IntRange(min=0), help="Id of the new snapshot. [default: the old one's]"
@@ -81,6 +83,7 @@ def rescale(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     on_spark: bool,
     max_parallelism: int | None,
@@ -106,6 +109,7 @@ def rescale(
         spark=session(on_spark),
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
+        take_over=take_over,
         on_plan=lambda plan: Output(form).rows(plan.operators if form == "json" else list(map(_row, plan.operators))),
     )
     for refusal in plan.refusals:
@@ -148,12 +152,20 @@ def convert(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     on_spark: bool,
 ) -> None:
     """Write SRC, a checkpoint or native savepoint, to DST as a self-contained canonical savepoint."""
     savepoint = opened(source, rebase)
-    plan = statetool.convert(savepoint, target, spark=session(on_spark), checkpoint_id=checkpoint_id, dry_run=dry_run)
+    plan = statetool.convert(
+        savepoint,
+        target,
+        spark=session(on_spark),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        take_over=take_over,
+    )
     Output(form).rows(plan.operators)
     say_done(target, dry_run)
 
@@ -167,13 +179,19 @@ def uid(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     changes: tuple[str, ...],
 ) -> None:
     """Write SRC to DST with other uids; OLD and NEW are uids or 32 hex digits of an operator id."""
     savepoint = opened(source, rebase)
     plan = statetool.change_uids(
-        savepoint, target, pairs(changes, "OLD=NEW", _EQUALS), checkpoint_id=checkpoint_id, dry_run=dry_run
+        savepoint,
+        target,
+        pairs(changes, "OLD=NEW", _EQUALS),
+        checkpoint_id=checkpoint_id,
+        dry_run=dry_run,
+        take_over=take_over,
     )
     Output(form).rows(plan)
     say_done(target, dry_run)
@@ -193,6 +211,7 @@ def drop(
     form: str,
     rebase: tuple[str, ...],
     dry_run: bool,
+    take_over: bool,
     checkpoint_id: int | None,
     names: tuple[str, ...],
     states: tuple[str, ...],
@@ -208,6 +227,7 @@ def drop(
         states={names[0]: states} if states else None,
         checkpoint_id=checkpoint_id,
         dry_run=dry_run,
+        take_over=take_over,
     )
     Output(form).rows(plan.dropped)
     say_done(target, dry_run)

@@ -19,6 +19,7 @@ from statetool.cli.options import (
     rebase_pairs,
     session,
     spark_option,
+    take_over_option,
 )
 from statetool.cli.output import Output
 from statetool.cli.places import newest_snapshot
@@ -67,6 +68,7 @@ def verify(
 @latest_option  # type: ignore[untyped-decorator]
 @rebase_option
 @click.option("--dry-run", is_flag=True, help="Show what would be copied; write nothing.")
+@take_over_option  # type: ignore[untyped-decorator]
 @click.option("--compare", is_flag=True, help="Read every copied file back and compare it with the original.")
 @spark_option("Copy in tasks of Spark.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of this process [default: one a core].")
@@ -78,6 +80,7 @@ def copy(
     rebase: tuple[str, ...],
     form: str,
     dry_run: bool,
+    take_over: bool,
     compare: bool,
     on_spark: bool,
     threads: int | None,
@@ -85,11 +88,19 @@ def copy(
     """Copy a snapshot with every file that it needs to TARGET, on any file system; an existing target is refused."""
     pairs = rebase_pairs(rebase)
     source = newest_snapshot(source, pairs) if latest_wanted() else source
-    plan = statetool.copy(source, target, dry_run=True, rebase=pairs)
+    plan = statetool.copy(source, target, dry_run=True, take_over=take_over, rebase=pairs)
     Output.say(f"{len(plan.files)} files and _metadata, {plan.size_bytes} bytes, to {target}")
     if dry_run:
         Output(form).rows(plan.files)
         return
     expect(lambda: (3 if compare else 2) * plan.size_bytes)
-    done = statetool.copy(source, target, rebase=pairs, spark=session(on_spark), threads=threads, compare=compare)
+    done = statetool.copy(
+        source,
+        target,
+        take_over=take_over,
+        rebase=pairs,
+        spark=session(on_spark),
+        threads=threads,
+        compare=compare,
+    )
     Output(form).record({"metadata_file": done.metadata_file, "files": len(done.files), "size_bytes": done.size_bytes})

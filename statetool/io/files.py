@@ -49,10 +49,22 @@ def local_path(uri: str) -> str:
 
 
 def canonical(uri: str) -> str:
-    """Return the same spelling for all URIs of a file: of a local one its plain absolute path."""
-    if is_local(uri):
+    """Return the same spelling for all URIs of a file: of a local one its plain absolute path.
+
+    Raises
+    ------
+    SnapshotNotFoundError
+        A relative path, and the working directory was deleted.
+    """
+    if not is_local(uri):
+        return uri.rstrip("/")
+    try:
         return os.path.abspath(local_path(uri))
-    return uri.rstrip("/")
+    except FileNotFoundError as e:
+        raise SnapshotNotFoundError(
+            f"{uri!r} is a relative path, and the working directory does not exist",
+            hint="give an absolute path, or change to a directory that exists",
+        ) from e
 
 
 def join(directory: str, name: str) -> str:
@@ -105,6 +117,11 @@ def is_dir(uri: str) -> bool:
         return os.path.isdir(local_path(uri))
     fs, path = file_system(uri)
     return bool(fs.isdir(path))
+
+
+def is_broken_link(uri: str) -> bool:
+    """Return whether a local path is a symbolic link to nothing, or to itself."""
+    return is_local(uri) and os.path.islink(local_path(uri)) and not os.path.exists(local_path(uri))
 
 
 def list_dir(uri: str) -> list[tuple[str, bool]]:

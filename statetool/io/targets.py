@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from statetool.errors import StatetoolError, TargetExistsError, WriteFailedError
-from statetool.io.files import BYTES_WRITTEN, exists, file_system, is_local, join, local_path, parent
+from statetool.io.files import BYTES_WRITTEN, NO_FILE, exists, file_system, is_local, join, local_path, parent
 
 # File systems that show a file while it is written, so that it must be renamed into place, which is one step there. Object stores show
 # an object when its upload is complete, and cannot rename.
 _RENAMING: Final = frozenset(
     {"hdfs", "viewfs", "webhdfs", "webHDFS", "arrow_hdfs", "sftp", "ssh", "smb", "ftp", "dbfs"}
 )
+_GONE: Final = -1
 #: So many bytes of a local file go to the disk at once.
 _WINDOW_BYTES: Final = 16 << 20
 _HINTS: Final = {
@@ -159,14 +162,39 @@ def size_of(uri: str) -> int | None:
         return None
 
 
+def _local_size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return _GONE
+
+
+def read_if_there(uri: str) -> bytes | None:
+    """Read a small file; ``None`` if it does not exist."""
+    try:
+        if is_local(uri):
+            with open(local_path(uri), "rb") as f:
+                return f.read()
+        fs, path = file_system(uri)
+        fs.invalidate_cache()
+        data: bytes = fs.cat_file(path)
+        return data
+    except FileNotFoundError:
+        return None
+
+
 def list_sizes(uri: str) -> dict[str, int | None]:
     """Return the size of each file right below a directory (``None``: a directory) by name; empty if it is not there."""
     if is_local(uri):
         try:
             with os.scandir(local_path(uri)) as entries:
-                return {e.name: None if e.is_dir() else e.stat().st_size for e in entries}
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
+                # A file may be removed between its listing and the question for its size.
+                found = {e.name: None if e.is_dir() else _local_size(e) for e in entries}
+                return {name: size for name, size in found.items() if size != _GONE}
+        except OSError as error:
+            if error.errno == errno.ENOENT or error.errno in NO_FILE:
+                return {}
+            raise
     fs, path = file_system(uri)
     fs.invalidate_cache()
     try:
@@ -178,20 +206,26 @@ def list_sizes(uri: str) -> dict[str, int | None]:
     return {name: None if e["type"] == "directory" else int(e["size"]) for name, e in rows}
 
 
-def put_new(uri: str, data: bytes) -> None:
+def put_new(uri: str, data: bytes, *, through: str | None = None) -> None:
     """Make a small file that others see either whole or not at all.
 
-    Local: a temporary file that is linked to its name, which fails if the name is taken. Other file systems: rename of a
-    temporary file, or one single upload where files appear when complete.
+    Local: a temporary file that is linked to its name, which fails if the name is taken. Object stores: one conditional upload
+    (``If-None-Match: *``) where the package of the file system has it, which fails likewise. Other file systems: rename of a temporary
+    file, or one single upload where files appear when complete; there, only a name that is taken beforehand is noticed.
+
+    Parameters
+    ----------
+    through
+        URI of the temporary file, where there is one; by default a hidden one in the same directory.
 
     Raises
     ------
     TargetExistsError
-        The file is there already.
+        The file exists already.
     WriteFailedError
         The file system refuses it.
     """
-    staged = join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
+    staged = through or join(parent(uri), f".{uri.rpartition('/')[2]}-{uuid.uuid4()}")
     with writing(uri):
         _put_new(uri, staged, data)
 
@@ -219,8 +253,27 @@ def _put_new(uri: str, staged: str, data: bytes) -> None:
         except BaseException:
             remove(staged)
             raise
+    elif getattr(fs, "async_impl", False):
+        # An interrupt would leave the upload running in fsspec's thread: a thread of our own awaits its end.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_upload_new, fs, path, uri, data).result()
     else:
+        _upload_new(fs, path, uri, data)
+
+
+def _upload_new(fs: Any, path: str, uri: str, data: bytes) -> None:
+    """Upload an object, on condition that none has its name if the package of the file system knows such uploads."""
+    if "mode" not in inspect.signature(getattr(fs, "_pipe_file", fs.pipe_file)).parameters:
         fs.pipe_file(path, data)
+        return
+    try:
+        fs.pipe_file(path, data, mode="create")
+    except FileExistsError as e:
+        raise _already_there(uri) from e
+    except OSError as e:
+        if e.errno != errno.ENOSYS:
+            raise
+        fs.pipe_file(path, data)  # a server that does not know conditions
 
 
 def _already_there(uri: str) -> TargetExistsError:

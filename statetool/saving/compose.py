@@ -16,6 +16,7 @@ from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.saving.available import check_available, check_proxy
 from statetool.saving.carry import Carrier, referenced
 from statetool.saving.composition import Composition, Runner
+from statetool.saving.overlap import check_outside
 from statetool.saving.plan import PlannedOperator, plan_composition
 from statetool.saving.publish import Publication, StagedFile, Staging
 from statetool.saving.streams.keyed import CANONICAL_TAG
@@ -24,7 +25,9 @@ from statetool.saving.uids import change_uids, id_and_uid
 from statetool.saving.versions import Target, fitted
 
 
-def write_composition(composition: Composition, target: str, release: Target, runner: Runner) -> str:
+def write_composition(
+    composition: Composition, target: str, release: Target, runner: Runner, *, take_over: bool = False
+) -> str:
     """Write a new snapshot.
 
     Returns
@@ -35,19 +38,21 @@ def write_composition(composition: Composition, target: str, release: Target, ru
     Raises
     ------
     TargetExistsError
-        The target exists.
+        The target exists, or another write to it may be going on.
     OptionError, UnknownNameError, UnsupportedError
         The composition is not possible; nothing was written.
     EncodeError
         A value that its type cannot hold, or a duplicate key.
     """
-    Publication.check(target)
+    Publication.check(target, take_over=take_over)
+    if composition.base is not None:
+        check_outside(target, composition.base)
     unchanged, planned = plan_composition(composition, runner, release)
     _check_ids(composition, unchanged, planned)
     skeleton = _metadata(composition, [*unchanged, *(p.old for p in planned if p.old is not None)])
     fitted(skeleton, release, properties=savepoint_properties())
     _check_serializers(composition, skeleton, planned, release)
-    with Publication(target) as publication:
+    with Publication(target, take_over=take_over) as publication:
         staging = publication.staging
         staged: list[StagedFile] = []
         carried = {o.operator_id: o for o in _carried(composition, skeleton.operators, runner, staging, staged)}

@@ -73,9 +73,9 @@ class Copying:
             metadata_file=None,
         )
 
-    def run(self, runner: Runner, *, compare: bool = False) -> SnapshotCopy:
+    def run(self, runner: Runner, *, compare: bool = False, take_over: bool = False) -> SnapshotCopy:
         """Copy, and read every copied file back if ``compare``."""
-        with Publication(self.plan.target) as publication:
+        with Publication(self.plan.target, take_over=take_over) as publication:
             staging = publication.staging
             self._carrier.copy(self._metadata.operators, lambda streams: runner.copy_all(streams, staging))
             if compare:

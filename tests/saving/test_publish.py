@@ -157,7 +157,12 @@ def test_the_next_write_removes_what_a_killed_one_left(target: str) -> None:
     killed = Publication(target)
     killed.__enter__()
     stage(killed.staging, b"left behind")
-    with Publication(target) as publication:
+    with (
+        pytest.raises(TargetExistsError, match=r"another write .* process \d+ on .*take_over=True"),
+        Publication(target),
+    ):
+        pass
+    with Publication(target, take_over=True) as publication:
         staged = stage(publication.staging, b"new")
         with pytest.raises((SnapshotNotFoundError, FormatError)):
             killed.commit(b"old", [])

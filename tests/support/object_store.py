@@ -13,6 +13,8 @@ import pytest
 
 _SLOW_DOWN: Final = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 
+_DENIED: Final = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
 
 @dataclass(slots=True)
 class Store:
@@ -24,11 +26,15 @@ class Store:
         Method, path, range and query of each request since they were last cleared.
     refuse_each
         Every n-th request is refused with 503 and ``SlowDown``; 0 for none.
+    forbid
+        Gets method, path and query of a request; one for which it returns ``before`` or ``after`` is answered with 403, before the
+        store has done it or after it.
     """
 
     fs: Any = None
     requests: list[tuple[str, str, str, str]] = field(default_factory=list)
     refuse_each: int = 0
+    forbid: Callable[[str, str, str], str] | None = None
 
     def answer(self, app: Callable[..., Iterable[bytes]], environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         query = environ.get("QUERY_STRING", "")
@@ -36,6 +42,12 @@ class Store:
         if self.refuse_each and len(self.requests) % self.refuse_each == 0:
             start("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", str(len(_SLOW_DOWN)))])
             return [_SLOW_DOWN]
+        when = self.forbid(environ["REQUEST_METHOD"], environ["PATH_INFO"], query) if self.forbid else ""
+        if when == "after":
+            b"".join(app(environ, lambda *_: None))
+        if when:
+            start("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
+            return [_DENIED]
         return app(environ, start)
 
     def objects_read(self) -> Counter[tuple[str, str]]:

@@ -1,0 +1,76 @@
+"""The process that writes a target, as the marker of the write records it.
+
+A later write asks whether that process still runs. The answer is certain only on the same machine and in the same PID namespace:
+elsewhere a PID means another process, so the answer is ``None``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+import weakref
+from typing import Any, Final
+
+#: Ids of the writes that go on in this process, each as long as its object lives.
+RUNNING: Final[weakref.WeakValueDictionary[str, Any]] = weakref.WeakValueDictionary()
+_NOTE: Final = "written by statetool; _metadata appears when the write is complete"
+
+
+def describe_owner() -> bytes:
+    """Return the content of a marker: this process, its start time and its machine."""
+    pid = os.getpid()
+    owner = {"note": _NOTE, "host": _host(), "pid": pid, "started": _start_of(pid), "name": socket.gethostname()}
+    return json.dumps(owner).encode() + b"\n"
+
+
+def is_running(marker: bytes, write_id: str) -> bool | None:
+    """Return whether the process of a write still writes; ``None`` if this process cannot tell."""
+    owner = _parsed(marker)
+    if owner.get("host") != _host() or not isinstance(owner.get("pid"), int) or os.name != "posix":
+        return None
+    pid, started = owner["pid"], owner.get("started")
+    if pid == os.getpid() and started == _start_of(pid):
+        return write_id in RUNNING
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # a process of another user
+        pass
+    return started == _start_of(pid)
+
+
+def name_owner(marker: bytes) -> str:
+    """Return the words for the process of a write in messages, empty if the marker does not name one."""
+    owner = _parsed(marker)
+    return f"process {owner['pid']} on {owner['name']}" if {"pid", "name"} <= owner.keys() else ""
+
+
+def _parsed(marker: bytes) -> dict[str, Any]:
+    try:
+        owner = json.loads(marker)
+    except (ValueError, RecursionError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _host() -> str:
+    """Return a name that two processes share only if a PID means the same process to both."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            return f"{f.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{socket.gethostname()} {uuid.getnode():x}"
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process started, in the system's own unit; ``None`` if it ended, or the system does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            # The name, in parentheses, may hold any character; after it come the state and, 19 fields later, the start.
+            fields = f.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else fields[19].decode()
