@@ -12,9 +12,9 @@ from click.core import ParameterSource
 
 import statetool
 from statetool.cli.output import WIDE, Output, has_printed
-from statetool.cli.places import naming_choices, newest_snapshot
+from statetool.cli.places import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.cli.progress import expect, progress
-from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError
+from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
@@ -216,22 +216,15 @@ def latest_option(command: Any) -> Any:
 def _reading_the_next(command: Any) -> Any:
     @wraps(command)
     def run(**params: Any) -> None:
-        deleted: CheckpointDeletedError | None = None
-        for _ in range(_MOST_DELETED):
+        for _ in range(_MOST_DELETED - 1):
             try:
                 command(**params)
                 return
-            except CheckpointDeletedError as error:
-                if not latest_wanted() or has_printed():
+            except SnapshotNotFoundError as error:
+                if has_printed() or not newest_is_deleted():
                     raise
-                deleted = error
                 Output.say(f"{error.message}; reading the next one")
-            except SnapshotNotFoundError:
-                if deleted is None:
-                    raise
-                break  # the path was that of the snapshot itself
-        assert deleted is not None
-        raise deleted
+        command(**params)
 
     return run
 

@@ -26,12 +26,14 @@ from tests.support.data_sources import data_sources
 pytestmark = pytest.mark.full
 READS = 200
 #: These start tasks of Spark, so fewer of them are enough.
-ON_SPARK = 12
+ON_SPARK = 8
 CONFIG = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     "execution.checkpointing.incremental": "true",
     "execution.checkpointing.num-retained": "1",
+    # Nothing is small enough to be in _metadata.
+    "execution.checkpointing.data-inline-threshold": "1 b",
 }
 DELETED = "Flink deleted this checkpoint while it was read"
 
@@ -68,7 +70,7 @@ IN_PROCESS: dict[str, Read] = {
     "report": report,
     "copy": lambda s, work: statetool.copy(s.path, str(work / "copy"), compare=True),
     "convert": lambda s, work: statetool.convert(s.path, str(work / "canonical")),
-    "rescale": lambda s, work: statetool.rescale(s.path, str(work / "rescaled"), uids={"counts": 64}),
+    "rescale": lambda s, work: statetool.rescale(s.path, str(work / "rescaled"), 64),
 }
 #: By name, arguments of commands that take the newest checkpoint below a folder.
 COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {
@@ -107,18 +109,18 @@ def test_a_deleted_checkpoint_is_no_damage(flink: FlinkMachine, spark: Any, tmp_
             work.mkdir()
             time.sleep(chance.random() / 20)
             if way in IN_PROCESS:
-                outcomes[_read(IN_PROCESS[way], root / job, work, pause=chance.choice((0, 0.1, 0.4)))] += 1
+                outcomes[_read(IN_PROCESS[way], root / job, work, late=i % 9 == 3)] += 1
             else:
                 outcomes[_command(COMMANDS[way.removeprefix("statetool ")](str(root / job), work))] += 1
         for i in range(ON_SPARK):
             work = tmp_path / f"spark-{i}"
             work.mkdir()
-            outcomes[_on_spark(i, spark, root / job, work, pause=chance.choice((0, 0.4)))] += 1
+            outcomes[_on_spark(i, spark, root / job, work, late=i % 2 == 0)] += 1
     finally:
         flink.call("follow", action="stop", job=job)
     assert outcomes.total() == READS
     assert outcomes["read"] > READS / 2
-    assert outcomes["deleted"] > 3, outcomes
+    assert outcomes["deleted"] > 2, outcomes
 
 
 def _copy_first(job: Path, target: Path) -> None:
@@ -133,20 +135,27 @@ def _copy_first(job: Path, target: Path) -> None:
             return
 
 
-def _newest(job: Path, **options: Any) -> statetool.Savepoint:
-    """Open the newest checkpoint; one that goes between being found and being opened does not exist for :func:`statetool.load`."""
+def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
+    """Open the newest checkpoint, and if it is read ``late`` wait until Flink begins to delete it."""
     while True:
         found = complete(job)
-        if found:
-            try:
-                return statetool.load(found[-1][1], **options)
-            except SnapshotNotFoundError as error:
-                assert not Path(found[-1][1], "_metadata").exists(), error
+        if not found:
+            continue
+        try:
+            savepoint = statetool.load(found[-1][1], **options)
+        except SnapshotNotFoundError as error:
+            # One that goes between being found and being opened does not exist.
+            assert not Path(found[-1][1], "_metadata").exists(), error
+            continue
+        end = time.monotonic() + 30
+        while late and Path(savepoint.path, "_metadata").exists():
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        return savepoint
 
 
-def _read(read: Read, job: Path, work: Path, *, pause: float) -> str:
-    savepoint = _newest(job)
-    time.sleep(pause)
+def _read(read: Read, job: Path, work: Path, *, late: bool) -> str:
+    savepoint = _newest(job, late=late)
     try:
         read(savepoint, work)
     except SnapshotNotFoundError as error:
@@ -166,7 +175,7 @@ def _command(arguments: list[str]) -> str:
     return "deleted"
 
 
-def _on_spark(i: int, spark: Any, job: Path, work: Path, *, pause: float) -> str:
+def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
     """Read by DataFrame, by an export and by the job that follows."""
     if i % 4 == 3:
         options = [
@@ -181,8 +190,7 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, pause: float) -> str
         assert follow.main([str(job), *options]) == 0
         assert statetool.folded(spark, str(work / "table")).count() > 0
         return "read"
-    savepoint = _newest(job, spark=spark, local_bytes=0)
-    time.sleep(pause)
+    savepoint = _newest(job, late=late, spark=spark, local_bytes=0)
     try:
         if i % 4 == 0:
             assert savepoint["counts"].keyed_state().count() > 0
