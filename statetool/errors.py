@@ -122,6 +122,20 @@ class SnapshotNotFoundError(StatetoolError, FileNotFoundError):
     __str__ = StatetoolError.__str__
 
 
+class CheckpointDeletedError(SnapshotNotFoundError):
+    """A snapshot that was deleted while it was read, as Flink deletes a checkpoint that it no longer retains."""
+
+
+class StorageError(StatetoolError, OSError):
+    """Storage that refused, failed or did not answer."""
+
+    __str__ = StatetoolError.__str__
+
+
+#: Errors that say nothing about the bytes of a snapshot: they are never a finding about it.
+NO_FINDING = (CheckpointDeletedError, StorageError)
+
+
 class TargetExistsError(StatetoolError, FileExistsError):
     """A write whose target is already there."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 from statetool.answers import StatisticsOptions, checked, compared, each_of, growth, measured
 from statetool.connectors.tables import connector_rows
 from statetool.directories.snapshots import chain_of, list_snapshots
-from statetool.errors import OptionError, StatetoolError, TargetExistsError, UnknownNameError
+from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExistsError, UnknownNameError
 from statetool.io import files
 from statetool.io.targets import put_new
 from statetool.report.facts import Answer, Connections, Differences, Facts
@@ -80,10 +80,10 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
 
 
 def _attempt(answer: Callable[[], T]) -> Answer[T]:
-    """Return an answer, or the error that prevented it; raise errors of the user's own options and names."""
+    """Return an answer, or the error that prevented it; raise errors of the user's own options and names, and those that are no finding."""
     try:
         return answer()
-    except (OptionError, UnknownNameError):
+    except (OptionError, UnknownNameError, *NO_FINDING):
         raise
     except StatetoolError as error:
         return error

@@ -316,8 +316,20 @@ for _command in _FROM_OTHER_MODULES:
 add_examples(cli)
 
 
+def _replace_closed_streams() -> None:
+    """Let stdin, stdout and stderr that are closed lead to nowhere: their numbers would go to the next files that are opened."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def main() -> None:
     """Run the command line."""
+    _replace_closed_streams()
     try:
         cli()
     except MissingDependencyError as error:

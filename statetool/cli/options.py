@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 import statetool
-from statetool.cli.output import WIDE
-from statetool.cli.places import naming_choices, newest_snapshot
+from statetool.cli.output import WIDE, Output, has_printed
+from statetool.cli.places import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.cli.progress import expect, progress
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.operator_id import operator_id_for_uid
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TYPES = "statetool.types"
 _FINDING = "statetool.finding"
 _READING = "statetool.reading"
+#: So many snapshots may be deleted while a command reads the newest.
+_MOST_DELETED: Final = 5
 
 
 def _keeper(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -204,13 +206,32 @@ def session(on_spark: bool) -> SparkSession | None:
     return spark
 
 
-latest_option: Any = click.option(
-    "--latest",
-    is_flag=True,
-    expose_value=False,
-    callback=_keeper(_FINDING),
-    help="Of a directory of snapshots take the newest that is complete.",
-)
+def latest_option(command: Any) -> Any:
+    """Add ``--latest``; if Flink deletes the newest snapshot while it is read, the command reads the next one."""
+    option = click.option(
+        "--latest",
+        is_flag=True,
+        expose_value=False,
+        callback=_keeper(_FINDING),
+        help="Of a directory of snapshots take the newest that is complete.",
+    )
+    return option(_reading_the_next(command))
+
+
+def _reading_the_next(command: Any) -> Any:
+    @wraps(command)
+    def run(**params: Any) -> None:
+        for _ in range(_MOST_DELETED - 1):
+            try:
+                command(**params)
+                return
+            except SnapshotNotFoundError as error:
+                if has_printed() or not newest_is_deleted():
+                    raise
+                Output.say(f"{error.message}; reading the next one")
+        command(**params)
+
+    return run
 
 
 def finding_options(command: Any) -> Any:

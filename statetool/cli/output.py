@@ -18,6 +18,7 @@ from statetool.cli.progress import hide_progress
 
 #: The key of ``--wide`` in the context of the running command.
 WIDE: Final = "statetool.wide"
+_PRINTED: Final = "statetool.printed"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
 _CUT: Final = "…"
@@ -40,7 +41,7 @@ class Output:
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
         """Print records (dataclasses or mappings); in text, only ``columns``."""
-        hide_progress()
+        _begin()
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.form == "json":
             print(_json(records))
@@ -58,7 +59,7 @@ class Output:
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one record."""
-        hide_progress()
+        _begin()
         if self.form == "json":
             print(_json(record))
             return
@@ -68,7 +69,7 @@ class Output:
 
     def text(self, text: str) -> None:
         """Print text as it is: a schema, a heading, an empty line."""
-        hide_progress()
+        _begin()
         print(text)
 
     @staticmethod
@@ -76,6 +77,19 @@ class Output:
         """Print a message on stderr."""
         hide_progress()
         print(words, file=sys.stderr)
+
+
+def _begin() -> None:
+    """Prepare to print on stdout."""
+    hide_progress()
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_PRINTED] = True
+
+
+def has_printed() -> bool:
+    """Return True if the running command has printed results."""
+    return bool(click.get_current_context().meta.get(_PRINTED))
 
 
 def _json(value: Any) -> str:

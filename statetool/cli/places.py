@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import click
+
 import statetool
 from statetool.directories.snapshots import SnapshotRow
 from statetool.errors import SnapshotNotFoundError
+from statetool.io import files
+from statetool.io.deletion import grace_end, is_deleted
+from statetool.snapshot.locate import METADATA_NAME
 
 _MOST_NAMED = 10
+#: The key of the snapshot that ``--latest`` chose, in the context of the running command.
+_NEWEST = "statetool.newest"
 
 
 def is_snapshot(path: str) -> bool:
     """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
-    from statetool.io import files
-    from statetool.snapshot.locate import METADATA_NAME
-
     return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
 
 
@@ -32,7 +36,14 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
     newest = _newest(statetool.list_snapshots(path, rebase=rebase))
     if newest is None:
         raise SnapshotNotFoundError(f"no complete snapshot below {path}", hint="statetool ls says what is there")
+    click.get_current_context().meta[_NEWEST] = newest
     return newest
+
+
+def newest_is_deleted() -> bool:
+    """Return True if the snapshot that :func:`newest_snapshot` chose below a directory is gone."""
+    newest = click.get_current_context().meta.get(_NEWEST)
+    return newest is not None and is_deleted(files.join(newest, METADATA_NAME), grace_end())
 
 
 def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:

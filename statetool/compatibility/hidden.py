@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from statetool.compatibility.verdicts import Level, Resolution
-from statetool.errors import StatetoolError, UndescribedClassError
+from statetool.errors import NO_FINDING, StatetoolError, UndescribedClassError
 from statetool.serializers.base import all_parts
 from statetool.serializers.pojo import PojoSerializer
 from statetool.snapshot.operator import OperatorInventory
@@ -43,6 +43,8 @@ def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassErr
             pass
     except UndescribedClassError as error:
         return error
+    except NO_FINDING:
+        raise
     except StatetoolError:
         return None  # verify reports damage, and types that have to be declared
     return None

@@ -14,7 +14,7 @@ from statetool.connectors.lag import lag_rows
 from statetool.connectors.rows import SourceRow, inferred_from
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import connector_rows
-from statetool.errors import OptionError, StatetoolError, UnknownNameError
+from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -87,6 +87,8 @@ def backlog_rows(operators: Iterable[OperatorInventory]) -> list[BacklogRow]:
             continue
         try:
             source = source_of(operator)
+        except NO_FINDING:
+            raise
         except StatetoolError as error:
             why = f"not known: {error.message}"
             rows.append(BacklogRow(operator=operator.label, connector="", backlog=None, backlog_inferred_from=why))

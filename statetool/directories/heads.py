@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.directories.survey import CHECKPOINT, JOB, SAVEPOINT
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, StorageError
 from statetool.formats.metadata.model import MAGIC, VERSIONS
 from statetool.io import files
 from statetool.io.listing import FoundFile, list_files
@@ -51,6 +51,8 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     ------
     SnapshotNotFoundError
         The directory is not there or cannot be listed.
+    StorageError
+        The storage fails.
     """
     metadata_files = [f for f in list_files(root) if f.uri.rpartition("/")[2] == METADATA_NAME]
     heads = (
@@ -58,7 +60,7 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
         if files.is_local(root)
         else in_threads(_read, metadata_files, threads=_THREADS)
     )
-    return _named(sorted(heads, key=_order))
+    return _named(sorted((h for h in heads if h is not None), key=_order))
 
 
 def name_in_sql(name: str) -> str:
@@ -84,7 +86,8 @@ def _order(head: SnapshotHead) -> tuple[bool, int, int, str]:
     return head.checkpoint_id is None, head.checkpoint_id or 0, head.modified_ms or 0, head.path
 
 
-def _read(file: FoundFile) -> SnapshotHead:
+def _read(file: FoundFile) -> SnapshotHead | None:
+    """Read the head of a metadata file; ``None`` if it was deleted since it was listed."""
     directory = files.parent(file.uri)
     above, _, name = directory.rpartition("/")
     match = SAVEPOINT.fullmatch(name)
@@ -98,6 +101,10 @@ def _read(file: FoundFile) -> SnapshotHead:
             checkpoint_id = None
             # A later version's number is kept: whoever waits for checkpoints must not pass over the snapshot.
             version = version if magic == MAGIC and version not in VERSIONS else None
+    except StorageError:
+        raise
+    except FileNotFoundError:
+        return None
     except struct.error:
         problem = f"{METADATA_NAME} is cut off"
     except (StatetoolError, OSError) as error:
@@ -120,9 +127,7 @@ def _first_bytes(file: FoundFile) -> bytes:
     if files.is_local(file.uri):
         with open(file.uri, "rb", buffering=0) as f:
             return f.read(_HEAD.size)
-    fs, path = files.file_system(file.uri)
-    first: bytes = fs.cat_file(path, start=0, end=_HEAD.size)
-    return first
+    return files.read_range(file.uri, 0, _HEAD.size)
 
 
 def _named(heads: list[SnapshotHead]) -> list[SnapshotHead]:

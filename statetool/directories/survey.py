@@ -12,12 +12,15 @@ from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import SegmentHandle, file_streams
 from statetool.formats.metadata.model import handles_of
 from statetool.io import files
+from statetool.io.deletion import grace_end, is_deleted
 from statetool.io.listing import FoundFile, list_files, stat
 from statetool.snapshot.locate import METADATA_NAME, Locator
 
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
 SAVEPOINT: Final = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 JOB: Final = re.compile(r"[0-9a-f]{32}")
+#: How often directories are listed again where snapshots were deleted while they were read.
+_MOST_LISTINGS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class Survey:
 
 
 def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) -> Survey:
-    """List directories and read the metadata of every snapshot in them.
+    """List directories and read the metadata of every snapshot in them; those that are deleted meanwhile are left out.
 
     Raises
     ------
@@ -120,10 +123,14 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
             raise SnapshotNotFoundError(
                 f"{root} is a file", hint="point to a directory that holds snapshots, such as the checkpoint directory"
             )
-    listed = {f.uri: f for root in roots for f in list_files(root)}
-    tree = Survey(tuple(files.canonical(r) for r in roots), listed)
-    for directory in sorted(_directories(tree)):
-        tree.snapshots.append(_read(tree, directory, rebase))
+    for _ in range(_MOST_LISTINGS):
+        tree = Survey(tuple(files.canonical(r) for r in roots), {f.uri: f for root in roots for f in list_files(root)})
+        found = [_read(tree, directory, rebase) for directory in sorted(_directories(tree))]
+        end = grace_end()
+        deleted = {id(s) for s in found if s.problem and s.metadata_file and is_deleted(s.metadata_file.uri, end)}
+        tree.snapshots += [s for s in found if id(s) not in deleted]
+        if not deleted:
+            break  # else what a running job took meanwhile is missing, too
     return tree
 
 

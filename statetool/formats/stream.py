@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from statetool.errors import FormatError
+from statetool.errors import FormatError, SnapshotNotFoundError
 from statetool.io import small_files
-from statetool.io.files import BYTES_READ, InputFile, is_local, read_range
+from statetool.io.deletion import check_deletion, noticing_deletion
+from statetool.io.files import BYTES_READ, InputFile, is_local, read_range, size_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,12 +16,14 @@ class Stream:
     """A stream of state; picklable, so that tasks can open it.
 
     ``file`` names it in messages (the metadata file for inline bytes); ``start`` is the offset of its first byte there.
+    ``metadata_file`` is that of the snapshot, empty for bytes of none: where it is gone, so is the snapshot.
     """
 
     file: str
     start: int
     size_bytes: int
     inline: bytes | None = None
+    metadata_file: str = field(default="", compare=False)
 
     @property
     def is_far(self) -> bool:
@@ -36,6 +39,17 @@ class Stream:
         """Open it for reading at any offset."""
         return OpenStream(self)
 
+    def file_size(self) -> int:
+        """Return the size of its file.
+
+        Raises
+        ------
+        SnapshotNotFoundError
+            It is not there.
+        """
+        with noticing_deletion(self.metadata_file):
+            return small_files.whole_size(self.file) if self.is_far else size_of(self.file)
+
 
 def prefetch(streams: Iterable[Stream]) -> None:
     """Fetch the small files of remote streams at the same time, before they are read one by one."""
@@ -49,7 +63,8 @@ class OpenStream:
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self._file = None if stream.inline is not None or stream.is_far else InputFile(stream.file)
+        with noticing_deletion(stream.metadata_file):
+            self._file = None if stream.inline is not None or stream.is_far else InputFile(stream.file)
 
     def __enter__(self) -> OpenStream:
         return self
@@ -67,18 +82,25 @@ class OpenStream:
             They are not there.
         SnapshotNotFoundError
             The file is not there.
+        CheckpointDeletedError
+            The snapshot was deleted.
         """
         s = self.stream
         if offset < 0 or length < 0 or offset + length > s.size_bytes:
             raise FormatError(f"expected {length} bytes in a stream of {s.size_bytes} bytes").at(
                 file=s.file, offset=s.start + offset
             )
-        if self._file is not None:
-            return self._file.read_at(s.start + offset, length)
-        BYTES_READ.total += length
         if s.inline is not None:
+            BYTES_READ.total += length
             return memoryview(s.inline)[offset : offset + length]
-        return self._far(s.start + offset, length)
+        try:
+            if self._file is not None:
+                return self._file.read_at(s.start + offset, length)
+            BYTES_READ.total += length
+            return self._far(s.start + offset, length)
+        except (FormatError, SnapshotNotFoundError) as error:
+            check_deletion(s.metadata_file, error)
+            raise
 
     def _far(self, at: int, length: int) -> memoryview:
         s = self.stream

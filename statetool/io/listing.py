@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Final
 
-from statetool.errors import SnapshotNotFoundError
-from statetool.io.files import NO_FILE, canonical, file_system, is_local, join
+from statetool.errors import SnapshotNotFoundError, StatetoolError
+from statetool.io.files import NO_FILE, canonical, file_system, is_local, join, reading
+from statetool.io.storage import storage_error
 
 # Names of fsspec's file systems for the time of the last change; an object is never changed, only created anew.
 _TIME_NAMES: Final = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
@@ -32,15 +33,19 @@ def list_files(root: str) -> Iterator[FoundFile]:
     ------
     SnapshotNotFoundError
         It is not there, or a part of it may not be listed.
+    StorageError
+        The storage fails.
     """
     try:
         yield from _local_files(canonical(root)) if is_local(root) else _remote_files(root)
+    except StatetoolError:
+        raise
     except FileNotFoundError as e:
-        if isinstance(e, SnapshotNotFoundError):
-            raise
         raise SnapshotNotFoundError(f"{root} is not there") from e
     except OSError as e:
-        raise SnapshotNotFoundError(f"{root} cannot be listed: {e}") from e
+        if not is_local(root):
+            raise storage_error(e, root) from e
+        raise SnapshotNotFoundError(f"{root} cannot be listed: {e.strerror or e}") from e
 
 
 def _local_files(root: str) -> Iterator[FoundFile]:
@@ -88,9 +93,10 @@ def stat(uri: str) -> FoundFile | None:
     """Return size and time of one file, ``None`` if it is not there."""
     if is_local(uri):
         return _local_stat(canonical(uri))
-    fs, path = file_system(uri)
     try:
-        return _from_info(uri, fs.info(path))
+        with reading(uri):
+            fs, path = file_system(uri)
+            return _from_info(uri, fs.info(path))
     except FileNotFoundError:
         return None
 

@@ -101,15 +101,15 @@ def prefetch(uris: Sequence[str]) -> None:
 
 def _fetch(answers: Mapping[str, Future[bytes]]) -> None:
     """Fetch files and set their answers, also to errors: others may wait for them."""
-    by_system: dict[int, tuple[Any, dict[str, Future[bytes]]]] = {}
+    by_system: dict[Any, dict[str, Future[bytes]]] = {}
     for uri, answer in answers.items():
         try:
             fs, path = file_system(uri)
         except BaseException as error:  # noqa: BLE001 - raised where the answer is asked for
             answer.set_exception(error)
         else:
-            by_system.setdefault(id(fs), (fs, {}))[1][path] = answer
-    for fs, by_path in by_system.values():
+            by_system.setdefault(fs, {})[path] = answer
+    for fs, by_path in by_system.items():
         n = len(by_path)
         results: Sequence[bytes | BaseException]
         try:

@@ -7,7 +7,8 @@ As a job::
 
 ``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies.
 ``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each checkpoint is
-folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A table of Parquet is a directory of
+folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A checkpoint that Flink deletes before or
+while it is read is left out, and the next one brings what it changed (``--option failOnDataLoss=true`` ends with an error instead). A table of Parquet is a directory of
 versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
 Exit codes: 0 fine, 2 usage, 3 unreadable input.
 """
@@ -17,10 +18,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import statetool
-from statetool.errors import OptionError, StatetoolError, UnknownNameError
+from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError, UnknownNameError
 from statetool.spark.session import local_session
+
+#: So many checkpoints in succession may be deleted while they are read.
+_MOST_DELETED: Final = 20
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,11 +71,26 @@ def _follow(parsed: argparse.Namespace) -> None:
     statetool.register(spark)
     # What a row was before makes no difference to the table, and would have to be looked up.
     options = {"operatorUid": parsed.operator, "table": parsed.table, "mode": "changes", "upserts": "true"}
+    # A checkpoint that is gone takes nothing from the table: the next one is compared with what was read before, or comes whole.
+    options |= {"failOnDataLoss": "false"}
     options |= {name: value for name, _, value in more_options}
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
     stream = frame.writeStream.foreachBatch(fold).option("checkpointLocation", parsed.offsets)
     trigger = {"availableNow": True} if parsed.once else {"processingTime": parsed.every}
-    stream.trigger(**trigger).start().awaitTermination()
+    deleted, batch = 0, None
+    while True:
+        query = stream.trigger(**trigger).start()
+        try:
+            query.awaitTermination()
+            return
+        except CheckpointDeletedError as error:
+            # Started again, the query finds that the checkpoint is gone and goes on with the next.
+            progress = query.lastProgress
+            deleted = 1 if progress is not None and progress["batchId"] != batch else deleted + 1
+            batch = progress["batchId"] if progress is not None else batch
+            if options["failOnDataLoss"] == "true" or deleted > _MOST_DELETED:
+                raise
+            print(f"{error.message}; reading the next one", file=sys.stderr)
 
 
 if __name__ == "__main__":

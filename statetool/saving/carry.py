@@ -18,6 +18,7 @@ from statetool.formats.metadata.handles import FileHandle, RelativeFileHandle, S
 from statetool.formats.metadata.model import operator_handles
 from statetool.formats.stream import Stream
 from statetool.io import files
+from statetool.io.deletion import check_deletion
 from statetool.io.listing import stat
 from statetool.saving.publish import StagedFile
 
@@ -70,6 +71,7 @@ class Carrier:
         if place.file not in self._sizes:
             file = stat(place.file)
             if file is None:
+                check_deletion(place.metadata_file)
                 raise SnapshotNotFoundError(f"file {place.file} of the snapshot is not there")
             self._sizes[place.file] = file.size_bytes
         size = self._sizes[place.file]
@@ -77,6 +79,7 @@ class Carrier:
             # The handle of a compressed change log counts uncompressed bytes.
             return replace(place, size_bytes=size)
         if size < place.start + place.size_bytes:
+            check_deletion(place.metadata_file)
             raise FormatError(
                 f"the file has {size} bytes, the metadata says {place.start + place.size_bytes}",
                 hint="find out what is wrong with statetool verify",

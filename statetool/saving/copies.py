@@ -97,7 +97,7 @@ def _check(metadata: SnapshotMetadata, target: str) -> None:
     FormatError
         One that does not resolve inside the target, or has another length.
     """
-    locator = Locator(files.join(target, METADATA_NAME))
+    locator = Locator(files.join(target, METADATA_NAME), published=False)
     for state in metadata.operators:
         operator = OperatorInventory(state, state.uid, locator)
         check = StructureCheck(operator, locator.resolve, stat)

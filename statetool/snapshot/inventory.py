@@ -14,6 +14,7 @@ from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
+from statetool.io.deletion import noticing_deletion
 from statetool.serializers.base import Serializer
 from statetool.snapshot.locate import Locator, find_metadata
 from statetool.snapshot.operator import OperatorInventory
@@ -37,7 +38,9 @@ class Inventory:
         self.rebase = rebase
         # Tasks, and Spark's planning processes, may have another working directory.
         self.metadata_file = files.canonical(find_metadata(path))
-        self.metadata: SnapshotMetadata = parse_metadata(files.read_whole(self.metadata_file), file=self.metadata_file)
+        with noticing_deletion(self.metadata_file):
+            raw = files.read_whole(self.metadata_file)
+        self.metadata: SnapshotMetadata = parse_metadata(raw, file=self.metadata_file)
         self.given_uids = uids
         self.types = types or NOTHING_DECLARED
         if self.types.kryo is None:

@@ -16,6 +16,7 @@ from statetool.formats.metadata.handles import (
 )
 from statetool.formats.stream import Stream
 from statetool.io import files, small_files
+from statetool.io.deletion import check_deletion
 
 METADATA_NAME = "_metadata"
 _TAIL_PARTS = 4
@@ -33,6 +34,7 @@ def find_metadata(path: str) -> str:
     if files.exists(metadata_file):  # asked first: whether a remote directory is there takes more than one request
         return metadata_file
     if not files.exists(path):
+        files.check_links(path)
         raise SnapshotNotFoundError(f"{path} does not exist")
     if not files.is_dir(path):
         return path
@@ -72,12 +74,14 @@ class Existence:
 class Locator:
     """Resolve stream handles of one snapshot.
 
-    ``rebase`` maps prefixes of absolute paths to where the files are now. ``exists`` tells whether a file is there.
+    ``rebase`` maps prefixes of absolute paths to where the files are now. ``exists`` tells whether a file is there. Of a snapshot that is
+    not ``published`` yet the metadata file is still to come.
     """
 
     metadata_file: str
     rebase: tuple[tuple[str, str], ...] = ()
     exists: Callable[[str], bool] = field(default_factory=Existence)
+    published: bool = True
     _known: dict[str, str] = field(default_factory=dict)
     #: Directories in the metadata's paths, and where their files are now.
     _moved: dict[str, str] = field(default_factory=dict)
@@ -89,6 +93,8 @@ class Locator:
         ------
         SnapshotNotFoundError
             An absolute path that is neither there nor anywhere near the metadata.
+        CheckpointDeletedError
+            The snapshot was deleted.
         """
         match handle:
             case None | EmptySegmentHandle():
@@ -104,12 +110,20 @@ class Locator:
                         file=self.metadata_file
                     )
                 file = files.join(files.parent(self.metadata_file), handle.path)
-                return Stream(file=file, start=0, size_bytes=handle.size_bytes)
+                return self._stream(file, 0, handle.size_bytes)
             case FileHandle():
-                return Stream(file=self._find(handle.path), start=0, size_bytes=handle.size_bytes)
+                return self._stream(self._find(handle.path), 0, handle.size_bytes)
             case SegmentHandle():
-                return Stream(file=self._find(handle.path), start=handle.start, size_bytes=handle.size_bytes)
+                return self._stream(self._find(handle.path), handle.start, handle.size_bytes)
         raise UnsupportedError(f"a stream handle of kind {type(handle).__name__} inside another one")
+
+    def _stream(self, file: str, start: int, size_bytes: int) -> Stream:
+        return Stream(file=file, start=start, size_bytes=size_bytes, metadata_file=self._deleted_with)
+
+    @property
+    def _deleted_with(self) -> str:
+        """The file that is gone where the snapshot is; empty before it is published."""
+        return self.metadata_file if self.published else ""
 
     def _find(self, path: str) -> str:
         if path not in self._known:
@@ -134,6 +148,7 @@ class Locator:
                     self._moved[path.removesuffix("/".join(parts[-n:]))] = f"{directory.rstrip('/')}/"
                     return candidate
                 tried.append(candidate)
+        check_deletion(self._deleted_with)
         raise SnapshotNotFoundError(
             f"file {path} of the snapshot is not there; tried {', '.join(dict.fromkeys(tried))}",
             hint="copy the files beside the metadata, or name where they are now with rebase OLD=NEW",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from statetool.entries.form import Surroundings
-from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.channel_state import Channel, channels_of
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState
@@ -106,6 +106,8 @@ class OperatorInventory:
         for scope, read in readers.items():
             try:
                 read()
+            except NO_FINDING:
+                raise
             except StatetoolError as error:
                 errors[scope] = error.at(operator=self.label)
         return MappingProxyType(errors)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from statetool.directories.following import (
     next_step,
 )
 from statetool.directories.heads import SnapshotHead
-from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError, UnsupportedError
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.spark.guard import checked, read_checked
@@ -57,6 +57,8 @@ _TIME: Final = pa.field("checkpoint_time", pa.timestamp("us", "UTC"))
 _AGAINST: Final = pa.field("compared_with", pa.int64())
 #: The driver itself looks for a row in tables of at most so many stored bytes.
 _SMALL_BYTES: Final = 8 << 20
+#: How often checkpoints are listed again where all of them were deleted before one was read.
+_MOST_LISTINGS: Final = 5
 
 
 class CheckpointPartition(InputPartition):
@@ -108,6 +110,8 @@ class CheckpointTable:
     root: str
     follow: FollowOptions
     _table_options: Mapping[str, str]
+    #: Checkpoints that were deleted before they were read.
+    lost: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CheckpointTable:
@@ -146,11 +150,15 @@ class CheckpointTable:
         SnapshotNotFoundError
             There is no checkpoint yet.
         """
-        for head in reversed(completed_checkpoints(self.root)):
-            try:
-                return self.scan(head).schema
-            except SnapshotNotFoundError:
-                continue  # deleted since it was listed
+        for _ in range(_MOST_LISTINGS):
+            completed = completed_checkpoints(self.root)
+            for head in reversed(completed):
+                try:
+                    return self.scan(head).schema
+                except SnapshotNotFoundError:
+                    continue  # deleted since it was listed
+            if not completed:
+                break
         raise SnapshotNotFoundError(
             f"there is no completed checkpoint below {self.root} yet, so its columns are not known",
             hint="start the stream when the first one is there",
@@ -168,7 +176,7 @@ class CheckpointTable:
 
         Raises
         ------
-        SnapshotNotFoundError
+        CheckpointDeletedError
             One was deleted.
         OptionError
             One has other columns than the stream.
@@ -199,7 +207,7 @@ class CheckpointTable:
         self, heads: Mapping[int | None, SnapshotHead], checkpoint_id: int, schema: pa.Schema
     ) -> _CheckpointScan:
         if checkpoint_id not in heads:
-            raise SnapshotNotFoundError(f"checkpoint {checkpoint_id} below {self.root} is not there")
+            raise CheckpointDeletedError(f"Flink deleted checkpoint {checkpoint_id} below {self.root}")
         scanned = self.scan(heads[checkpoint_id])
         self._check_columns(checkpoint_id, schema, scanned.schema)
         return scanned
@@ -219,7 +227,7 @@ class CheckpointTable:
     def _report_lost_base(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error}"
         if self.follow.fail_on_data_loss:
-            raise SnapshotNotFoundError(
+            raise CheckpointDeletedError(
                 message,
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false: the next one then comes "
                 "whole, with null in compared_with",
@@ -229,10 +237,11 @@ class CheckpointTable:
     def _report_lost(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id} was deleted before it was read: {error}"
         if self.follow.fail_on_data_loss:
-            raise SnapshotNotFoundError(
+            raise CheckpointDeletedError(
                 message,
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false to go on without it",
             ) from error
+        self.lost.add(checkpoint_id)
         warnings.warn(message, stacklevel=2)
 
     def _check_columns(self, checkpoint_id: int, expected: pa.Schema, actual: pa.Schema) -> None:
@@ -323,11 +332,19 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         completed = completed_checkpoints(self.table.root)
         if self.until is not None:
+            self._reach_the_newest(completed, int(start["checkpoint"]))
             completed = [h for h in completed if (h.checkpoint_id or 0) <= self.until]
         step = next_step(completed, int(start["checkpoint"]), self.table.follow, _most(limit))
         if not step.chosen:
             return start
         return _offset(step.chosen[-1], read=step.chosen, behind=step.behind, is_backlog=step.is_backlog)
+
+    def _reach_the_newest(self, completed: Sequence[SnapshotHead], after: int) -> None:
+        """End with a later checkpoint if the one with which the query was to end was deleted before it was read."""
+        ids = [h.checkpoint_id or 0 for h in completed]
+        unread = self.until is not None and (after < self.until or self.until in self.table.lost)
+        if self.until is not None and unread and ids and self.until not in ids:
+            self.until = max(self.until, ids[-1])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if int(start["checkpoint"]) >= int(end["checkpoint"]):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from statetool.directories.snapshots import chain_of, list_snapshots
-from statetool.errors import SnapshotNotFoundError
+from statetool.errors import CheckpointDeletedError, SnapshotNotFoundError
+from statetool.io import files
+from statetool.io.deletion import noticing_deletion
 from statetool.snapshot.inventory import Inventory
+from statetool.snapshot.locate import METADATA_NAME
 from statetool.statistics.records import GrowthRow
 from statetool.statistics.statistics import Each, StatisticsRequest, statistics_of
 
@@ -18,11 +21,20 @@ def growth_rows(root: str, rebase: tuple[tuple[str, str], ...], each: Each) -> l
         raise SnapshotNotFoundError(f"no complete snapshot below {root}", hint="statetool ls says what is there")
     rows: list[GrowthRow] = []
     before: dict[tuple[str, str, str], GrowthRow] = {}
+    deleted: CheckpointDeletedError | None = None
     for snapshot in snapshots:
-        for row in _rows(Inventory(snapshot.path, rebase=rebase), each):
+        try:
+            with noticing_deletion(files.join(snapshot.path, METADATA_NAME)):
+                measured = _rows(Inventory(snapshot.path, rebase=rebase), each)
+        except CheckpointDeletedError as error:
+            deleted = error  # left out, as if it had gone before the listing
+            continue
+        for row in measured:
             state = (chain_of(snapshot), row.operator, row.state)
             rows.append(_since(before.get(state), row))
             before[state] = row
+    if deleted is not None and not before:
+        raise deleted
     return rows
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from statetool.entries.form import MEMORY_BYTES, TARGET_BYTES, EntrySource, KeyedContext, StoredState
-from statetool.errors import SnapshotNotFoundError, StatetoolError, UnknownSerializerError
+from statetool.errors import NO_FINDING, SnapshotNotFoundError, StatetoolError, UnknownSerializerError
 from statetool.formats.metadata.handles import StreamHandle
 from statetool.formats.stream import Stream
 from statetool.hashing.formulas import HashFormula, user_classes
@@ -59,6 +59,8 @@ class ContentPlanner:
         """Return the result of ``look``; where it raises, add the error to the problems and return ``None``."""
         try:
             return look()
+        except NO_FINDING:
+            raise
         except SnapshotNotFoundError as error:
             # The check of the structure has named missing files already.
             if not any(p.severity == "error" for p in self.known):
@@ -79,6 +81,8 @@ class ContentPlanner:
             if not user_classes(key):
                 return None
             return prove_hashes(self.operator.keyed.sources(), key, HashFormula(())).formula
+        except NO_FINDING:
+            raise
         except StatetoolError as error:
             self.unproved = error.message
             return None

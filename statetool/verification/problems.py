@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, UnsupportedError
 
 Severity = Literal["error", "warning", "note"]
 #: Errors for state that only this package cannot read: nothing is known to be wrong with it.
@@ -44,7 +44,15 @@ def problem_of(
     state: str | None = None,
     file: str | None = None,
 ) -> Problem:
-    """Return an error as a problem; the place that the error itself knows comes first."""
+    """Return an error as a problem; the place that the error itself knows comes first.
+
+    Raises
+    ------
+    CheckpointDeletedError, StorageError
+        The error says nothing about the bytes of the snapshot.
+    """
+    if isinstance(error, NO_FINDING):
+        raise error
     where = error.where
     places = (("key group", where.key_group), ("type", where.type_path), ("region", where.region))
     inside = ", ".join(f"{name} {value}" for name, value in places if value is not None)

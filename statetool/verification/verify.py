@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from statetool.errors import FormatError
 from statetool.formats.metadata.properties import read_properties, trailing_bytes
 from statetool.io import files
+from statetool.io.deletion import check_deletion
 from statetool.io.listing import FoundFile, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
@@ -86,6 +87,11 @@ def verify_inventory(
     """Check that a snapshot is whole; the parameters are those of :func:`statetool.verify`.
 
     ``each`` runs a function for each task, in threads here or in tasks of a cluster.
+
+    Raises
+    ------
+    CheckpointDeletedError
+        The snapshot was deleted meanwhile, so that missing files say nothing about it.
     """
     from statetool.verification.contents import check_contents
 
@@ -98,6 +104,8 @@ def verify_inventory(
         if len(contents.problems) >= most:
             break
     truncated = len(contents.problems) >= most
+    if any(p.severity == "error" for p in (*problems, *contents.problems)):
+        check_deletion(inventory.metadata_file)
     problems += contents.problems
     for operator, reason in sorted(contents.unknown_hashes.items()):
         unproved = plan.unproved.get(operator)

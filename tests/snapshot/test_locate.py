@@ -12,6 +12,7 @@ from statetool.snapshot.locate import Locator
 def test_many_files_in_a_far_directory_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Incremental checkpoints name thousands of files in one directory: not a request for each."""
     fs = fsspec.filesystem("memory")
+    fs.pipe("/many/job/chk-1/_metadata", b"x")
     fs.pipe({f"/many/job/shared/f{i}": b"x" for i in range(200)})
     asked: list[str] = []
     listed: list[str] = []

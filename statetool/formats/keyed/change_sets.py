@@ -14,7 +14,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.errors import FormatError, StatetoolError
@@ -22,9 +22,7 @@ from statetool.formats.compression import stream_chunks
 from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta, read_m6
 from statetool.formats.stream import OpenStream, Stream
 from statetool.io.cursor import Cursor
-from statetool.io.files import size_of
 from statetool.io.output import Output
-from statetool.io.small_files import whole_size
 from statetool.kernels.program import kernel_only
 from statetool.serializers.base import Serializer
 from statetool.serializers.table import snapshot_reader
@@ -77,7 +75,7 @@ class ChangeFiles:
             if not flag:
                 size = max(0, whole.size_bytes - 1)
                 inline = whole.inline[1:] if whole.inline is not None else None
-                return Stream(file=whole.file, start=whole.start + 1, size_bytes=size, inline=inline).open()
+                return replace(whole, start=whole.start + 1, size_bytes=size, inline=inline).open()
             spill = self._stack.enter_context(tempfile.NamedTemporaryFile(prefix="statetool-"))  # noqa: SIM115
             try:
                 for chunk in stream_chunks(lambda o, n: f.read_at(1 + o, n), whole.size_bytes - 1, base=stream.start):
@@ -92,8 +90,7 @@ def _to_file_end(stream: Stream) -> Stream:
     """Return a stream to the end of its file: the size in a handle counts uncompressed bytes, without the flag."""
     if stream.inline is not None or stream.start:
         return stream
-    size = whole_size(stream.file) if stream.is_far else size_of(stream.file)
-    return Stream(file=stream.file, start=0, size_bytes=size)
+    return replace(stream, size_bytes=stream.file_size())
 
 
 def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[int, Cursor]]:

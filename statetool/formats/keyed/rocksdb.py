@@ -21,11 +21,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from statetool.errors import FormatError, MissingDependencyError, SnapshotNotFoundError
+from statetool.errors import FormatError, MissingDependencyError
 from statetool.formats.keyed.database_files import DatabaseFiles
 from statetool.formats.keyed.slices import Slice
 from statetool.formats.stream import Stream
 from statetool.io import files as io_files
+from statetool.io.deletion import check_deletion
 
 _COPY_BYTES: Final = 8 << 20
 # More files than this stay in their folder and are opened as they are needed.
@@ -52,6 +53,7 @@ class RocksDatabase:
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
         self._paths = {name: stream.file for name, stream in files.files}
+        self._metadata_file = next((stream.metadata_file for _, stream in files.files), "")
         folder = tempfile.TemporaryDirectory(prefix="statetool-rocksdb-")
         try:
             fetch(files, Path(folder.name))
@@ -80,7 +82,7 @@ class RocksDatabase:
             self._db = rocksdict.Rdict(folder, options=options, column_families=family_options, access_type=access)
 
     def _errors(self) -> _RocksErrors:
-        return _RocksErrors(self.name, self._paths)
+        return _RocksErrors(self.name, self._paths, self._metadata_file)
 
     def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
         """Yield the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
@@ -159,9 +161,10 @@ def _rocksdict() -> Any:
 class _RocksErrors:
     """Turn errors of RocksDB into ours, with the names that the files have in the snapshot."""
 
-    def __init__(self, name: str, paths: dict[str, str]) -> None:
+    def __init__(self, name: str, paths: dict[str, str], metadata_file: str) -> None:
         self.name = name
         self.paths = paths
+        self.metadata_file = metadata_file
 
     def __enter__(self) -> None:
         return None
@@ -169,6 +172,7 @@ class _RocksErrors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         # rocksdict raises plain Exceptions with RocksDB's words.
         if type(error) is Exception:
+            check_deletion(self.metadata_file, error)
             words = str(error)
             names = [n for n in re.findall(r"(?:\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+)", words) if n in self.paths]
             raise FormatError(
@@ -212,12 +216,7 @@ def is_whole_local_file(stream: Stream) -> bool:
     """
     if not io_files.is_local(stream.file):
         return False
-    try:
-        size = os.path.getsize(io_files.local_path(stream.file))
-    except OSError as error:
-        raise SnapshotNotFoundError(
-            f"{stream.file} is not there: {error.strerror}", hint="was the snapshot moved or cleaned up?"
-        ) from error
+    size = stream.file_size()
     if size < stream.start + stream.size_bytes:
         raise FormatError(
             f"the file has {size} bytes, the metadata says {stream.start + stream.size_bytes}",

@@ -1,0 +1,166 @@
+"""Calls of storage through fsspec: what a backend raises becomes an error of ours with the cause and the cure.
+
+Backends raise errors of the libraries below them (botocore, aiohttp, google, azure, pyarrow), which are recognised by their modules:
+none of these libraries is imported here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from functools import wraps
+from typing import Any, Final
+
+from statetool.errors import StatetoolError, StorageError
+
+#: Libraries below fsspec's file systems that raise errors of their own.
+_LIBRARIES: Final = frozenset(
+    [
+        "adlfs",
+        "aiobotocore",
+        "aiohttp",
+        "aiohttp_retry",
+        "azure",
+        "botocore",
+        "boto3",
+        "fsspec",
+        "gcsfs",
+        "google",
+        "httpx",
+        "msal",
+        "ossfs",
+        "paramiko",
+        "pyarrow",
+        "requests",
+        "s3fs",
+        "smbprotocol",
+        "urllib3",
+    ]
+)
+#: Errors that callers tell apart: they say what is stored under a name.
+_OF_NAMES: Final = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+_OF_STORAGE: Final = (TimeoutError, asyncio.TimeoutError, ConnectionError, PermissionError)
+_LONGEST: Final = 300
+_CREDENTIALS: Final = {
+    "s3": "AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+_FAMILIES: Final = {
+    "s3a": "s3",
+    "s3n": "s3",
+    "s3p": "s3",
+    "gcs": "gs",
+    "abfs": "az",
+    "abfss": "az",
+    "wasb": "az",
+    "wasbs": "az",
+}
+#: Causes: words in the name or the text of an error, in small letters, and what it then is.
+_CAUSES: Final = (
+    (("expired",), "the credentials have expired", "credentials"),
+    (
+        ("credential", "defaultcredentialserror", "clientauthentication", "invalidaccesskey", "signaturedoesnotmatch"),
+        "no valid credentials",
+        "credentials",
+    ),
+    (("nosuchbucket", "bucket does not exist", "containernotfound"), "no such bucket", "bucket"),
+    (("slowdown", "throttl", "too many requests", "toomanyrequests", "503", "429", "busy"), "too busy", "busy"),
+    (("libjvm", "libhdfs", "hadoop", "classpath", "java_home"), "Hadoop's client cannot be loaded", "hadoop"),
+    (("permissionerror", "accessdenied", "access denied", "forbidden", "403", "401"), "access denied", "credentials"),
+    (
+        ("timeout", "timed out", "connect", "endpoint", "resolve", "unreachable", "ssl", "dns"),
+        "no answer",
+        "network",
+    ),
+)
+
+
+def storage_error(error: BaseException, uri: str) -> StorageError:
+    """Return our error for one that storage raised, with the cause and what to do."""
+    kind = type(error).__name__
+    first = next(iter(str(error).strip().splitlines()), "")
+    first = first if len(first) <= _LONGEST else f"{first[:_LONGEST]}..."
+    words = f"{kind} {first}".lower()
+    if isinstance(error, OSError) and error.errno == errno.EBUSY:
+        words += " busy"
+    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+        words += " timeout"
+    cause, cure = next(((c, h) for texts, c, h in _CAUSES if any(t in words for t in texts)), ("storage failed", ""))
+    detail = kind if not first or kind in first else f"{kind}: {first}"
+    return StorageError(f"cannot access {uri}: {cause} ({detail.rstrip('.')})", hint=_hint(cure, uri))
+
+
+def _hint(cure: str, uri: str) -> str:
+    scheme = uri.partition("://")[0]
+    family = _FAMILIES.get(scheme, scheme)
+    match cure:
+        case "credentials":
+            names = _CREDENTIALS.get(family, "those that its fsspec package documents")
+            return f"set credentials that may access it: {names}"
+        case "bucket":
+            return "check the name of the bucket"
+        case "busy":
+            return "try again later, with fewer threads or tasks"
+        case "hadoop":
+            return "install Hadoop's client, set JAVA_HOME and HADOOP_HOME, and export CLASSPATH=$($HADOOP_HOME/bin/hadoop classpath --glob)"
+        case "network":
+            return f"check the network{' and AWS_ENDPOINT_URL' if family == 's3' else ''}, or try again later"
+    return ""
+
+
+def _is_of_library(error: BaseException) -> bool:
+    """Return True if a library below fsspec defines the class of an error, or a base of it."""
+    return any(base.__module__.partition(".")[0] in _LIBRARIES for base in type(error).__mro__)
+
+
+class Storage:
+    """A file system of fsspec, or an open file of one, whose errors are ours.
+
+    Errors of names (not found, already there) and other plain errors of the system stay as they are for callers to tell apart.
+    """
+
+    __slots__ = ("_target", "_uri")
+
+    def __init__(self, target: Any, uri: str) -> None:
+        self._target = target
+        self._uri = uri
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._target, name)
+        return self._guarded(member) if callable(member) else member
+
+    def _guarded(self, call: Any) -> Any:
+        @wraps(call)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                result = call(*args, **kwargs)
+            except Exception as error:
+                if (ours := self._ours(error)) is error:
+                    raise
+                raise ours from error
+            if isinstance(result, list):  # answers of several requests, and errors among them
+                return [self._ours(item) if isinstance(item, Exception) else item for item in result]
+            is_file = hasattr(result, "seek") and hasattr(result, "close")
+            return Storage(result, self._uri) if is_file else result
+
+        return guarded
+
+    def _ours(self, error: Exception) -> Exception:
+        """Return our error for one of storage; errors of names and all others stay."""
+        if isinstance(error, (StatetoolError, *_OF_NAMES)):
+            return error
+        return storage_error(error, self._uri) if isinstance(error, _OF_STORAGE) or _is_of_library(error) else error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Storage) and self._target is other._target
+
+    def __hash__(self) -> int:
+        return id(self._target)
+
+    def __enter__(self) -> Storage:
+        self._target.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._guarded(self._target.__exit__)(*exc)

@@ -1,0 +1,203 @@
+"""A real job keeps one checkpoint and takes one each second: whatever reads it says that it was deleted, never that it is damaged."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import statetool
+from statetool.cli.main import cli
+from statetool.errors import CheckpointDeletedError, SnapshotNotFoundError
+from statetool.jobs import follow
+from statetool.spark.export import export_table
+from statetool.tables.request import ScanRequest
+from tests.flink.machine import FlinkMachine
+from tests.flink.test_followed import complete
+from tests.support.data_sources import data_sources
+
+pytestmark = pytest.mark.full
+READS = 200
+#: These start tasks of Spark, so fewer of them are enough.
+ON_SPARK = 8
+CONFIG = {
+    "execution.checkpointing.interval": "1 s",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.checkpointing.incremental": "true",
+    "execution.checkpointing.num-retained": "1",
+    # Nothing is small enough to be in _metadata.
+    "execution.checkpointing.data-inline-threshold": "1 b",
+}
+DELETED = "Flink deleted this checkpoint while it was read"
+
+Read = Callable[[statetool.Savepoint, Path], object]
+
+
+def rows(savepoint: statetool.Savepoint, _: Path) -> None:
+    found = savepoint["counts"].to_arrow().to_pylist()
+    assert len({r["key"] for r in found}) == len(found) > 0
+
+
+def is_whole(savepoint: statetool.Savepoint, _: Path) -> None:
+    verification = statetool.verify(savepoint, deep=True)
+    assert verification.ok, verification.problems[:3]
+
+
+def describe(savepoint: statetool.Savepoint, _: Path) -> None:
+    for kind in ("operators", "states", "files"):
+        assert savepoint.metadata_rows(kind)
+    assert not [s for s in savepoint.metadata_rows("states") if s.kind == "unread"]
+
+
+def report(savepoint: statetool.Savepoint, work: Path) -> None:
+    assert savepoint.report(str(work / "report.html"))
+
+
+#: By name, what reads an open snapshot.
+IN_PROCESS: dict[str, Read] = {
+    "describe": describe,
+    "rows": rows,
+    "batches": lambda s, _: [b.num_rows for split in s["counts"].scan("keyed_state").splits for b in _batches(split)],
+    "verify": is_whole,
+    "stats": lambda s, _: s.stats().rows("states"),
+    "report": report,
+    "copy": lambda s, work: statetool.copy(s.path, str(work / "copy"), compare=True),
+    "convert": lambda s, work: statetool.convert(s.path, str(work / "canonical")),
+    "rescale": lambda s, work: statetool.rescale(s.path, str(work / "rescaled"), 64),
+}
+#: By name, arguments of commands that take the newest checkpoint below a folder.
+COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {
+    "info": lambda root, _: ["info", "--latest", root],
+    "ls": lambda root, _: ["ls", "--latest", root],
+    "states": lambda root, _: ["states", "--latest", root],
+    "head": lambda root, _: ["head", "--latest", root, "counts"],
+    "verify": lambda root, _: ["verify", "--latest", root],
+    "stats": lambda root, _: ["stats", "--latest", root],
+    "diff": lambda root, work: ["diff", "--latest", root, str(work.parent / "first")],
+    "snapshots": lambda root, _: ["ls", root],
+    "growth": lambda root, _: ["stats", root],
+    "copy": lambda root, work: ["copy", "--latest", root, str(work / "copy")],
+}
+
+
+def _batches(split: Any) -> Iterator[Any]:
+    from statetool.tables.read import read_split
+
+    return read_split(split)
+
+
+@data_sources
+@pytest.mark.since(2, 0)
+def test_a_deleted_checkpoint_is_no_damage(flink: FlinkMachine, spark: Any, tmp_path: Path) -> None:
+    root = tmp_path / "checkpoints"
+    config = {**CONFIG, "execution.checkpointing.dir": root.as_uri()}
+    job = flink.call("follow", action="start", backend="rocksdb", config=config)["job"]
+    chance = random.Random(1)
+    outcomes: Counter[str] = Counter()
+    try:
+        _copy_first(root / job, tmp_path / "first")
+        ways = cycle([*IN_PROCESS, *(f"statetool {name}" for name in COMMANDS)])
+        for i, way in enumerate(islice(ways, READS - ON_SPARK)):
+            work = tmp_path / str(i)
+            work.mkdir()
+            time.sleep(chance.random() / 20)
+            if way in IN_PROCESS:
+                outcomes[_read(IN_PROCESS[way], root / job, work, late=i % 9 == 3)] += 1
+            else:
+                outcomes[_command(COMMANDS[way.removeprefix("statetool ")](str(root / job), work))] += 1
+        for i in range(ON_SPARK):
+            work = tmp_path / f"spark-{i}"
+            work.mkdir()
+            outcomes[_on_spark(i, spark, root / job, work, late=i % 2 == 0)] += 1
+    finally:
+        flink.call("follow", action="stop", job=job)
+    assert outcomes.total() == READS
+    assert outcomes["read"] > READS / 2
+    assert outcomes["deleted"] > 2, outcomes
+
+
+def _copy_first(job: Path, target: Path) -> None:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            statetool.copy(complete(job)[-1][1], str(target))
+        except (IndexError, SnapshotNotFoundError):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _newest(job: Path, *, late: bool, **options: Any) -> statetool.Savepoint:
+    """Open the newest checkpoint, and if it is read ``late`` wait until Flink begins to delete it."""
+    while True:
+        found = complete(job)
+        if not found:
+            continue
+        try:
+            savepoint = statetool.load(found[-1][1], **options)
+        except SnapshotNotFoundError as error:
+            # One that goes between being found and being opened does not exist.
+            assert not Path(found[-1][1], "_metadata").exists(), error
+            continue
+        end = time.monotonic() + 30
+        while late and Path(savepoint.path, "_metadata").exists():
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        return savepoint
+
+
+def _read(read: Read, job: Path, work: Path, *, late: bool) -> str:
+    savepoint = _newest(job, late=late)
+    try:
+        read(savepoint, work)
+    except SnapshotNotFoundError as error:
+        # The path of a deleted checkpoint, given anew, does not exist any more.
+        assert isinstance(error, CheckpointDeletedError) or not Path(savepoint.path, "_metadata").exists(), error
+        return "deleted"
+    return "read"
+
+
+def _command(arguments: list[str]) -> str:
+    result = CliRunner().invoke(cli, arguments)
+    if result.exit_code == 0 or (arguments[0] == "diff" and result.exit_code == 1):
+        assert "cannot be read" not in result.output
+        return "read"
+    assert result.exit_code == 3, (arguments, result.output, result.exception)
+    assert DELETED in result.output.splitlines()[-1], (arguments, result.output)
+    return "deleted"
+
+
+def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
+    """Read by DataFrame, by an export and by the job that follows."""
+    if i % 4 == 3:
+        options = [
+            "--operator",
+            "counts",
+            "--target",
+            str(work / "table"),
+            "--offsets",
+            str(work / "offsets"),
+            "--once",
+        ]
+        assert follow.main([str(job), *options]) == 0
+        assert statetool.folded(spark, str(work / "table")).count() > 0
+        return "read"
+    savepoint = _newest(job, late=late, spark=spark, local_bytes=0)
+    try:
+        if i % 4 == 0:
+            assert savepoint["counts"].keyed_state().count() > 0
+        elif i % 4 == 1:
+            export_table(savepoint["counts"], ScanRequest.of("keyed_state"), str(work / "exported"))
+        else:
+            assert statetool.verify(savepoint, spark=spark).ok
+    except CheckpointDeletedError:
+        return "deleted"
+    return "read"
