@@ -15,7 +15,7 @@ from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.options import finding_options, given_options, opened, output_option, pairs, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewriting import rewriting, say_done
-from statetool.errors import FormatError, OptionError
+from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
@@ -103,7 +103,10 @@ def show(path: str, rebase: tuple[str, ...], only: str | None, form: str, enumer
 @sources.command()
 @_reading
 def check(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
-    """Compare readers with enumerators: splits held twice, by none, unknown; exit 1 if there are such."""
+    """Compare readers with enumerators: splits held twice, by none, unknown.
+
+    Exits 1 if there are such, or if a source cannot be checked because no connector reads it.
+    """
     rows = _rows(path, rebase, only, "source_checks")
     Output(form).rows(rows, columns=_CHECK_COLUMNS)
     if any(r.is_problem for r in rows):
@@ -278,9 +281,12 @@ def list_sinks(path: str, rebase: tuple[str, ...], only: str | None, form: str) 
 def pending(
     path: str, rebase: tuple[str, ...], only: str | None, form: str, timeout: str | None, commands: bool
 ) -> None:
-    """Show what is not committed, and what becomes of it on restore; exit 1 if something has expired."""
+    """Show what is not committed, and what becomes of it on restore.
+
+    Exits 1 if something has expired, or if state of a sink cannot be read: what it holds is unknown then.
+    """
     from statetool.connectors.pending import pending_rows
-    from statetool.connectors.sinks import sinks_of
+    from statetool.connectors.tables import sinks_and_unknown
     from statetool.directories.orphans import age_seconds
     from statetool.io.listing import stat
 
@@ -289,7 +295,8 @@ def pending(
     metadata_file = stat(savepoint.inventory.metadata_file)
     snapshot_ms = None if metadata_file is None else metadata_file.modified_ms
     limit = None if timeout is None else int(age_seconds(timeout) * 1000)
-    operators = [s for s in sinks_of(savepoint.inventory.operators.values()) if label in (None, s.label)]
+    all_sinks = sinks_and_unknown(savepoint.inventory.operators.values())
+    operators = [s for s in all_sinks if label in (None, s.label)]
     now = int(time.time() * 1000)
     rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=snapshot_ms, timeout_ms=limit)]
     Output(form).rows(rows, columns=_PENDING_COLUMNS)
@@ -304,7 +311,9 @@ def pending(
             Output.say(
                 f"{sink.label}: {finished} subtasks had finished, and {len(sink.state.pending)} things are not committed"
             )
-    if any(r.verdict == "has_expired" for r in rows):
+    if undecoded := sum(not r.is_decoded for r in rows):
+        Output.say(f"{several(undecoded, 'row')} of state that cannot be read: what it holds, if anything, is unknown")
+    if undecoded or any(r.verdict == "has_expired" for r in rows):
         sys.exit(1)
 
 

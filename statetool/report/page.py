@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.report import sections, sizes, times
 from statetool.report.facts import Facts
 from statetool.report.markup import Html, element, html, joined
-from statetool.report.numbers import count, moment, several, size
+from statetool.report.numbers import count, moment, size
 from statetool.report.style import STYLE
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.report.markup import Html, element, joined, table
-from statetool.report.numbers import count, several
+from statetool.report.numbers import count
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
