@@ -49,6 +49,11 @@ class SourceCheck:
     is_problem: bool
     message: str
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the source was not checked, at least in part, as no connector reads all of it."""
+        return self.check == "unknown"
+
 
 def check_source(source: Source) -> list[SourceCheck]:
     """Return the faults in the splits of a source, and what is worth knowing of them."""

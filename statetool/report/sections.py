@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError, several
+from statetool.errors import several
 from statetool.report.markup import Html, element, joined, table
 from statetool.report.numbers import count
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
-    from statetool.report.facts import Answer, Connections, Differences
+    from statetool.report.facts import Connections, Differences
     from statetool.snapshot.state_info import StateInfo
-    from statetool.statistics.statistics import Statistics
     from statetool.verification.verify import Verification
 
 #: Colours of words.
@@ -65,14 +64,12 @@ def findings(verification: Verification) -> Html:
     return joined(parts)
 
 
-def unread(states: Iterable[StateInfo], statistics: Answer[Statistics]) -> Html:
-    """Return states that cannot be read, and why."""
+def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
+    """Return states that cannot be read, and everything that was not looked at, with the reason."""
     rows = [s for s in states if not s.readable]
-    reasons = () if isinstance(statistics, StatetoolError) else statistics.unread
-    reason_list = element("ul", *(element("li", r) for r in reasons)) if reasons else ""
     shown = records(rows, ("operator", "name", "reason", "scope", "kind")) if rows else ""
-    about = element("p", "Only the bytes of these are known:") if reasons else ""
-    return joined([shown, about, reason_list])
+    about = element("p", "Only the bytes of these are known. Whether something is wrong with them was not checked:")
+    return joined([shown, about, element("ul", *(element("li", r) for r in reasons))]) if reasons else Html("")
 
 
 def verdicts(check: Check, against: str) -> Html:
