@@ -18,6 +18,7 @@ from statetool.cli.rewriting import rewriting, say_done
 from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
+    from statetool.connectors.commit_ids import CommitIdRow
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
     from statetool.connectors.edits import EditedSource
 
@@ -30,6 +31,7 @@ _CHECK_COLUMNS = ("operator", "check", "split_id", "subtasks", "message")
 _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time_spread_ms", "note")
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
+_COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
 _LOST_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "file")
 #: The first equals sign ends the name.
 _EQUALS = "a split whose id has an equals sign is named in a file: --offsets, columns split, position"
@@ -272,6 +274,35 @@ def sinks() -> None:
 def list_sinks(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
     """List the operators of sinks."""
     Output(form).rows(_rows(path, rebase, only, "sinks"), columns=_SINK_COLUMNS)
+    _warn_of_commit_ids(opened(path, rebase), only)
+
+
+@sinks.command()
+@_reading
+def committed(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
+    """Show the checkpoint ids that sinks of table formats commit by.
+
+    Iceberg and Paimon drop commits of ids that the table has already. A job counts on from the id of the snapshot. Exits 1 if that is
+    below an id that is waiting to be committed, or if nothing tells: then write the snapshot with a higher --checkpoint-id.
+    """
+    rows = _commit_ids(opened(path, rebase), only)
+    Output(form).rows(rows, columns=_COMMIT_COLUMNS)
+    if any(r.is_problem for r in rows):
+        sys.exit(1)
+
+
+def _commit_ids(savepoint: statetool.Savepoint, only: str | None) -> list[CommitIdRow]:
+    from statetool.connectors.commit_ids import commit_id_rows
+
+    label = None if only is None else savepoint[only].name
+    rows = commit_id_rows(savepoint.inventory.operators.values(), savepoint.checkpoint_id)
+    return [r for r in rows if label in (None, r.operator)]
+
+
+def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> None:
+    for row in _commit_ids(savepoint, only):
+        if row.commits_by_id and row.is_problem:
+            Output.say(f"warning: {row.operator}: {row.message}")
 
 
 @sinks.command()
@@ -311,6 +342,7 @@ def pending(
             Output.say(
                 f"{sink.label}: {finished} subtasks had finished, and {len(sink.state.pending)} things are not committed"
             )
+    _warn_of_commit_ids(savepoint, only)
     if undecoded := sum(not r.is_decoded for r in rows):
         Output.say(f"{several(undecoded, 'row')} of state that cannot be read: what it holds, if anything, is unknown")
     if undecoded or any(r.verdict == "has_expired" for r in rows):

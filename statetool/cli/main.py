@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,7 +71,9 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: Output.say(f"warning: {message}")
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except StatetoolError as error:
