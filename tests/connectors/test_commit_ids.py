@@ -63,7 +63,7 @@ def test_a_new_savepoint_takes_its_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("states", "connector"), [(iceberg, "iceberg-files-committer"), (paimon, "paimon-sink")])
 def test_an_id_below_those_of_the_state_is_warned_of(tmp_path: Path, states: Any, connector: str) -> None:
-    with pytest.warns(UserWarning, match="table: .* commits by checkpoint id .* 17 .* checkpoint_id=17"):
+    with pytest.warns(UserWarning, match="table: .* commits by checkpoint id.* 17 .*checkpoint_id=17"):
         new(0, *states(16, 17)).write(str(tmp_path / "low"))
     (row,) = rows("sinks", "committed", tmp_path / "low", code=1)
     assert (row["connector"], row["checkpoint_id"], row["highest_known"], row["is_problem"]) == (connector, 0, 17, True)
@@ -149,6 +149,9 @@ def test_rewrites_keep_the_id(connector_cases: Path, tmp_path: Path) -> None:
         )
         transformed = counted["o"].transform(lambda table: table).write(str(tmp_path / "transformed"))
         assert transformed.checkpoint_id == 9
+        job = statetool.SavepointWriter.new().with_operator("o", keyed).write(str(tmp_path / "job"))
+        statetool.migrate(counted, str(tmp_path / "migrated"), to=job)
+        assert statetool.load(str(tmp_path / "migrated")).checkpoint_id == 9
 
 
 def test_an_id_that_is_set_lower_is_warned_of_in_the_command(tmp_path: Path) -> None:
