@@ -13,7 +13,7 @@ from statetool.io.listing import FoundFile, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
-from statetool.verification.problems import Problem, Severity, note, problem_of
+from statetool.verification.problems import Problem, Severity, grouped_by_directory, note, problem_of
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def verify_inventory(
         unproved = plan.unproved.get(operator)
         words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
+    problems = grouped_by_directory(problems)
     return Verification(
         problems=tuple(_without_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),
