@@ -159,7 +159,7 @@ def _timeouts(history: History) -> Iterator[Advice]:
         key=f"{_C}timeout",
         now=_s(now),
         advised=None if now >= advised * 1000 else f"{advised} s",
-        message=f"{history.statistics.failed if history.statistics else 0} checkpoints of the job failed",
+        message=f"{several(history.statistics.failed if history.statistics else 0, 'checkpoint')} of the job failed",
         arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {advised} s",
         page=CHECKPOINTING,
     )
@@ -267,7 +267,7 @@ def _retention(history: History) -> Iterator[Advice]:
     yield Advice(
         topic="retention",
         key=f"{_C}num-retained",
-        now=f"{len(chain.checkpoints)} snapshots, {_size(retained_bytes)}",
+        now=f"{several(len(chain.checkpoints), 'snapshot')}, {_size(retained_bytes)}",
         advised=None,
         message=f"keeping more than the newest costs {_size(retained_bytes - newest)}",
         arithmetic=f"sum of what each added - the newest = {_size(retained_bytes)} - {_size(newest)}",

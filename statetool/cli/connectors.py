@@ -99,7 +99,7 @@ def show(path: str, rebase: tuple[str, ...], only: str | None, form: str, enumer
     rows = _rows(path, rebase, only, table)
     Output(form).rows(rows, columns=columns)
     if unread := [r for r in rows if getattr(r, "undecoded", None) is not None]:
-        Output.say(f"{len(unread)} splits are shown as bytes (--output json): no connector reads them")
+        Output.say(f"no connector reads {several(len(unread), 'split')}: --output json shows the bytes")
 
 
 @sources.command()
@@ -154,7 +154,9 @@ def lag(
     Output(form).rows(rows, columns=_LAG_COLUMNS)
     behind = [r.lag for r in rows if r.lag is not None]
     if behind:
-        Output.say(f"{sum(behind):,} behind in all, {min(behind):,} to {max(behind):,} of {len(behind)} splits")
+        Output.say(
+            f"{sum(behind):,} behind in all, {min(behind):,} to {max(behind):,} of {several(len(behind), 'split')}"
+        )
 
 
 def _setting(value: str) -> Any:
@@ -340,7 +342,7 @@ def pending(
         finished = sum(s.finished for s in sink.operator.state.subtasks)
         if finished and sink.state.pending:
             Output.say(
-                f"{sink.label}: {finished} subtasks had finished, and {len(sink.state.pending)} things are not committed"
+                f"{sink.label}: {several(finished, 'subtask')} had finished; not committed: {len(sink.state.pending):,}"
             )
     _warn_of_commit_ids(savepoint, only)
     if undecoded := sum(not r.is_decoded for r in rows):
@@ -369,7 +371,7 @@ def forget(
     savepoint = opened(source, rebase)
     lost = statetool.forget_transactions(savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run)
     Output(form).rows(lost, columns=_LOST_COLUMNS)
-    Output.say(f"{len(lost)} are lost")
+    Output.say(f"lost: {several(len(lost), 'transaction or file', 'transactions or files')}")
     say_done(target, dry_run)
 
 

@@ -47,10 +47,11 @@ def _cell(value: Any, coloured: bool) -> Any:
 
 def findings(verification: Verification) -> Html:
     """Return what verification found, and how much it looked at."""
-    looked = f"{verification.operators:,} operators, {verification.streams:,} pieces in files, {verification.entries:,} entries of keyed state, "
-    looked += f"{verification.keys:,} keys in their key groups" + (
-        f", {verification.elements:,} elements of operator state" if verification.deep else ""
-    )
+    looked = f"{several(verification.operators, 'operator')}, {several(verification.streams, 'piece')} in files, "
+    looked += f"{several(verification.entries, 'entry', 'entries')} of keyed state, "
+    looked += f"{several(verification.keys, 'key')} in their key groups"
+    if verification.deep:
+        looked += f", {several(verification.elements, 'element')} of operator state"
     counts = ", ".join(
         several(sum(p.severity == name for p in verification.problems), name) for name in ("error", "warning", "note")
     )
@@ -92,7 +93,9 @@ def differences(answer: Differences, against: str) -> Html:
     """Return what differs: counts of keys, entries and elements, then operators, states and types."""
     counts = [c for c in answer.counts if c.added + c.removed + c.changed]
     total = sum(c.added + c.removed + c.changed for c in counts)
-    words = "Nothing differs." if answer.equal else f"{total:,} values differ, in {len(counts):,} states."
+    words = (
+        "Nothing differs." if answer.equal else f"{several(total, 'difference')} in {several(len(counts), 'state')}."
+    )
     shown = [element("p", f"Before: this snapshot. After: {against}", class_="soft"), element("p", words)]
     if counts:
         shown.append(records(counts, _COUNTS))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from statetool.errors import FormatError
+from statetool.errors import FormatError, several
 from statetool.formats.metadata.properties import read_properties, trailing_bytes
 from statetool.io import files
 from statetool.io.listing import FoundFile, stat
@@ -177,7 +177,7 @@ def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
         firsts.setdefault(identity, problem)
         counts[identity] = counts.get(identity, 0) + 1
     return [
-        replace(p, problem=f"{p.problem} ({counts[identity]} times)")
+        replace(p, problem=f"{p.problem} ({several(counts[identity], 'time')})")
         if _stands_for_others(p) and counts[identity] > 1
         else p
         for identity, p in firsts.items()

@@ -263,7 +263,7 @@ def test_finished_subtasks_with_something_uncommitted_are_named(connector_cases:
     (tmp_path / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
     done = CliRunner().invoke(cli, ["sinks", "pending", str(tmp_path)])
     assert done.exit_code == 0, done.stderr
-    assert "Sink Committer: out: 1 subtasks had finished, and 2 things are not committed" in done.stderr
+    assert "Sink Committer: out: 1 subtask had finished; not committed: 2" in done.stderr
     listed: list[dict[str, Any]] = json.loads(
         CliRunner().invoke(cli, ["sinks", "list", str(tmp_path), "--json"]).stdout
     )
