@@ -192,7 +192,7 @@ def _edit(
     Output(form).rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
         if finding.is_problem:
-            Output.say(f"afterwards: {finding.split_id}: {finding.message}")
+            Output.say(f"afterwards: {finding.split_id or finding.operator}: {finding.message}")
     say_done(target, dry_run)
 
 
