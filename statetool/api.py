@@ -390,9 +390,11 @@ class Savepoint(SnapshotConnectors):
             A snapshot of the new job, against which it is checked (:func:`check`, with ``flink`` and ``backend``) and compared (:meth:`diff`).
         history
             A directory with checkpoints of the job, whose growth is shown.
+        allow_unread
+            Do not count state that cannot be read as a failure.
 
         Others as for :func:`verify` and :meth:`stats`. Returns whether all was answered and read, the snapshot and its sources are whole,
-        and, where that was asked, a job would restore with nothing lost or changed.
+        and, if that was asked, a job would restore with nothing lost or changed.
 
         Raises
         ------

@@ -156,6 +156,13 @@ class SnapshotConnectors:
         """Return every operator of a sink, and how much it has not committed: :class:`statetool.connectors.rows.SinkRow`."""
         return connector_table(self._spark, "sinks", self._inventory.operators.values())
 
+    def commit_ids(self) -> DataFrame | pa.Table:
+        """Return the sinks that commit by checkpoint id: :class:`statetool.connectors.commit_ids.CommitIdRow`."""
+        from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
+
+        rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
+        return shown_records(self._spark, CommitIdRow, rows)
+
     def connector_rows(self, table: str) -> list[Any]:
         """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
 

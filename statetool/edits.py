@@ -106,7 +106,10 @@ class Edits:
         return replace(self, uids={**self.uids, old: new})
 
     def with_checkpoint_id(self, checkpoint_id: int) -> Self:
-        """Set the checkpoint id; by default that of the existing savepoint, 0 in new ones, as Flink's own writer sets it."""
+        """Set the checkpoint id; by default that of the existing savepoint, 0 in new ones, as Flink's own writer sets it.
+
+        An id below those that a sink of Iceberg or Paimon has committed makes it drop commits: see :meth:`statetool.SavepointWriter.new`.
+        """
         if checkpoint_id < 0:
             raise OptionError(f"checkpoint id {checkpoint_id} is negative")
         return replace(self, checkpoint_id=checkpoint_id)
@@ -183,6 +186,11 @@ class Edits:
             What was asked for cannot be written; nothing was written.
         EncodeError
             A value that its type cannot hold, or a key that comes twice.
+
+        Warns
+        -----
+        UserWarning
+            An operator of a sink commits by checkpoint id, and the savepoint's id is below those that its state knows, or is 0.
         """
         from statetool.running import runner_of
         from statetool.saving.compose import write_composition

@@ -174,3 +174,19 @@ def suggest(name: str, names: Iterable[str]) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"there is {', '.join(known[:10])}{', ...' if len(known) > 10 else ''}" if known else "there is none"
+
+
+def several(number: int, noun: str, plural: str = "") -> str:
+    """Return a number and a noun, in the plural if needed.
+
+    Parameters
+    ----------
+    plural
+        The plural, if it is not the noun with an ``s``.
+
+    Examples
+    --------
+    >>> several(1, "error"), several(2000, "error"), several(0, "entry", "entries")
+    ('1 error', '2,000 errors', '0 entries')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -31,6 +31,7 @@ class ReportOptions(TypedDict, total=False):
     """Options of :meth:`statetool.Savepoint.report`."""
 
     deep: bool
+    allow_unread: bool
     history: str | None
     flink: str | None
     backend: Literal["heap", "rocksdb"] | None
@@ -76,6 +77,7 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
         against=" and ".join(t for t in (other.path if other else "", f"Flink {flink}" if flink else "") if t),
         check=_attempt(lambda: checked(inventory, other, flink, options.get("backend"))) if judged else None,
         differences=None if other is None else _attempt(lambda: _differences(inventory, other, spark, threads)),
+        allow_unread=options.get("allow_unread", False),
     )
 
 
@@ -98,15 +100,15 @@ def _measuring(options: ReportOptions, now_ms: int) -> StatisticsOptions:
 
 def _verified(inventory: Inventory, options: ReportOptions) -> Verification:
     each = each_of(options.get("spark"), options.get("threads"))
-    return verify_inventory(inventory, each, deep=options.get("deep", False))
+    # Facts.unread counts what was not read, here as in other answers.
+    return verify_inventory(inventory, each, deep=options.get("deep", False), allow_unread=True)
 
 
 def _connections(inventory: Inventory) -> Connections:
     operators = inventory.operators.values()
-    listed = [o for o in operators if not any(s.kind == "unread" and s.scope == "operator" for s in o.states)]
     return Connections(
         sources=connector_rows("sources", operators),
-        checks=connector_rows("source_checks", listed),
+        checks=connector_rows("source_checks", operators),
         sinks=connector_rows("sinks", operators),
     )
 

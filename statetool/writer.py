@@ -15,15 +15,25 @@ class SavepointWriter(Edits):
     """A savepoint to be written, see :class:`statetool.edits.Edits`; it begins with nothing, or with all that an existing one has."""
 
     @classmethod
-    def new(cls, *, max_parallelism: int = 128) -> SavepointWriter:
-        """Start a new savepoint; ``max_parallelism`` is that of operators that do not say theirs.
+    def new(cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None) -> SavepointWriter:
+        """Start a new savepoint.
+
+        Parameters
+        ----------
+        max_parallelism
+            Max parallelism of operators that do not say theirs.
+        checkpoint_id
+            Checkpoint id of the savepoint, 0 by default. The first checkpoint of the job has the next id. A sink of Iceberg or Paimon
+            drops commits of ids that its table has: give the highest of these (Iceberg: ``flink.max-committed-checkpoint-id`` in the
+            table's newest snapshot; Paimon: ``commit_identifier`` in its system table ``$snapshots``) or more.
 
         Raises
         ------
         OptionError
-            Flink does not accept it.
+            Flink does not accept the max parallelism, or the id is negative.
         """
-        return cls(max_parallelism=check_max_parallelism(max_parallelism))
+        new = cls(max_parallelism=check_max_parallelism(max_parallelism))
+        return new if checkpoint_id is None else new.with_checkpoint_id(checkpoint_id)
 
     @classmethod
     def from_existing(cls, savepoint: Savepoint, *, max_parallelism: int = 128) -> SavepointWriter:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from statetool.advice.history import Advice
 from statetool.columns.text_schemas import avro_schema
 from statetool.comparison.records import DIFFERENCES, DifferenceCounts, StructureDifference
 from statetool.connectors.backlog import BacklogRow, backlog_rows
+from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
 from statetool.connectors.edits import SplitChange
 from statetool.connectors.lag import LagRow, lag_rows
 from statetool.connectors.pending import PendingRow, pending_rows
@@ -35,6 +37,8 @@ from statetool.snapshot.metadata_tables import METADATA_TABLES
 from statetool.statistics.records import TABLES, GrowthRow
 from statetool.tables.metadata import metadata_schema, record_schema
 from statetool.verification.problems import Problem
+from tests.connectors.test_commit_ids import new as committing
+from tests.connectors.test_commit_ids import paimon
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 #: Records that commands on whole snapshots and directories emit as JSON, by the name of their schema.
@@ -62,6 +66,7 @@ CONNECTIONS = {
     **{name: t.record for name, t in CONNECTOR_TABLES.items()},
     "split_changes": SplitChange,
     "pending": PendingRow,
+    "commit_ids": CommitIdRow,
     "lag": LagRow,
     "backlog": BacklogRow,
 }
@@ -151,6 +156,10 @@ def connected(cases: Path, name: str) -> list[Any]:
         return lag_rows(source, {"orders:0": 2000})
     if name == "backlog":
         return list(backlog_rows(savepoint.inventory.operators.values()))
+    if name == "commit_ids":
+        with tempfile.TemporaryDirectory() as folder:
+            table = committing(7, *paimon(7)).write(f"{folder}/table").inventory
+            return list(commit_id_rows(table.operators.values(), 7))
     if name == "pending":
         all_sinks = sinks_of(savepoint.inventory.operators.values())
         return [r for s in all_sinks for r in pending_rows(s, now_ms=10, snapshot_ms=1, timeout_ms=5)]

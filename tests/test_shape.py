@@ -150,3 +150,16 @@ def test_functions_can_be_held_in_mind() -> None:
                 if lines > MOST_FUNCTION_LINES:
                     long[f"{name}.{node.name}"] = lines
     assert not long
+
+
+def test_counts_have_the_right_plural() -> None:
+    """What commands and reports print of a count comes from ``several``, which knows "1 difference" from "2 differences"."""
+    nouns = "checkpoint|difference|element|entrie|error|file|key|operator|piece|row|snapshot|split|state|subtask|thing|value|warning"
+    count = re.compile(rf"\{{(?!_[A-Z])[^{{}}]*\}} ({nouns})s\b")
+    found = [
+        f"{name}: {match.group()}"
+        for name, file in modules().items()
+        if room(name) in ("cli", "report", "advice", "comparison")
+        for match in count.finditer(file.read_text())
+    ]
+    assert not found

@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 from statetool.io import files
 
+if TYPE_CHECKING:
+    from yaml import Node
+
 N = TypeVar("N", int, float)
+#: Bounds of a configuration: a real one has hundreds of settings, in a few levels.
+_MOST_BYTES: Final = 1 << 18
+_MOST_NODES: Final = 20_000
+_MOST_LEVELS: Final = 64
 _TIME: Final = {
     **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1.0),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1e3),
@@ -179,8 +186,14 @@ def read_configuration(path: str) -> Configuration:
     """
     if not files.exists(path) or files.is_dir(path):
         raise SnapshotNotFoundError(f"{path} is not there", hint="name a flink-conf.yaml or config.yaml")
+    raw = files.read_whole(path)
+    if len(raw) > _MOST_BYTES:
+        raise FormatError(
+            f"a configuration of {len(raw):,} bytes, more than {_MOST_BYTES:,}",
+            hint="name a flink-conf.yaml or config.yaml",
+        ).at(file=path)
     try:
-        text = files.read_whole(path).decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"this is not UTF-8 text: {error}").at(file=path) from error
     if path.rpartition("/")[2] == "flink-conf.yaml":
@@ -206,16 +219,48 @@ def _flat_lines(text: str, path: str) -> Iterator[tuple[str, str]]:
 def _yaml_values(text: str, path: str) -> Iterator[tuple[str, str]]:
     import yaml
 
+    class Loader(yaml.BaseLoader):  # every value stays text as it is written, which is then parsed by Flink's own kinds
+        def fetch_flow_collection_start(self, kind: Any) -> None:
+            if self.flow_level > _MOST_LEVELS:
+                raise RecursionError
+            super().fetch_flow_collection_start(kind)
+
+    loader = Loader(text)
     try:
-        # Every value stays text as it is written, which is then parsed by Flink's own kinds.
-        tree = yaml.load(text, Loader=yaml.BaseLoader)
+        node = loader.get_single_node()
+        if node is None:
+            return
+        if _expanded_size(node, {}) > _MOST_NODES:
+            raise FormatError(f"aliases make more than {_MOST_NODES:,} values of this YAML").at(file=path)
+        tree = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise FormatError(f"this is not YAML: {error}").at(file=path) from error
+    except RecursionError as error:
+        raise FormatError(f"this YAML is nested more than {_MOST_LEVELS} levels deep").at(file=path) from error
+    finally:
+        loader.dispose()
     if tree in (None, ""):
         return
     if not isinstance(tree, dict):
         raise FormatError("a configuration is a mapping of keys to values").at(file=path)
     yield from _flattened(tree, "")
+
+
+def _expanded_size(node: Node, sizes: dict[int, int], level: int = 0) -> int:
+    """Return how many nodes a node has below it, with those that aliases stand for.
+
+    Raises
+    ------
+    RecursionError
+        Nodes in too many levels, or that contain themselves.
+    """
+    if level > _MOST_LEVELS:
+        raise RecursionError
+    if id(node) not in sizes:
+        parts = node.value if isinstance(node.value, list) else ()
+        inner = [n for part in parts for n in (part if isinstance(part, tuple) else (part,))]
+        sizes[id(node)] = 1 + sum(_expanded_size(n, sizes, level + 1) for n in inner)
+    return sizes[id(node)]
 
 
 def _flattened(tree: Mapping[Any, Any], above: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Level = Literal["error", "warning"]
+Level = Literal["error", "warning", "advice"]
 DOCS: Final = "https://nightlies.apache.org/flink/flink-docs-stable/docs/"
 CHECKPOINTING: Final = f"{DOCS}dev/datastream/fault-tolerance/checkpointing/"
 CHECKPOINTS: Final = f"{DOCS}ops/state/checkpoints/"
@@ -20,10 +20,10 @@ KAFKA: Final = f"{DOCS}connectors/datastream/kafka/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong in a configuration.
+    """One finding about a configuration.
 
-    ``level`` is ``error`` for what Flink refuses or what loses state or data, ``warning`` for what has no effect or another one than
-    it says. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` its value (``None``: not set),
+    ``level`` is ``error`` for settings that Flink refuses or that lose state or data, ``warning`` for settings that have no effect or another one
+    than they say, and ``advice`` for sound settings of which others are safer. ``rule`` names the kind of finding, ``key`` is the option as it is written, ``value`` its value (``None``: not set),
     ``page`` the page of Flink's documentation.
     """
 
@@ -33,3 +33,8 @@ class Finding:
     value: str | None
     message: str
     page: str
+
+    @property
+    def is_contradiction(self) -> bool:
+        """Whether something is wrong; advice is about sound settings."""
+        return self.level != "advice"

@@ -1,10 +1,10 @@
-"""Look for contradictions in a Flink configuration, and for settings that defeat checkpoints."""
+"""Look for contradictions in a Flink configuration, for settings that defeat checkpoints, and for safer ones."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
 from statetool.advice.configuration import (
     Configuration,
@@ -13,17 +13,18 @@ from statetool.advice.configuration import (
     read_configuration,
     wrong_values,
 )
-from statetool.advice.findings import CONFIG, Finding
+from statetool.advice.findings import CONFIG, Finding, Level
 from statetool.advice.rules import RULES, Known
 from statetool.advice.statistics import read_json, statistics_of
 
 #: Under these prefixes Flink has only the options of ``options.tsv``; under others a connector or a factory may have its own.
 _CLOSED: Final = ("execution.checkpointing.", "execution.state-recovery.", "state.changelog.", "restart-strategy.")
 _NEAR: Final = 0.92
+_LEVELS: Final = get_args(Level)
 
 
 def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None = None) -> list[Finding]:
-    """Report what contradicts itself in a Flink configuration; errors come first.
+    """Report contradictions in a Flink configuration, then advice: errors come first.
 
     What a job's code sets over the configuration is not known.
 
@@ -54,7 +55,7 @@ def lint(path: str, *, rest: str | None = None, transaction_timeout: str | None 
     )
     findings = [*_wrong_values(configuration), *_unknown_keys(configuration), *_set_twice(configuration)]
     findings += [finding for rule in RULES if (finding := rule(known)) is not None]
-    return sorted(findings, key=lambda f: (f.level != "error", f.key))
+    return sorted(findings, key=lambda f: (_LEVELS.index(f.level), f.key))
 
 
 def _wrong_values(configuration: Configuration) -> Iterator[Finding]:

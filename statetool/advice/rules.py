@@ -200,7 +200,7 @@ def _no_checkpoints(known: Known) -> Finding | None:
     message = (
         f"{timing[0]} is set, but without an interval there are no checkpoints, unless the job's code asks for them"
     )
-    return known.finding("warning", "no-interval", _INTERVAL, CHECKPOINTING, message)
+    return known.finding("advice", "no-interval", _INTERVAL, CHECKPOINTING, message)
 
 
 def _on_the_job_manager(known: Known) -> Finding | None:
@@ -212,7 +212,7 @@ def _on_the_job_manager(known: Known) -> Finding | None:
         )
         return known.finding("warning", "storage-ignores-dir", f"{_C}storage", CHECKPOINTS, message)
     message = "without a directory checkpoints are kept on the job manager's heap, at most 5 MB a piece, and none can be restored by hand"
-    return known.finding("error", "no-directory", f"{_C}dir", CHECKPOINTS, message)
+    return known.finding("advice", "no-directory", f"{_C}dir", CHECKPOINTS, message)
 
 
 def _no_directory(known: Known) -> Finding | None:
@@ -228,7 +228,7 @@ def _not_retained(known: Known) -> Finding | None:
     if known.interval_ms is None or text != "NO_EXTERNALIZED_CHECKPOINTS":
         return None
     message = "checkpoints are deleted when the job fails or is cancelled: none is left to restore from by hand"
-    return known.finding("warning", "not-retained", key, CHECKPOINTS, message)
+    return known.finding("advice", "not-retained", key, CHECKPOINTS, message)
 
 
 def _none_retained(known: Known) -> Finding | None:
@@ -255,7 +255,9 @@ def _incremental_heap(known: Known) -> Finding | None:
     if not known.configuration.flag(key) or known.backend != "hashmap":
         return None
     message = "the hashmap backend writes every checkpoint in full; incremental ones need state.backend.type: rocksdb"
-    return known.finding("warning", "incremental-hashmap", key, BACKENDS, message)
+    # The job's code may name another backend than the default.
+    level: Level = "advice" if known.configuration.text(_BACKEND) is None else "warning"
+    return known.finding(level, "incremental-hashmap", key, BACKENDS, message)
 
 
 def _compressed_incremental(known: Known) -> Finding | None:
@@ -288,7 +290,7 @@ def _never_restarts(known: Known) -> Finding | None:
     if known.interval_ms is None or (known.configuration.text(key) or "").lower() not in ("none", "off", "disable"):
         return None
     message = "a failed job is not restarted, so no checkpoint is ever used by itself"
-    return known.finding("warning", "never-restarts", key, RECOVERY, message)
+    return known.finding("advice", "never-restarts", key, RECOVERY, message)
 
 
 def _high_availability(known: Known) -> Finding | None:

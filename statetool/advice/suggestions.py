@@ -8,6 +8,7 @@ from typing import Final
 
 from statetool.advice.findings import BACKPRESSURE, CHECKPOINTING, CHECKPOINTS, KAFKA, RECOVERY, TUNING
 from statetool.advice.history import DETECTION_MS, Advice, History
+from statetool.errors import several
 
 _HOUR_MS: Final = 3_600_000
 _TIMEOUT_MS: Final = 600_000.0
@@ -19,6 +20,10 @@ _BACKLOG_FACTOR: Final = 10
 _BARRIER_SHARE: Final = 0.5
 #: Snappy costs time on all cores; it is worth that if it saves this share of what is written.
 _LEAST_GAIN: Final = 0.2
+#: From less state than this nothing is concluded about how to write it, and from less time than this nothing about growth.
+_LEAST_BYTES: Final = 1 << 20
+_LEAST_SAMPLE: Final = 1 << 16
+_LEAST_HOURS: Final = 1 / 60
 _C: Final = "execution.checkpointing."
 
 
@@ -26,8 +31,16 @@ def _s(ms: float) -> str:
     return f"{ms / 1000:.4g} s"
 
 
-def _mb(size: float) -> str:
-    return f"{size / (1 << 20):.4g} MiB"
+def _size(size: float) -> str:
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= factor:
+            return f"{size / factor:.4g} {unit}"
+    return f"{size:.4g} B"
+
+
+def _saved(part: float, whole: float) -> str:
+    """Return the arithmetic of what is saved."""
+    return f"1 - {_size(part)} / {_size(whole)} = {1 - part / whole:.3g}" if whole else "there are no bytes to compare"
 
 
 def _whole_seconds(ms: float) -> int:
@@ -38,16 +51,16 @@ def _whole_seconds(ms: float) -> int:
 def _growth(history: History) -> Iterator[Advice]:
     points = [(c.modified_ms, c.total_bytes) for c in history.chain.checkpoints if c.modified_ms is not None]
     hours = (points[-1][0] - points[0][0]) / _HOUR_MS if points else 0.0
-    if len(points) < 2 or hours <= 0:
+    if len(points) < 2 or hours < _LEAST_HOURS:
         return
     added = points[-1][1] - points[0][1]
     yield Advice(
         topic="growth",
         key=None,
-        now=_mb(points[-1][1]),
+        now=_size(points[-1][1]),
         advised=None,
-        message=f"state {'grew' if added >= 0 else 'shrank'} by {_mb(abs(added) / hours)} an hour over what is retained",
-        arithmetic=f"({_mb(points[-1][1])} - {_mb(points[0][1])}) / {hours:.3g} h",
+        message=f"state {'grew' if added >= 0 else 'shrank'} by {_size(abs(added) / hours)} an hour over what is retained",
+        arithmetic=f"({_size(points[-1][1])} - {_size(points[0][1])}) / {hours:.3g} h",
         page=TUNING,
     )
     if history.statistics is not None and len(history.statistics.checkpoints) > 3:
@@ -146,7 +159,7 @@ def _timeouts(history: History) -> Iterator[Advice]:
         key=f"{_C}timeout",
         now=_s(now),
         advised=None if now >= advised * 1000 else f"{advised} s",
-        message=f"{history.statistics.failed if history.statistics else 0} checkpoints of the job failed",
+        message=f"{several(history.statistics.failed if history.statistics else 0, 'checkpoint')} of the job failed",
         arithmetic=f"{_TIMEOUT_FACTOR} * d = {_TIMEOUT_FACTOR} * {_s(d)} = {advised} s",
         page=CHECKPOINTING,
     )
@@ -188,16 +201,20 @@ def _incremental(history: History) -> Iterator[Advice]:
         return
     total, new = sum(c.total_bytes for c in later), sum(c.new_bytes for c in later)
     saved = 1 - new / total if total else 0.0
-    shares = any(c.reused_bytes for c in later)
+    shares, enough = any(c.reused_bytes for c in later), history.state_bytes >= _LEAST_BYTES
+    if shares:
+        message = f"sharing files with earlier checkpoints saves {saved:.0%} of what is written"
+    elif enough:
+        message = "with state.backend.type: rocksdb only files that changed would be written; how much that saves is not known before"
+    else:
+        message = f"{_size(history.state_bytes)} of state are too little to gain from incremental checkpoints"
     yield Advice(
         topic="incremental",
         key=f"{_C}incremental",
         now="shares files" if shares else "writes everything each time",
-        advised=None if shares else "true",
-        message=f"sharing files with earlier checkpoints saves {saved:.0%} of what is written"
-        if shares
-        else "with state.backend.type: rocksdb only files that changed would be written; how much that saves is not known before",
-        arithmetic=f"1 - new / needed = 1 - {_mb(new)} / {_mb(total)} = {saved:.3g}, over {len(later)} checkpoints after the first",
+        advised="true" if enough and not shares else None,
+        message=message,
+        arithmetic=f"1 - new / needed: {_saved(new, total)}, over {several(len(later), 'checkpoint')} after the first",
         page=TUNING,
     )
 
@@ -209,11 +226,14 @@ def _compression(history: History) -> Iterator[Advice]:
     if not compression.streams and not compression.databases and not compression.problem:
         return
     gain = 1 - compression.packed_bytes / compression.plain_bytes if compression.plain_bytes else 0.0
-    worth = bool(compression.streams) and not compression.compressed and gain >= _LEAST_GAIN
+    enough = history.state_bytes >= _LEAST_BYTES and compression.plain_bytes >= _LEAST_SAMPLE
+    worth = bool(compression.streams) and not compression.compressed and gain >= _LEAST_GAIN and enough
     if compression.problem:
         message = f"what Snappy would save could not be measured: {compression.problem}"
     elif not compression.streams:
         message = "RocksDB and ForSt compress their files themselves: Snappy changes nothing in what they write"
+    elif not enough:
+        message = f"{_size(history.state_bytes)} of state, of which {_size(compression.plain_bytes)} were compressed, are too little to judge what Snappy saves"
     else:
         message = f"Snappy {'saves' if compression.compressed else 'would save'} {gain:.0%} of keyed state that is written as a stream"
     yield Advice(
@@ -222,7 +242,7 @@ def _compression(history: History) -> Iterator[Advice]:
         now=("true" if compression.compressed else "false") if compression.streams else None,
         advised="true" if worth else None,
         message=message,
-        arithmetic=f"1 - compressed / plain = 1 - {_mb(compression.packed_bytes)} / {_mb(compression.plain_bytes)} = {gain:.3g}, of a sample; worth it from {_LEAST_GAIN:g} on",
+        arithmetic=f"1 - compressed / plain: {_saved(compression.packed_bytes, compression.plain_bytes)}, of a sample; worth it from {_LEAST_GAIN:g} on",
         page=TUNING,
     )
 
@@ -235,7 +255,7 @@ def _restore(history: History) -> Iterator[Advice]:
         now=_s(history.restore_ms),
         advised=None,
         message="until a failed job goes on: finding the failure and loading state",
-        arithmetic=f"{_s(DETECTION_MS)} + {_mb(history.state_bytes)} / ({history.parallelism} * {_mb(aims.restore_bytes_s)}/s)",
+        arithmetic=f"{_s(DETECTION_MS)} + {_size(history.state_bytes)} / ({history.parallelism} * {_size(aims.restore_bytes_s)}/s)",
         page=RECOVERY,
     )
 
@@ -247,10 +267,10 @@ def _retention(history: History) -> Iterator[Advice]:
     yield Advice(
         topic="retention",
         key=f"{_C}num-retained",
-        now=f"{len(chain.checkpoints)} snapshots, {_mb(retained_bytes)}",
+        now=f"{several(len(chain.checkpoints), 'snapshot')}, {_size(retained_bytes)}",
         advised=None,
-        message=f"keeping more than the newest costs {_mb(retained_bytes - newest)}",
-        arithmetic=f"sum of what each added - the newest = {_mb(retained_bytes)} - {_mb(newest)}",
+        message=f"keeping more than the newest costs {_size(retained_bytes - newest)}",
+        arithmetic=f"sum of what each added - the newest = {_size(retained_bytes)} - {_size(newest)}",
         page=CHECKPOINTS,
     )
 

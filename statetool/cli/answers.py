@@ -28,7 +28,7 @@ from statetool.cli.options import (
 )
 from statetool.cli.output import Output
 from statetool.cli.places import is_snapshot
-from statetool.errors import OptionError, TargetExistsError
+from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def show_differences(comparison: Comparison, out: Output, limit: int, *, written
     for reason in comparison.unread:
         Output.say(f"not compared: {reason}")
     total = sum(s.added + s.removed + s.changed for s in summary)
-    shown = f", of which {len(rows)} are shown (--limit)" if total > len(rows) else ""
-    Output.say(f"{total} differences" + (f", written to {written}" if written else shown))
+    shown = f", shown: {len(rows):,} (--limit)" if total > len(rows) else ""
+    Output.say(several(total, "difference") + (f", written to {written}" if written else shown))
 
 
 @click.command()
@@ -228,7 +228,7 @@ def check(
             raise OptionError("a plan needs a savepoint of the new job", hint="statetool check A B --plan FILE")
         plan = statetool.plan_migration(first, *others)
         statetool.write_plan(plan, plan_file)
-        Output.say(f"{len(plan.states)} states to migrate, written to {plan_file}")
+        Output.say(f"{several(len(plan.states), 'state')} to migrate, written to {plan_file}")
     if not checked.ok:
         sys.exit(1)
 

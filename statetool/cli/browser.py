@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from statetool import Operator, Savepoint
 from statetool.cli.output import shown_text
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.shown import remarks
 from statetool.tables.request import ScanRequest
 
@@ -70,7 +70,7 @@ class Browser(App[None]):
         for row in self._savepoint.metadata_rows("operators"):
             if row.state_bytes:
                 tree.root.add(escape(row.operator), data=(row.operator, ""))
-        self._about(f"{len(self._savepoint.operators)} operators; Enter opens one, then a table")
+        self._about(f"{several(len(self._savepoint.operators), 'operator')}; Enter opens one, then a table")
         tree.focus()
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[tuple[str, str]]) -> None:
@@ -137,7 +137,7 @@ class Browser(App[None]):
         self._shown += page
         hint = "m reads more" if len(page) == PAGE else "that is all"
         text = about if about is not None else str(self.query_one("#about", Static).content).rsplit("\n", 1)[0]
-        self._about(f"{text}\n{len(self._shown)} rows, {hint}")
+        self._about(f"{text}\n{several(len(self._shown), 'row')}, {hint}")
 
     def _about(self, text: str) -> None:
         self.query_one("#about", Static).update(escape(text))

@@ -15,9 +15,10 @@ from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.options import finding_options, given_options, opened, output_option, pairs, type_options
 from statetool.cli.output import Output
 from statetool.cli.rewriting import rewriting, say_done
-from statetool.errors import FormatError, OptionError
+from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:
+    from statetool.connectors.commit_ids import CommitIdRow
     from statetool.connectors.conversion import ConvertedConsumer, ConvertedSource
     from statetool.connectors.edits import EditedSource
 
@@ -30,6 +31,7 @@ _CHECK_COLUMNS = ("operator", "check", "split_id", "subtasks", "message")
 _LAG_COLUMNS = ("split_id", "subtask", "position", "end", "lag", "spread", "time_spread_ms", "note")
 _SINK_COLUMNS = ("operator", "connector", "role", "pending", "open", "oldest_checkpoint", "finished_subtasks", "note")
 _PENDING_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "age_ms", "verdict")
+_COMMIT_COLUMNS = ("operator", "connector", "checkpoint_id", "highest_known", "message")
 _LOST_COLUMNS = ("operator", "name", "status", "subtask", "checkpoint_id", "file")
 #: The first equals sign ends the name.
 _EQUALS = "a split whose id has an equals sign is named in a file: --offsets, columns split, position"
@@ -97,13 +99,16 @@ def show(path: str, rebase: tuple[str, ...], only: str | None, form: str, enumer
     rows = _rows(path, rebase, only, table)
     Output(form).rows(rows, columns=columns)
     if unread := [r for r in rows if getattr(r, "undecoded", None) is not None]:
-        Output.say(f"{len(unread)} splits are shown as bytes (--output json): no connector reads them")
+        Output.say(f"no connector reads {several(len(unread), 'split')}: --output json shows the bytes")
 
 
 @sources.command()
 @_reading
 def check(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
-    """Compare readers with enumerators: splits held twice, by none, unknown; exit 1 if there are such."""
+    """Compare readers with enumerators: splits held twice, by none, unknown.
+
+    Exits 1 if there are such, or if a source cannot be checked because no connector reads it.
+    """
     rows = _rows(path, rebase, only, "source_checks")
     Output(form).rows(rows, columns=_CHECK_COLUMNS)
     if any(r.is_problem for r in rows):
@@ -149,7 +154,9 @@ def lag(
     Output(form).rows(rows, columns=_LAG_COLUMNS)
     behind = [r.lag for r in rows if r.lag is not None]
     if behind:
-        Output.say(f"{sum(behind):,} behind in all, {min(behind):,} to {max(behind):,} of {len(behind)} splits")
+        Output.say(
+            f"{sum(behind):,} behind in all, {min(behind):,} to {max(behind):,} of {several(len(behind), 'split')}"
+        )
 
 
 def _setting(value: str) -> Any:
@@ -193,7 +200,7 @@ def _edit(
     Output(form).rows(plan.changes, columns=_CHANGE_COLUMNS)
     for finding in plan.checks:
         if finding.is_problem:
-            Output.say(f"afterwards: {finding.split_id}: {finding.message}")
+            Output.say(f"afterwards: {finding.split_id or finding.operator}: {finding.message}")
     say_done(target, dry_run)
 
 
@@ -278,6 +285,35 @@ def sinks() -> None:
 def list_sinks(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
     """List the operators of sinks."""
     Output(form).rows(_rows(path, rebase, only, "sinks"), columns=_SINK_COLUMNS)
+    _warn_of_commit_ids(opened(path, rebase), only)
+
+
+@sinks.command()
+@_reading
+def committed(path: str, rebase: tuple[str, ...], only: str | None, form: str) -> None:
+    """Show the checkpoint ids that sinks of table formats commit by.
+
+    Iceberg and Paimon drop commits of ids that the table has already. A job counts on from the id of the snapshot. Exits 1 if that is
+    below an id that is waiting to be committed, or if nothing tells: then write the snapshot with a higher --checkpoint-id.
+    """
+    rows = _commit_ids(opened(path, rebase), only)
+    Output(form).rows(rows, columns=_COMMIT_COLUMNS)
+    if any(r.is_problem for r in rows):
+        sys.exit(1)
+
+
+def _commit_ids(savepoint: statetool.Savepoint, only: str | None) -> list[CommitIdRow]:
+    from statetool.connectors.commit_ids import commit_id_rows
+
+    label = None if only is None else savepoint[only].name
+    rows = commit_id_rows(savepoint.inventory.operators.values(), savepoint.checkpoint_id)
+    return [r for r in rows if label in (None, r.operator)]
+
+
+def _warn_of_commit_ids(savepoint: statetool.Savepoint, only: str | None) -> None:
+    for row in _commit_ids(savepoint, only):
+        if row.commits_by_id and row.is_problem:
+            Output.say(f"warning: {row.operator}: {row.message}")
 
 
 @sinks.command()
@@ -287,9 +323,12 @@ def list_sinks(path: str, rebase: tuple[str, ...], only: str | None, form: str) 
 def pending(
     path: str, rebase: tuple[str, ...], only: str | None, form: str, timeout: str | None, commands: bool
 ) -> None:
-    """Show what is not committed, and what becomes of it on restore; exit 1 if something has expired."""
+    """Show what is not committed, and what becomes of it on restore.
+
+    Exits 1 if something has expired, or if state of a sink cannot be read: what it holds is unknown then.
+    """
     from statetool.connectors.pending import pending_rows
-    from statetool.connectors.sinks import sinks_of
+    from statetool.connectors.tables import sinks_and_unknown
     from statetool.directories.orphans import age_seconds
     from statetool.io.listing import stat
 
@@ -298,7 +337,8 @@ def pending(
     metadata_file = stat(savepoint.inventory.metadata_file)
     snapshot_ms = None if metadata_file is None else metadata_file.modified_ms
     limit = None if timeout is None else int(age_seconds(timeout) * 1000)
-    operators = [s for s in sinks_of(savepoint.inventory.operators.values()) if label in (None, s.label)]
+    all_sinks = sinks_and_unknown(savepoint.inventory.operators.values())
+    operators = [s for s in all_sinks if label in (None, s.label)]
     now = int(time.time() * 1000)
     rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=snapshot_ms, timeout_ms=limit)]
     Output(form).rows(rows, columns=_PENDING_COLUMNS)
@@ -311,9 +351,12 @@ def pending(
         finished = sum(s.finished for s in sink.operator.state.subtasks)
         if finished and sink.state.pending:
             Output.say(
-                f"{sink.label}: {finished} subtasks had finished, and {len(sink.state.pending)} things are not committed"
+                f"{sink.label}: {several(finished, 'subtask')} had finished; not committed: {len(sink.state.pending):,}"
             )
-    if any(r.verdict == "has_expired" for r in rows):
+    _warn_of_commit_ids(savepoint, only)
+    if undecoded := sum(not r.is_decoded for r in rows):
+        Output.say(f"{several(undecoded, 'row')} of state that cannot be read: what it holds, if anything, is unknown")
+    if undecoded or any(r.verdict == "has_expired" for r in rows):
         sys.exit(1)
 
 
@@ -340,7 +383,7 @@ def forget(
         savepoint, target, uid, names, checkpoint_id=checkpoint_id, dry_run=dry_run, take_over=take_over
     )
     Output(form).rows(lost, columns=_LOST_COLUMNS)
-    Output.say(f"{len(lost)} are lost")
+    Output.say(f"lost: {several(len(lost), 'transaction or file', 'transactions or files')}")
     say_done(target, dry_run)
 
 

@@ -13,6 +13,7 @@ import click
 import statetool
 from statetool.cli.options import output_option, rebase_option, rebase_pairs
 from statetool.cli.output import Output
+from statetool.errors import several
 
 _SNAPSHOT_COLUMNS = (
     "path", "kind", "format", "checkpoint_id", "metadata_version", "time", "own_bytes", "shared_bytes", "complete", "newest",
@@ -83,7 +84,9 @@ def orphans(
     )
     _print(rows, form, ("path", "size_bytes", "time", "reason"))
     if rows:
-        Output.say(f"{len(rows)} files with {sum(r.size_bytes for r in rows)} bytes; nothing was deleted")
+        Output.say(
+            f"{several(len(rows), 'file')} with {several(sum(r.size_bytes for r in rows), 'byte')}; nothing was deleted"
+        )
         sys.exit(1)
 
 

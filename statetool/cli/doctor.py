@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import statetool
-from statetool.errors import MissingDependencyError, StatetoolError
+from statetool.errors import MissingDependencyError, StatetoolError, several
 
 _PACKAGES = ("pyarrow", "numpy", "numba", "fsspec", "cramjam")
 #: Optional packages and the extras that install them.
@@ -83,7 +83,9 @@ def check_snapshot(path: str) -> list[dict[str, Any]]:
         states = savepoint.metadata_rows("states")
     except StatetoolError as error:
         return [_finding("snapshot", False, str(error))]
-    findings = [_finding("snapshot", True, f"{len(savepoint.operators)} operators, {len(states)} states")]
+    findings = [
+        _finding("snapshot", True, f"{several(len(savepoint.operators), 'operator')}, {several(len(states), 'state')}")
+    ]
     for piece in pieces:
         if piece.inline:
             continue

@@ -58,10 +58,14 @@ def advise(
 @click.option("--transaction-timeout", metavar="TIME", help="That of the job's exactly-once sinks: 15 min.")
 @click.argument("config")
 def lint(config: str, form: str, rest: str | None, transaction_timeout: str | None) -> None:
-    """Report what contradicts itself in a Flink configuration. Exit code 1 if there is anything."""
+    """Report contradictions in a Flink configuration, and advice.
+
+    Exits 1 for contradictions (levels error and warning): settings that Flink refuses, that lose state or data, or that have no effect.
+    Advice alone exits 0: the configuration is sound, but another setting is safer.
+    """
     findings = statetool.lint(config, rest=rest, transaction_timeout=transaction_timeout)
     if findings or form == "json":
         Output(form).rows(findings, columns=("level", "key", "value", "message", "page"))
-    if findings:
+    if any(f.is_contradiction for f in findings):
         sys.exit(1)
     Output.say("nothing contradicts itself")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +40,14 @@ from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.shell import shell
 from statetool.cli.whole import copy, verify
-from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError, UnknownNameError
+from statetool.errors import (
+    MissingDependencyError,
+    OptionError,
+    StatetoolError,
+    TargetExistsError,
+    UnknownNameError,
+    several,
+)
 from statetool.shown import remarks
 
 if TYPE_CHECKING:
@@ -70,7 +78,9 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: Output.say(f"warning: {message}")
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except StatetoolError as error:
@@ -195,7 +205,9 @@ def states(path: str, rebase: tuple[str, ...], form: str) -> None:
     Output(form).rows(rows, columns=_STATE_COLUMNS)
     if undeclared := [s for s in rows if s.readable and s.reason]:
         first = undeclared[0]
-        Output.say(f"{len(undeclared)} states could be more than bytes; {first.operator}.{first.name}: {first.reason}")
+        Output.say(
+            f"{several(len(undeclared), 'state')} could be more than bytes; {first.operator}.{first.name}: {first.reason}"
+        )
     _say_unread(rows)
 
 

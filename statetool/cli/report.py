@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -11,6 +11,14 @@ from statetool.cli.completion import complete_path
 from statetool.cli.options import finding_options, opened_together, rebase_pairs, showing_progress, type_options
 from statetool.cli.output import Output
 from statetool.cli.places import is_snapshot, newest_snapshot
+from statetool.errors import several
+
+if TYPE_CHECKING:
+    from statetool.report.facts import Facts
+    from statetool.reported import ReportOptions
+
+#: So many reasons are printed; the page has all.
+_MOST_REASONS: Final = 5
 
 
 @click.command()
@@ -18,6 +26,7 @@ from statetool.cli.places import is_snapshot, newest_snapshot
 @type_options
 @click.option("-o", "--output", "target", default="report.html", show_default=True, metavar="FILE", help="A new file.")
 @click.option("--deep", is_flag=True, help="Decode every value to its last byte too.")
+@click.option("--allow-unread", is_flag=True, help="Do not fail on state that cannot be read.")
 @click.option("--flink", metavar="RELEASE", help="The release that restores, such as 2.3. [default: that of B]")
 @click.option("--backend", type=click.Choice(["heap", "rocksdb"]), help="The backend of the new job. [default: B's]")
 @click.option("--largest", type=click.IntRange(min=0), default=10, show_default=True, help="How many are named.")
@@ -30,9 +39,15 @@ from statetool.cli.places import is_snapshot, newest_snapshot
 @click.argument("other", metavar="[B]", required=False, shell_complete=complete_path)
 @showing_progress
 def report(path: str, other: str | None, rebase: tuple[str, ...], target: str, on_spark: bool, **options: Any) -> None:
-    """Write one HTML page of all answers about PATH, and against B, a savepoint of the new job. It needs no network.
+    """Write an HTML page of all answers about PATH, and against B.
 
-    Of a directory of checkpoints the newest is reported, and what grew. Exit code 1 if something is wrong, cannot be read, or would be lost.
+    B is a savepoint of the new job. The page needs no network. Of a directory of checkpoints the newest is reported, and what grew.
+
+    \b
+    Exit codes:
+      0  everything was read, and nothing is wrong
+      1  something is wrong or would be lost, or something could not be read
+         (--allow-unread: only if something is wrong or would be lost)
     """
     if not is_snapshot(path):
         options["history"], path = path, newest_snapshot(path, rebase_pairs(rebase))
@@ -40,8 +55,22 @@ def report(path: str, other: str | None, rebase: tuple[str, ...], target: str, o
         from statetool.spark.session import local_session
 
         options["spark"] = local_session()
+    from statetool.reported import reported
+
     first, *others = opened_together([path] if other is None else [path, other], rebase)
-    ok = first.report(target, *others, **options)
-    Output.say(f"{target}: {'nothing wrong was found' if ok else 'something is wrong or not known, see there'}")
-    if not ok:
+    facts = reported(first.inventory, others[0].inventory if others else None, target, cast("ReportOptions", options))
+    for reason in facts.unread[:_MOST_REASONS]:
+        Output.say(f"not read: {reason}")
+    if len(facts.unread) > _MOST_REASONS:
+        Output.say(f"... and {len(facts.unread) - _MOST_REASONS:,} more: {target} names them")
+    Output.say(f"{target}: {_verdict(facts)}")
+    if not facts.ok:
         sys.exit(1)
+
+
+def _verdict(facts: Facts) -> str:
+    if not facts.is_sound:
+        return "something is wrong or not known, see there"
+    if facts.unread:
+        return f"nothing wrong was found in what was read; {several(len(facts.unread), 'piece')} of state could not be read"
+    return "nothing wrong was found"

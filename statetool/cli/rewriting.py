@@ -22,7 +22,7 @@ from statetool.cli.options import (
     take_over_option,
 )
 from statetool.cli.output import Output
-from statetool.errors import OptionError
+from statetool.errors import OptionError, several
 
 if TYPE_CHECKING:
     from statetool.saving.rescale import RescaleRow
@@ -121,7 +121,7 @@ def rescale(
 
 def _row(plan: RescaleRow) -> dict[str, Any]:
     """Return the columns that text output shows of one operator."""
-    proof = f"{plan.keys_tested} keys, chance {plan.chance:.0e}" if plan.formula else ""
+    proof = f"{several(plan.keys_tested, 'key')}, chance {plan.chance:.0e}" if plan.formula else ""
     return {
         "operator": plan.operator,
         "max_parallelism": _change(plan.old_max_parallelism, plan.new_max_parallelism),

@@ -11,9 +11,10 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.options import finding_options, opened, type_options
+from statetool.errors import several
 
 _BANNER = """\
-{path}: checkpoint {checkpoint_id}, {operators} operators
+{path}: checkpoint {checkpoint_id}, {operators}
   sp         the snapshot:     sp["{operator}"].to_arrow(), sp["{operator}"].table("{table}").show()
   spark      a Spark session:  spark.sql("SHOW VIEWS").show(), spark.sql("SELECT * FROM {view}").show()
              It starts when it is first used; every table of the snapshot is a view then.
@@ -60,7 +61,7 @@ class _Shell:
         return _BANNER.format(
             path=self.sp.path,
             checkpoint_id=self.sp.checkpoint_id,
-            operators=len(self.sp.operators),
+            operators=several(len(self.sp.operators), "operator"),
             operator=name,
             table=table,
             view=view,

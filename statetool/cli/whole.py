@@ -24,6 +24,7 @@ from statetool.cli.options import (
 from statetool.cli.output import Output
 from statetool.cli.places import newest_snapshot
 from statetool.cli.progress import expect
+from statetool.errors import several
 
 _PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset", "problem")
 
@@ -52,11 +53,17 @@ def verify(
     if verification.problems or form == "json":
         Output(form).rows(verification.problems, columns=_PROBLEM_COLUMNS)
     errors = sum(p.severity == "error" for p in verification.problems)
-    elements = f", {verification.elements} elements of operator state" if deep else ""
+    looked = [
+        several(verification.operators, "operator"),
+        f"{several(verification.streams, 'piece')} in files",
+        f"{several(verification.entries, 'entry', 'entries')} of keyed state",
+        f"{several(verification.keys, 'key')} in their key groups",
+    ]
+    if deep:
+        looked.append(f"{several(verification.elements, 'element')} of operator state")
     Output.say(
-        f"{verification.operators} operators, {verification.streams} pieces in files, {verification.entries} entries of keyed state, "
-        f"{verification.keys} keys in their key groups{elements}: {errors} errors{' or more' if verification.truncated else ''}"
-        + (f"; {verification.unread} pieces of state were not read" if verification.unread else "")
+        f"{', '.join(looked)}: {several(errors, 'error')}{' or more' if verification.truncated else ''}"
+        + (f"; not read: {several(verification.unread, 'piece')} of state" if verification.unread else "")
     )
     Output.say("values without a checksum may have been changed in ways that no reader can see" if deep else _SHALLOW)
     if not verification.ok:
@@ -89,7 +96,7 @@ def copy(
     pairs = rebase_pairs(rebase)
     source = newest_snapshot(source, pairs) if latest_wanted() else source
     plan = statetool.copy(source, target, dry_run=True, take_over=take_over, rebase=pairs)
-    Output.say(f"{len(plan.files)} files and _metadata, {plan.size_bytes} bytes, to {target}")
+    Output.say(f"{several(len(plan.files), 'file')} and _metadata, {several(plan.size_bytes, 'byte')}, to {target}")
     if dry_run:
         Output(form).rows(plan.files)
         return

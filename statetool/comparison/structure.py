@@ -7,6 +7,7 @@ from typing import Literal
 
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.comparison.records import StructureDifference
+from statetool.errors import several
 from statetool.formats.metadata.handles import streams_of
 from statetool.formats.state_meta import StateMeta
 from statetool.serializers.base import Serializer
@@ -24,7 +25,7 @@ def operator_differences(
     difference = _Differences(operator.label)
     if old is None or new is None:
         count = len(operator.keyed_states) + len(operator.operator_states)
-        words = f"{count} states"
+        words = several(count, "state")
         before, after = (words, None) if new is None else (None, words)
         yield difference(None, "operator", before, after, severity="difference" if count else "note")
         return

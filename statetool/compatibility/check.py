@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from statetool.compatibility.commits import with_commit_ids
 from statetool.compatibility.hidden import hidden_subclasses
 from statetool.compatibility.states import Backend, Job, check_key, element_verdicts, keyed_verdicts
 from statetool.compatibility.verdicts import (
@@ -38,7 +39,7 @@ def check_inventories(old: Inventory, new: Inventory | None, flink: str | None, 
         raise OptionError(f"backend={backend!r} is not one of {', '.join(_BACKENDS)}")
     job = Job(backend=_backend(new, backend), target=_target(new, flink))
     metadata = _metadata(old, job)
-    operators = tuple(_operators(old, new, job))
+    operators = tuple(with_commit_ids(_operators(old, new, job), old, new))
     verdict = worst([metadata.level.verdict, *(o.verdict for o in operators)])
     first = next((o for o in operators if o.verdict == verdict), None)
     reason = metadata.reason

@@ -14,7 +14,7 @@ from statetool.connectors.lag import lag_rows
 from statetool.connectors.rows import SourceRow, inferred_from
 from statetool.connectors.sources import Source, source_of
 from statetool.connectors.tables import connector_rows
-from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError
+from statetool.errors import NO_FINDING, OptionError, StatetoolError, UnknownNameError, several
 from statetool.snapshot.operator import OperatorInventory
 
 
@@ -133,7 +133,7 @@ def _by_positions(source: Source, rules: BacklogRules) -> tuple[bool, str] | Non
     if late:
         return (
             True,
-            f"{len(late)} of {len(rows)} splits are more than {rules.behind} behind, the first {late[0].split_id}",
+            f"{len(late)} of {several(len(rows), 'split')} {'is' if len(late) == 1 else 'are'} more than {rules.behind} behind, the first {late[0].split_id}",
         )
     if not rows or any(r.lag is None for r in rows):
         return None

@@ -200,7 +200,9 @@ class MySqlSource(SplitConnector):
         splits = () if kind == _STREAM else self._read_chunks(version, split_version, c, facts)
         if kind != _SNAPSHOT:
             facts[f"{self.log}_split_assigned"] = c.bool()
-        return Enumerator(splits=splits, facts=facts)
+        # The split of the log is not listed.
+        in_snapshot = kind != _STREAM and not facts.get(f"{self.log}_split_assigned")
+        return Enumerator(splits=splits, lists_assigned=in_snapshot, facts=facts)
 
     def _read_chunks(
         self, version: int, split_version: int, c: Cursor, facts: dict[str, Any]

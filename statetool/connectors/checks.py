@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from statetool.connectors.model import KnownSplit
+from statetool.connectors.model import KnownSplit, SourceState
 from statetool.connectors.sources import Source
+from statetool.snapshot.operator import OperatorInventory
 
 Finding: TypeAlias = Literal[
+    "unknown",
     "assigned_held_by_none",
     "held_twice",
     "unknown_to_enumerator",
@@ -21,6 +23,7 @@ Finding: TypeAlias = Literal[
     "marker",
 ]
 _MESSAGES: Final[dict[Finding, str]] = {
+    "unknown": "not checked, at least in part: ",
     "assigned_held_by_none": "assigned, and in no reader: it is not read on (or had come to its end)",
     "held_twice": "in more than one reader: its records come twice",
     "unknown_to_enumerator": "in a reader, and the enumerator does not know it: it may be discovered again",
@@ -46,13 +49,26 @@ class SourceCheck:
     is_problem: bool
     message: str
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the source was not checked, at least in part, as no connector reads all of it."""
+        return self.check == "unknown"
+
 
 def check_source(source: Source) -> list[SourceCheck]:
     """Return the faults in the splits of a source, and what is worth knowing of them."""
     return list(_checks(source))
 
 
+def unreadable_check(operator: OperatorInventory, note: str) -> SourceCheck:
+    """Return the finding for an operator that may be a source."""
+    source = Source(operator=operator, state=SourceState(held=()))
+    return _finding(source, "unknown", None, detail=note)
+
+
 def _checks(source: Source) -> Iterator[SourceCheck]:
+    if source.note:
+        yield _finding(source, "unknown", None, detail=source.note)
     if source.connector is None:
         return
     holders: dict[str, list[int]] = defaultdict(list)

@@ -3,6 +3,8 @@
 i4 0xB91F252C, list of checkpoints: version 0 (1.17): i8 id, list of writers; 1 (1.20 and later): i8 id, i4 number of writers, list of
 writers. A writer: version 0 (1.17): list of requests, i4 expected, i4 drained, i4 failed; 1 (1.20): i4 subtask before these; 2 (2.x): i4
 subtask, list of requests, i4 expected, i4 failed. A request, version 0: committable (versioned), i4 retries, i4 state.
+
+Version 1, of Flink 1.13 and 1.14 (``StreamingCommitterStateSerializer``): i4 0xB91F252C, list of committables.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
 VERSION: Final = 2
+#: The version of Flink 1.13 and 1.14.
+LEGACY: Final = 1
 _MAGIC: Final = 0xB91F252C
 STATES: Final = ("received", "retry", "failed", "committed")
 
@@ -71,6 +75,14 @@ class Collector:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyCommittables:
+    """All committables of one subtask, as bytes of their common version: Flink 1.13 and 1.14 store no more of them."""
+
+    version: int
+    committables: tuple[bytes, ...]
+
+
 def _without(writer: Writer, forgotten: Callable[[Request], bool]) -> Writer:
     remaining = tuple(r for r in writer.requests if not forgotten(r))
     return replace(writer, requests=remaining, expected=writer.expected - (len(writer.requests) - len(remaining)))
@@ -95,6 +107,32 @@ def write_collector(collector: Collector) -> bytes:
     return bytes(out)
 
 
+def read_legacy(data: bytes) -> LegacyCommittables:
+    """Read committables of version :data:`LEGACY`; errors as of :func:`read_collector`."""
+    return read_all(data, _read_legacy, "committables")
+
+
+def write_legacy(legacy: LegacyCommittables) -> bytes:
+    """Return the bytes of committables of version :data:`LEGACY`."""
+    out = Output()
+    out += _MAGIC.to_bytes(4, "big")
+    write_list(out, legacy.version, legacy.committables)
+    return bytes(out)
+
+
+def _expect_magic(c: Cursor) -> None:
+    if int.from_bytes(c.take(4), "big") != _MAGIC:
+        raise c.fail("expected the magic number of a collector (B9 1F 25 2C)", pos=c.pos - 4)
+
+
+def _read_legacy(c: Cursor) -> LegacyCommittables:
+    _expect_magic(c)
+    version = _version_of(c)
+    return LegacyCommittables(
+        version=version, committables=tuple(read_list(c, lambda _, inner: inner.take(inner.left), "a committable"))
+    )
+
+
 def _version_of(c: Cursor) -> int:
     """Return the version of the list that follows, without stepping over it: an empty list has no element to keep it."""
     start = c.pos
@@ -104,8 +142,7 @@ def _version_of(c: Cursor) -> int:
 
 
 def _read(c: Cursor) -> Collector:
-    if int.from_bytes(c.take(4), "big") != _MAGIC:
-        raise c.fail("expected the magic number of a collector (B9 1F 25 2C)", pos=c.pos - 4)
+    _expect_magic(c)
     version = _version_of(c)
     return Collector(checkpoints_version=version, checkpoints=tuple(read_list(c, _read_checkpoint, "a checkpoint")))
 

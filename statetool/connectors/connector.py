@@ -182,6 +182,8 @@ class SinkConnector(ABC):
     """
 
     name: ClassVar[str]
+    #: Whether it commits to a table under the checkpoint's id, and drops commits of ids that the table has.
+    commits_by_checkpoint_id: ClassVar[bool] = False
     writer_versions: ClassVar[frozenset[int]] = frozenset()
     committable_versions: ClassVar[frozenset[int]] = frozenset()
 
@@ -215,6 +217,8 @@ class StateSink(ABC):
     """A sink that keeps what is pending in list states of its own."""
 
     name: ClassVar[str]
+    #: As for :class:`SinkConnector`.
+    commits_by_checkpoint_id: ClassVar[bool] = False
     classes: ClassVar[tuple[ClassDeclaration, ...]] = ()
 
     @abstractmethod

@@ -66,6 +66,7 @@ class IcebergSink(SinkConnector):
     """Iceberg's sink by Sink V2."""
 
     name: ClassVar[str] = "iceberg-sink"
+    commits_by_checkpoint_id: ClassVar[bool] = True
     committable_versions: ClassVar[frozenset[int]] = frozenset({1})
 
     def read_committable(self, version: int, c: Cursor) -> IcebergCommittable:
@@ -99,6 +100,7 @@ class IcebergFilesCommitter(StateSink):
     """Iceberg's sink before Sink V2."""
 
     name: ClassVar[str] = "iceberg-files-committer"
+    commits_by_checkpoint_id: ClassVar[bool] = True
 
     def recognises(self, operator: OperatorBytes) -> bool:
         return _STATE in operator.states and _JOB in operator.states

@@ -17,7 +17,6 @@ Releases 3.0 of the connector write enumerators 1 (as Flink 1.17 does), 3.1 to 4
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
@@ -33,7 +32,8 @@ _NONE: Final = -(1 << 63)
 #: Markers in the place of offsets, by the names that Kafka's settings have for them.
 OFFSETS: Final = {-1: "latest", -2: "earliest", -3: "committed"}
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+#: Brokers allow letters, digits, dots, dashes and underscores, but services that speak Kafka's protocol allow more.
+_MOST_LETTERS: Final = 249
 DISCOVERED: Final = "initial_discovery_finished"
 _SUBTASKS: Final = "subtasks"
 
@@ -192,15 +192,19 @@ def topic_and_partition(text: str) -> tuple[str, int]:
         Not of this form.
     """
     topic, colon, partition = text.rpartition(":")
-    if not colon or not _TOPIC.fullmatch(topic) or not (partition.isascii() and partition.isdigit()):
+    if not colon or not _is_topic(topic) or not (partition.isascii() and partition.isdigit()):
         raise OptionError(f"{text!r} is not TOPIC:PARTITION", hint="as in orders:3")
     return topic, int(partition)
+
+
+def _is_topic(name: str) -> bool:
+    return 0 < len(name) <= _MOST_LETTERS and name.isprintable()
 
 
 def _read_partition(c: Cursor) -> tuple[str, int]:
     start = c.pos
     topic, partition = c.utf(), c.i4()
-    if not _TOPIC.fullmatch(topic) or partition < 0:
+    if not _is_topic(topic) or partition < 0:
         raise c.fail(f"{topic!r}, {partition} is no partition of a topic", pos=start)
     return topic, partition
 

@@ -19,7 +19,8 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 
 _STATUSES: Final[tuple[Status, ...]] = ("assigned", "unassigned")
-_SEQUENCE: Final = "AFTER_SEQUENCE_NUMBER"
+_AFTER: Final = "AFTER_SEQUENCE_NUMBER"
+_AT: Final = "AT_SEQUENCE_NUMBER"
 _TIME: Final = "AT_TIMESTAMP"
 _MARKERS: Final = {"TRIM_HORIZON": "earliest", "LATEST": "latest"}
 _LAST_SEEN: Final = "last_seen_shard_id"
@@ -47,10 +48,10 @@ class KinesisSource(SplitConnector):
     name: ClassVar[str] = "kinesis-source"
     split_versions: ClassVar[frozenset[int]] = frozenset({0, 1, 2})
     enumerator_versions: ClassVar[frozenset[int]] = frozenset({0, 1})
-    markers: ClassVar[tuple[str, ...]] = ("earliest", "latest", "timestamp=MS")
+    markers: ClassVar[tuple[str, ...]] = ("earliest", "latest", "timestamp=MS", "at=SEQUENCE_NUMBER")
 
     def place(self, split: KinesisSplit) -> Place:
-        position = split.marker if split.position == _SEQUENCE else None
+        position = split.marker if split.position in (_AFTER, _AT) else None
         marker, time = _MARKERS.get(split.position), None
         if split.position == _TIME and isinstance(split.marker, int):
             marker, time = f"timestamp={split.marker}", split.marker
@@ -66,12 +67,15 @@ class KinesisSource(SplitConnector):
         for kind, marker in _MARKERS.items():
             if position == marker:
                 return replace(split, position=kind, marker=None, finished=False)
+        sequence = position.removeprefix("at=")
+        if sequence.isascii() and sequence.isdigit() and (sequence != position or _is_at(split, sequence)):
+            return replace(split, position=_AT, marker=sequence, finished=False)
         text = position.removeprefix("timestamp=")
         if not (text.isascii() and text.isdigit()):
             raise OptionError(f"{position!r} is no sequence number", hint=f"or one of {', '.join(self.markers)}")
         if text != position:
             return replace(split, position=_TIME, marker=int(text), finished=False)
-        return replace(split, position=_SEQUENCE, marker=text, finished=False)
+        return replace(split, position=_AFTER, marker=text, finished=False)
 
     def read_split(self, version: int, c: Cursor) -> KinesisSplit:
         start = c.pos
@@ -147,3 +151,8 @@ class KinesisSource(SplitConnector):
             if version >= 1:
                 out.i4(_STATUSES.index(each.status))
         return bytes(out)
+
+
+def _is_at(split: KinesisSplit, sequence: str) -> bool:
+    """Return True if a split begins with the record of this number: what is shown as its position is that record, not the last one read."""
+    return split.position == _AT and split.marker == sequence

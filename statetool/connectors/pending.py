@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from statetool.connectors.connector import SinkConnector, StateSink
 from statetool.connectors.model import Pending
-from statetool.connectors.sinks import Sink
+from statetool.connectors.sinks import UNKNOWN_NAME, UNKNOWN_ROLE, Sink, unread_pending
 
 Verdict: TypeAlias = Literal["will_commit", "may_expire", "has_expired", "will_abort", "is_committed", "unknown"]
 
@@ -25,13 +26,15 @@ class PendingRow:
         aborted it: its records are lost), ``will_abort`` (it was open), ``is_committed``; ``unknown`` without a timeout.
     commands
         Command lines of the outside system's own tools, one a line.
+    is_decoded
+        Whether a connector reads it; otherwise nobody can tell what becomes of it.
     """
 
     operator: str
     connector: str
     name: str
     status: str
-    subtask: int
+    subtask: int | None
     checkpoint_id: int | None
     producer_id: int | None
     epoch: int | None
@@ -39,6 +42,7 @@ class PendingRow:
     age_from: str | None
     verdict: str
     commands: str | None
+    is_decoded: bool
 
 
 def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms: int | None) -> list[PendingRow]:
@@ -54,7 +58,7 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
         How long the outside system keeps a transaction open (``transaction.timeout.ms``).
     """
     rows = []
-    for pending in sink.state.pending:
+    for pending in (*sink.state.pending, *_unread(sink)):
         began = pending.start_ms if pending.start_ms is not None else snapshot_ms
         age = None if began is None else max(0, now_ms - began)
         rows.append(
@@ -63,7 +67,7 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
                 connector=sink.name,
                 name=pending.name,
                 status=pending.status,
-                subtask=pending.subtask,
+                subtask=None if pending.subtask < 0 else pending.subtask,
                 checkpoint_id=pending.checkpoint_id,
                 producer_id=pending.producer_id,
                 epoch=pending.epoch,
@@ -71,9 +75,17 @@ def pending_rows(sink: Sink, *, now_ms: int, snapshot_ms: int | None, timeout_ms
                 age_from=None if age is None else "snapshot" if pending.start_ms is None else "start",
                 verdict=_verdict(pending, age, timeout_ms),
                 commands="\n".join(_tools(sink.connector, pending)) or None,
+                is_decoded=pending.undecoded is None,
             )
         )
     return rows
+
+
+def _unread(sink: Sink) -> Iterator[Pending]:
+    """Yield what a sink may not have committed, as nobody can read it."""
+    yield from unread_pending(sink)
+    if sink.state.role == UNKNOWN_ROLE:
+        yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=-1, undecoded=b"")
 
 
 def _verdict(pending: Pending, age: int | None, timeout: int | None) -> Verdict:

@@ -41,6 +41,7 @@ _BUILT_IN: Final = (
     "iceberg_sink:DynamicIcebergSink",
     "file_sink:FileSink",
     "file_sink:StreamingFileSink",
+    "paimon:PaimonSink",
     "iceberg_sink:IcebergFilesCommitter",
     "two_phase:TwoPhaseCommitSink",
     "two_phase:KafkaProducer",

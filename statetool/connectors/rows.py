@@ -8,10 +8,9 @@ from typing import Final
 
 from statetool.connectors.checks import check_source
 from statetool.connectors.connector import SplitConnector
-from statetool.connectors.elements import OperatorBytes
-from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SinkState, SourceState, as_plain
+from statetool.connectors.model import HeldSplit, KnownSplit, Pending, Place, SourceState, as_plain
 from statetool.connectors.model import as_json as _json
-from statetool.connectors.sinks import Sink
+from statetool.connectors.sinks import Sink, unread_pending
 from statetool.connectors.sources import Source
 from statetool.snapshot.operator import OperatorInventory
 
@@ -139,7 +138,8 @@ class SinkRow:
     role
         ``writer``, ``committer``, ``compact-coordinator``, ``sink`` (all in one).
     pending, open
-        How many transactions or files are not committed, and how many of them are only begun, and aborted on restore.
+        How many transactions or files are not committed, and how many of them are only begun, and aborted on restore; ``None`` where
+        not all of its state can be read (``undecoded``).
     finished_subtasks
         Subtasks that had finished.
     writers
@@ -150,8 +150,8 @@ class SinkRow:
     connector: str
     role: str
     versions: str
-    pending: int
-    open: int
+    pending: int | None
+    open: int | None
     oldest_checkpoint: int | None
     finished_subtasks: int
     writers: str | None
@@ -270,7 +270,7 @@ def source_row(source: Source) -> SourceRow:
         split_versions=_versions(h.version for h in source.state.held),
         enumerator_version=None if source.given is None else source.given.enumerator_version,
         held=len(source.state.held),
-        assigned=statuses.count("assigned") if lists_assigned else None,
+        assigned=statuses.count("assigned") if lists_assigned or "assigned" in statuses else None,
         unassigned=None if enumerator is None else statuses.count("unassigned"),
         finished=statuses.count("finished") if "finished" in statuses else None,
         discovered=None if enumerator is None else enumerator.facts.get("initial_discovery_finished"),
@@ -293,14 +293,17 @@ def inferred_from(source: Source) -> str:
 def sink_row(sink: Sink) -> SinkRow:
     """Return an operator of a sink as a row."""
     pending = sink.state.pending
+    countable = sink.is_read
     return SinkRow(
         operator=sink.label,
         connector=sink.name,
         role=sink.state.role,
         versions=_versions(sink.state.versions),
-        pending=len(pending),
-        open=sum(p.status == "open" for p in pending),
-        oldest_checkpoint=min((p.checkpoint_id for p in pending if p.checkpoint_id is not None), default=None),
+        pending=len(pending) if countable else None,
+        open=sum(p.status == "open" for p in pending) if countable else None,
+        oldest_checkpoint=min(
+            (p.checkpoint_id for p in pending if p.checkpoint_id is not None and countable), default=None
+        ),
         finished_subtasks=sum(s.finished for s in sink.operator.state.subtasks),
         writers=_json([{"subtask": n, **as_plain(w)} for n, w in sink.state.writers]) if sink.state.writers else None,
         undecoded=len(sink.state.unread) + sum(p.undecoded is not None for p in pending),
@@ -315,17 +318,15 @@ def unreadable_source(operator: OperatorInventory, note: str) -> SourceRow:
 
 def unreadable_sink(operator: OperatorInventory, note: str) -> SinkRow:
     """Return the row of an operator that may be of a sink."""
-    sink = Sink(operator=operator, data=OperatorBytes(operator), state=SinkState(role="unknown"))
-    return replace(sink_row(sink), note=note)
+    return replace(sink_row(Sink.unknown(operator)), note=note)
 
 
 def transaction_rows(sink: Sink) -> Iterator[TransactionRow]:
     """Yield what a sink has not committed; elements that cannot be read as bytes."""
     for pending in sink.state.pending:
         yield _transaction_row(sink, pending)
-    for subtask, version, raw in sink.state.unread if sink.state.role != "writer" else ():
-        unread = Pending(name="(unknown)", status="unknown", subtask=subtask, version=version, undecoded=raw)
-        yield _transaction_row(sink, unread)
+    for pending in unread_pending(sink) if sink.state.role != "writer" else ():
+        yield _transaction_row(sink, pending)
 
 
 def _transaction_row(sink: Sink, pending: Pending) -> TransactionRow:

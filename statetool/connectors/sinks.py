@@ -2,22 +2,35 @@
 
 Sink V2 keeps list states of byte arrays, each versioned: ``writer_raw_states`` of writers, ``streaming_committer_raw_states`` of committers
 (:mod:`statetool.connectors.collector`), ``remaining_compact_commit_raw_state`` of the compact coordinator of files (one committable an
-element). Nothing names the connector: it is recognised by versions and by bytes that it reads to the last one.
+element). Flink 1.13 and 1.14 keep the state of writer and committer in one operator. Nothing names the connector: it is recognised by
+versions and by bytes that it reads to the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from statetool.connectors import registry
-from statetool.connectors.collector import STATES, VERSION, Collector, Request, read_collector, write_collector
+from statetool.connectors.collector import (
+    LEGACY,
+    STATES,
+    VERSION,
+    Collector,
+    LegacyCommittables,
+    Request,
+    read_collector,
+    read_legacy,
+    write_collector,
+    write_legacy,
+)
 from statetool.connectors.connector import Recognised, SinkConnector, StateSink
 from statetool.connectors.elements import OperatorBytes, reading_as
 from statetool.connectors.model import Pending, SinkState
 from statetool.connectors.wire import read_version, whole_versioned, write_versioned
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io.output import Output
 from statetool.snapshot.operator import OperatorInventory
@@ -25,15 +38,29 @@ from statetool.snapshot.operator import OperatorInventory
 WRITER_STATE: Final = "writer_raw_states"
 COMMITTER_STATE: Final = "streaming_committer_raw_states"
 COMPACT_STATE: Final = "remaining_compact_commit_raw_state"
+#: The name of what cannot be read.
+UNKNOWN_NAME: Final = "(unknown)"
+#: The role of an operator whose operator state cannot be read.
+UNKNOWN_ROLE: Final = "unknown"
 _ROLES: Final = {WRITER_STATE: "writer", COMMITTER_STATE: "committer", COMPACT_STATE: "compact-coordinator"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sink(Recognised[SinkConnector | StateSink]):
-    """One operator of a sink."""
+    """One operator of a sink, in one of its roles."""
 
     data: OperatorBytes
     state: SinkState
+
+    @classmethod
+    def unknown(cls, operator: OperatorInventory) -> Sink:
+        """Return an operator that may be of a sink: its operator state cannot be read."""
+        return cls(operator=operator, data=OperatorBytes(operator), state=SinkState(role=UNKNOWN_ROLE))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether everything is read that the operator keeps uncommitted, at least in its frames."""
+        return self.state.role != UNKNOWN_ROLE and not self.state.unread
 
     @property
     def note(self) -> str:
@@ -41,15 +68,15 @@ class Sink(Recognised[SinkConnector | StateSink]):
         if len(self.candidates) > 1:
             return f"could be of {' or '.join(self.candidates)}"
         if self.state.unread:
-            return (
-                f"not known: versions {sorted({v for _, v, _ in self.state.unread})}, {len(self.state.unread)} elements"
-            )
+            return f"not known: versions {sorted({v for _, v, _ in self.state.unread})}, {several(len(self.state.unread), 'element')}"
+        if undecoded := [p for p in self.state.pending if p.undecoded is not None]:
+            return f"no connector reads {several(len(undecoded), 'committable')} of version {sorted({p.version for p in undecoded if p.version is not None})}"
         return ""
 
 
 def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
     """Return the operators that belong to sinks; a committer that holds nothing has the connector of its writer."""
-    sinks = [sink for operator in operators if (sink := sink_of(operator)) is not None]
+    sinks = [sink for operator in operators for sink in sinks_in(operator)]
     writers = {
         operator_id_for_uid(f"Sink Committer: {s.operator.uid}"): s.connector
         for s in sinks
@@ -63,40 +90,82 @@ def sinks_of(operators: Iterable[OperatorInventory]) -> list[Sink]:
     ]
 
 
-def sink_of(operator: OperatorInventory) -> Sink | None:
-    """Return what an operator keeps as part of a sink, ``None`` if it is none."""
+def sinks_in(operator: OperatorInventory) -> list[Sink]:
+    """Return what an operator keeps as part of a sink, one for each of its roles; nothing if it belongs to none."""
     states = registry.state_sinks()
     data = OperatorBytes(operator, tuple(c for s in states for c in s.classes))
     for sink in states:
         if sink.recognises(data):
             with reading_as(sink.name, data):
-                return Sink(operator=operator, data=data, connector=sink, state=sink.read(data))
-    for name, role in _ROLES.items():
-        if name in data.states:
-            return _sink_v2(operator, data, name, role)
-    return None
+                return [Sink(operator=operator, data=data, connector=sink, state=sink.read(data))]
+    return _sink_v2(operator, data)
 
 
-def _sink_v2(operator: OperatorInventory, data: OperatorBytes, name: str, role: str) -> Sink:
-    with reading_as("a sink", data):
-        elements = [(subtask, *whole_versioned(value, "an element")) for subtask, value in data.values(name)]
+def sink_of(operator: OperatorInventory) -> Sink | None:
+    """Return the part of a sink whose committables an operator keeps, else that of its writers; ``None`` if it belongs to none."""
+    return next(iter(sorted(sinks_in(operator), key=lambda s: s.state.role == "writer")), None)
+
+
+def _sink_v2(operator: OperatorInventory, data: OperatorBytes) -> list[Sink]:
+    fitting = {role: _fitting(data, name, role) for name, role in _ROLES.items() if name in data.states}
+    # All roles of an operator are of one connector: one role may tell it where another holds too little.
+    common = set.intersection(*(set(states) for states in fitting.values())) if fitting else set()
+    decoded = {name: sum(_decoded(states[name]) for states in fitting.values()) for name in common}
+    named = _most(decoded)
+    return [
+        _in_role(
+            operator,
+            data,
+            role,
+            states,
+            named if len(named) == 1 else _most({n: _decoded(s) for n, s in states.items()}),
+        )
+        for role, states in fitting.items()
+    ]
+
+
+def _fitting(data: OperatorBytes, name: str, role: str) -> dict[str, SinkState]:
+    """Return what each connector reads in a state that it can read, by the connector's name."""
     read = {WRITER_STATE: _read_writers, COMMITTER_STATE: _read_committables, COMPACT_STATE: _read_compacting}[name]
-    fitting: list[tuple[int, SinkConnector, SinkState]] = []
+    fitting = {}
     for connector in registry.sink_connectors():
-        try:
-            state = read(connector, role, elements)
-        except StatetoolError:
-            continue
-        decoded = len(state.writers) + sum(p.undecoded is None for p in state.pending)
-        fitting.append((decoded, connector, state))
-    most = max((n for n, _, _ in fitting), default=0)
-    best = [(c, s) for n, c, s in fitting if n == most]
-    if most and len(best) == 1:
-        return Sink(operator=operator, data=data, connector=best[0][0], state=best[0][1])
-    candidates = tuple(c.name for c, _ in best) if most else ()
+        with suppress(StatetoolError):
+            fitting[connector.name] = read(connector, role, _elements(data, name))
+    return fitting
+
+
+def _elements(data: OperatorBytes, name: str) -> list[tuple[int, int, bytes]]:
+    with reading_as("a sink", data):
+        return [(subtask, *whole_versioned(value, "an element")) for subtask, value in data.values(name)]
+
+
+def _decoded(state: SinkState) -> int:
+    return len(state.writers) + sum(p.undecoded is None for p in state.pending)
+
+
+def _most(decoded: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the names of the connectors that decode the most, if they decode anything."""
+    most = max(decoded.values(), default=0)
+    return tuple(name for name, number in decoded.items() if number == most) if most else ()
+
+
+def _in_role(
+    operator: OperatorInventory, data: OperatorBytes, role: str, states: Mapping[str, SinkState], named: tuple[str, ...]
+) -> Sink:
+    connectors = {c.name: c for c in registry.sink_connectors()}
+    if len(named) == 1:
+        return Sink(operator=operator, data=data, connector=connectors[named[0]], state=states[named[0]])
     # Bytes that no connector decodes are shown in the frames that the first one read.
-    state = _unread_state(role, elements) if candidates or not best else best[0][1]
-    return Sink(operator=operator, data=data, state=state, candidates=candidates)
+    state = next(iter(states.values()), None)
+    if named or state is None:
+        state = _unread_state(role, _elements(data, next(n for n, r in _ROLES.items() if r == role)))
+    return Sink(operator=operator, data=data, state=state, candidates=named)
+
+
+def unread_pending(sink: Sink) -> Iterator[Pending]:
+    """Yield the elements of a sink that nobody can read as bytes."""
+    for subtask, version, raw in sink.state.unread:
+        yield Pending(name=UNKNOWN_NAME, status="unknown", subtask=subtask, version=version, undecoded=raw)
 
 
 def _unread_state(role: str, elements: Iterable[tuple[int, int, bytes]]) -> SinkState:
@@ -119,10 +188,12 @@ def _read_committables(connector: SinkConnector, role: str, elements: Iterable[t
     pending: list[Pending] = []
     unread = []
     for subtask, version, raw in elements:
-        if version != VERSION:
+        if version == VERSION:
+            pending += _committables_of(connector, subtask, read_collector(raw))
+        elif version == LEGACY:
+            pending += _legacy_committables_of(connector, subtask, read_legacy(raw))
+        else:
             unread.append((subtask, version, raw))
-            continue
-        pending += _committables_of(connector, subtask, read_collector(raw))
     return SinkState(
         role=role,
         pending=tuple(pending),
@@ -155,6 +226,13 @@ def _committables_of(connector: SinkConnector, subtask: int, collector: Collecto
                 )
 
 
+def _legacy_committables_of(connector: SinkConnector, subtask: int, legacy: LegacyCommittables) -> Iterator[Pending]:
+    """Yield the committables of Flink 1.13 and 1.14, which store neither their checkpoint nor their writer."""
+    for raw in legacy.committables:
+        pending = _pending(connector, legacy.version, raw)
+        yield replace(pending, status=STATES[0], subtask=subtask, version=legacy.version)
+
+
 def _pending(connector: SinkConnector, version: int, raw: bytes) -> Pending:
     if version not in connector.committable_versions:
         return Pending(name=f"(version {version})", status="", subtask=-1, version=version, undecoded=raw)
@@ -185,10 +263,17 @@ def without_committables(sink: Sink, names: frozenset[str]) -> Mapping[str, Mapp
         data = element.data
         if name == COMMITTER_STATE and version == VERSION:
             data = _byte_array(write_versioned(version, write_collector(read_collector(raw).without(forgotten))))
+        elif name == COMMITTER_STATE and version == LEGACY:
+            data = _byte_array(write_versioned(version, write_legacy(_remaining(connector, read_legacy(raw), names))))
         elif name == COMPACT_STATE and _pending(connector, version, raw).name in names:
             continue
         elements[subtask] = (*elements.get(subtask, ()), data)
     return {name: elements}
+
+
+def _remaining(connector: SinkConnector, legacy: LegacyCommittables, names: frozenset[str]) -> LegacyCommittables:
+    remaining = (raw for raw in legacy.committables if _pending(connector, legacy.version, raw).name not in names)
+    return replace(legacy, committables=tuple(remaining))
 
 
 def _byte_array(data: bytes) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statetool.connectors.checks import SourceCheck, check_source
+from statetool.connectors.checks import SourceCheck, check_source, unreadable_check
 from statetool.connectors.elements import unknown_state
 from statetool.connectors.rows import (
     EnumeratorRow,
@@ -22,7 +22,7 @@ from statetool.connectors.rows import (
     unreadable_sink,
     unreadable_source,
 )
-from statetool.connectors.sinks import Sink, sink_of, sinks_of
+from statetool.connectors.sinks import Sink, sinks_in, sinks_of
 from statetool.connectors.sources import Source, source_of
 from statetool.errors import UnknownNameError, UnknownSerializerError, suggest
 from statetool.snapshot.operator import OperatorInventory
@@ -64,20 +64,14 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
     """
     if table not in CONNECTOR_TABLES:
         raise UnknownNameError(f"no table {table!r} of sources or sinks", hint=suggest(table, CONNECTOR_TABLES))
-    definition, readable, rows = CONNECTOR_TABLES[table], [], []
-    for operator in operators:
-        try:
-            operator.operator_states  # noqa: B018 - reads the headers
-            readable.append(operator)
-        except UnknownSerializerError as error:
-            # Nobody can tell whether it is a source or a sink: the lists of both say so, other tables raise.
-            if table not in _UNREADABLE:
-                raise
-            rows.append(_UNREADABLE[table](operator, f"its operator state cannot be read: {error.message}"))
-        else:
-            unknown = unknown_state(operator) if table in _UNREADABLE else None
-            if unknown is not None and source_of(operator, connector) is None and sink_of(operator) is None:
-                rows.append(_UNREADABLE[table](operator, f"its operator state cannot be read: {unknown.message}"))
+    definition, unreadable = CONNECTOR_TABLES[table], _UNREADABLE.get(table)
+    if unreadable is None:
+        readable, rows = list(operators), []
+        for operator in readable:
+            operator.operator_states  # noqa: B018 - raises where its headers cannot be read
+    else:
+        readable, unread = readable_operators(operators, connector)
+        rows = [unreadable(operator, reason) for operator, reason in unread]
     if definition.of_source is not None:
         sources = (source_of(operator, connector) for operator in readable)
         return [*(row for source in sources if source is not None for row in definition.of_source(source)), *rows]
@@ -85,8 +79,37 @@ def connector_rows(table: str, operators: Iterable[OperatorInventory], connector
     return [*(row for sink in sinks_of(readable) for row in definition.of_sink(sink)), *rows]
 
 
+def readable_operators(
+    operators: Iterable[OperatorInventory], connector: str | None = None
+) -> tuple[list[OperatorInventory], list[tuple[OperatorInventory, str]]]:
+    """Return the operators whose operator state can be read, and those of which nobody can tell what they are, with the reason."""
+    readable, unread = [], []
+    for operator in operators:
+        try:
+            operator.operator_states  # noqa: B018 - reads the headers
+        except UnknownSerializerError as error:
+            unread.append((operator, _unread_note(error)))
+            continue
+        readable.append(operator)
+        unknown = unknown_state(operator)
+        if unknown is not None and source_of(operator, connector) is None and not sinks_in(operator):
+            unread.append((operator, _unread_note(unknown)))
+    return readable, unread
+
+
+def sinks_and_unknown(operators: Iterable[OperatorInventory]) -> list[Sink]:
+    """Return the operators of sinks, and those that may be of one."""
+    readable, unread = readable_operators(operators)
+    return [*sinks_of(readable), *(Sink.unknown(operator) for operator, _ in unread)]
+
+
+def _unread_note(error: UnknownSerializerError) -> str:
+    return f"its operator state cannot be read: {error.message}"
+
+
 #: The rows that stand for an operator whose operator state cannot be read.
 _UNREADABLE: Final[Mapping[str, Callable[[OperatorInventory, str], Any]]] = {
     "sources": unreadable_source,
+    "source_checks": unreadable_check,
     "sinks": unreadable_sink,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from statetool.errors import SnapshotNotFoundError, StatetoolError
+from statetool.errors import SnapshotNotFoundError, StatetoolError, several
 from statetool.formats.metadata import SnapshotMetadata, parse_metadata
 from statetool.formats.metadata.handles import SegmentHandle, file_streams
 from statetool.formats.metadata.model import handles_of
@@ -197,7 +197,7 @@ def _problem(pieces: frozenset[Piece], tree: Survey) -> str:
     words = []
     if missing:
         total = len({p.file for p in pieces})
-        words.append(f"{len(missing)} of {total} files are missing, first {missing[0]}")
+        words.append(f"missing: {len(missing)} of {several(total, 'file')}, first {missing[0]}")
     short = []
     for piece in pieces:
         file = None if piece.missing else tree.find(piece.file)
@@ -205,5 +205,5 @@ def _problem(pieces: frozenset[Piece], tree: Survey) -> str:
             short.append((piece.file, file.size_bytes, piece.start + piece.size_bytes))
     if short:
         name, size, wanted = min(short)
-        words.append(f"{len(short)} files are too short, first {name} with {size} of {wanted} bytes")
+        words.append(f"too short: {several(len(short), 'file')}, first {name} with {size} of {wanted} bytes")
     return "; ".join(words)

@@ -33,8 +33,14 @@ class Connections:
 
     @property
     def ok(self) -> bool:
-        """Whether each split is where it should be."""
-        return not any(c.is_problem for c in self.checks)
+        """Whether each split that is read is where it should be."""
+        return not any(c.is_problem and not c.is_unknown for c in self.checks)
+
+    @property
+    def unread(self) -> list[str]:
+        """State of sources and sinks that no connector reads."""
+        sources = [f"{c.operator}: {c.message}" for c in self.checks if c.is_unknown]
+        return sources + [f"{s.operator}: {s.note}" for s in self.sinks if s.undecoded or s.pending is None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +74,7 @@ class Facts:
     against: str
     check: Answer[Check] | None
     differences: Answer[Differences] | None
+    allow_unread: bool = False
 
     @property
     def failures(self) -> tuple[StatetoolError, ...]:
@@ -76,7 +83,25 @@ class Facts:
         return tuple(v for v in values if isinstance(v, StatetoolError))
 
     @property
-    def ok(self) -> bool:
-        """Whether all was answered and read, the snapshot is whole, splits are where they should be, and a job would restore, if asked."""
+    def unread(self) -> tuple[str, ...]:
+        """State that could not be read, so that nothing is known of it: where it is, and why."""
+        reasons: list[str] = []
+        if not isinstance(self.states, StatetoolError):
+            reasons += (f"{s.operator}, {s.name or s.scope}: {s.reason}" for s in self.states if not s.readable)
+        if not isinstance(self.verification, StatetoolError):
+            reasons += (f"{p.operator}: {p.problem}" for p in self.verification.problems if p.unread)
+        for answer in (self.statistics, self.connections, self.differences):
+            if answer is not None and not isinstance(answer, StatetoolError):
+                reasons += answer.unread
+        return tuple(dict.fromkeys(reasons))
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the snapshot is whole, splits are where they should be, and a job would restore, if asked, as far as all was read."""
         judged = (self.verification, self.connections, self.check)
         return not self.failures and all(j is None or isinstance(j, StatetoolError) or j.ok for j in judged)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong, and everything was read or may stay unread."""
+        return self.is_sound and (self.allow_unread or not self.unread)

@@ -16,17 +16,6 @@ def count(number: int | float | None) -> Html:
     return Html("") if number is None else element("data", f"{number:,}", value=number)
 
 
-def several(number: int, noun: str) -> str:
-    """Return a number and a noun, in the plural where needed.
-
-    Examples
-    --------
-    >>> several(1, "error"), several(2000, "error")
-    ('1 error', '2,000 errors')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def size(number: int) -> Html:
     """Return a number of bytes."""
     return element("data", size_text(number), value=number, title=f"{number:,} bytes")

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import StatetoolError, several
 from statetool.report import sections, sizes, times
 from statetool.report.facts import Facts
 from statetool.report.markup import Html, element, html, joined
-from statetool.report.numbers import count, moment, several, size
+from statetool.report.numbers import count, moment, size
 from statetool.report.style import STYLE
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ def _cards(facts: Facts) -> Html:
     if facts.check is not None:
         cards.append(("restores", _restores(facts.check)))
     if not isinstance(facts.connections, StatetoolError) and not facts.connections.ok:
-        wrong = count(sum(c.is_problem for c in facts.connections.checks))
+        wrong = count(sum(c.is_problem and not c.is_unknown for c in facts.connections.checks))
         cards.append(("problems of sources", element("span", wrong, class_="bad")))
+    if facts.unread:
+        cards.append(("not read", element("span", count(len(facts.unread)), class_="warn")))
     if facts.failures:
         cards.append(("not answered", element("span", count(len(facts.failures)), class_="bad")))
     return element("dl", *(element("div", element("dt", name), element("dd", value)) for name, value in cards))
@@ -72,7 +74,7 @@ def _whole(facts: Facts) -> Html:
     counted = Counter(p.severity for p in verification.problems)
     if counted["error"]:
         return element("span", several(counted["error"], "error"), class_="bad")
-    if not verification.ok:
+    if verification.unread:
         return element("span", "not all read", class_="warn")
     return element(
         "span", f"yes, {several(counted['warning'], 'warning')}" if counted["warning"] else "yes", class_="good"
@@ -95,7 +97,7 @@ def _sections(facts: Facts) -> Iterator[tuple[str, str, Html]]:
     statistics = facts.statistics
     makers: list[tuple[str, str, Any, Callable[[Any], Html]]] = [
         ("findings", "Is it whole?", facts.verification, sections.findings),
-        ("unread", "What cannot be read", facts.states, lambda states: sections.unread(states, statistics)),
+        ("unread", "What cannot be read", facts.states, lambda states: sections.unread(states, facts.unread)),
         ("restore", "Would it restore?", facts.check, lambda check: sections.verdicts(check, facts.against)),
         ("differences", "What differs?", facts.differences, lambda answer: sections.differences(answer, facts.against)),
         ("operators", "Operators", facts.operators, lambda rows: sizes.operators(rows, statistics)),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.errors import StatetoolError
+from statetool.errors import several
 from statetool.report.markup import Html, element, joined, table
-from statetool.report.numbers import count, several
+from statetool.report.numbers import count
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check
-    from statetool.report.facts import Answer, Connections, Differences
+    from statetool.report.facts import Connections, Differences
     from statetool.snapshot.state_info import StateInfo
-    from statetool.statistics.statistics import Statistics
     from statetool.verification.verify import Verification
 
 #: Colours of words.
@@ -48,10 +47,11 @@ def _cell(value: Any, coloured: bool) -> Any:
 
 def findings(verification: Verification) -> Html:
     """Return what verification found, and how much it looked at."""
-    looked = f"{verification.operators:,} operators, {verification.streams:,} pieces in files, {verification.entries:,} entries of keyed state, "
-    looked += f"{verification.keys:,} keys in their key groups" + (
-        f", {verification.elements:,} elements of operator state" if verification.deep else ""
-    )
+    looked = f"{several(verification.operators, 'operator')}, {several(verification.streams, 'piece')} in files, "
+    looked += f"{several(verification.entries, 'entry', 'entries')} of keyed state, "
+    looked += f"{several(verification.keys, 'key')} in their key groups"
+    if verification.deep:
+        looked += f", {several(verification.elements, 'element')} of operator state"
     counts = ", ".join(
         several(sum(p.severity == name for p in verification.problems), name) for name in ("error", "warning", "note")
     )
@@ -65,14 +65,12 @@ def findings(verification: Verification) -> Html:
     return joined(parts)
 
 
-def unread(states: Iterable[StateInfo], statistics: Answer[Statistics]) -> Html:
-    """Return states that cannot be read, and why."""
+def unread(states: Iterable[StateInfo], reasons: Sequence[str]) -> Html:
+    """Return states that cannot be read, and everything that was not looked at, with the reason."""
     rows = [s for s in states if not s.readable]
-    reasons = () if isinstance(statistics, StatetoolError) else statistics.unread
-    reason_list = element("ul", *(element("li", r) for r in reasons)) if reasons else ""
     shown = records(rows, ("operator", "name", "reason", "scope", "kind")) if rows else ""
-    about = element("p", "Only the bytes of these are known:") if reasons else ""
-    return joined([shown, about, reason_list])
+    about = element("p", "Only the bytes of these are known. Whether something is wrong with them was not checked:")
+    return joined([shown, about, element("ul", *(element("li", r) for r in reasons))]) if reasons else Html("")
 
 
 def verdicts(check: Check, against: str) -> Html:
@@ -95,7 +93,9 @@ def differences(answer: Differences, against: str) -> Html:
     """Return what differs: counts of keys, entries and elements, then operators, states and types."""
     counts = [c for c in answer.counts if c.added + c.removed + c.changed]
     total = sum(c.added + c.removed + c.changed for c in counts)
-    words = "Nothing differs." if answer.equal else f"{total:,} values differ, in {len(counts):,} states."
+    words = (
+        "Nothing differs." if answer.equal else f"{several(total, 'difference')} in {several(len(counts), 'state')}."
+    )
     shown = [element("p", f"Before: this snapshot. After: {against}", class_="soft"), element("p", words)]
     if counts:
         shown.append(records(counts, _COUNTS))

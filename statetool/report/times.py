@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
+from statetool.errors import several
 from statetool.report import charts
 from statetool.report.markup import Html, element, joined, table
 from statetool.report.numbers import between, change, count, moment, size
@@ -52,7 +53,7 @@ def ages(statistics: Statistics) -> Html:
         expired = "" if total.expired is None else f", {total.expired:,} of them expired"
         parts += [
             element("h3", f"{operator}: {state}"),
-            element("p", f"{total.count:,} values{expired}", class_="soft"),
+            element("p", f"{several(total.count, 'value')}{expired}", class_="soft"),
             table(("accessed last", "values", ""), rows),
         ]
     return joined(parts)

@@ -5,14 +5,16 @@ Everything is planned and checked before the target is touched; then files are s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from statetool.errors import OptionError, UnsupportedError
+from statetool.errors import OptionError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.metadata import OperatorState, SnapshotMetadata, SubtaskState, write_metadata
 from statetool.formats.metadata.handles import KeyedHandle, KeyGroupsHandle
 from statetool.formats.metadata.savepoint import savepoint_properties
+from statetool.formats.operator_id import operator_id_for_uid
 from statetool.saving.available import check_available, check_proxy
 from statetool.saving.carry import Carrier, referenced
 from statetool.saving.composition import Composition, Runner
@@ -23,6 +25,7 @@ from statetool.saving.streams.keyed import CANONICAL_TAG
 from statetool.saving.streams.output import NewStream
 from statetool.saving.uids import change_uids, id_and_uid
 from statetool.saving.versions import Target, fitted
+from statetool.snapshot.inventory import Inventory
 
 
 def write_composition(
@@ -67,7 +70,28 @@ def write_composition(
         operators = list(carried.values())
         metadata = _with_uids(composition, _metadata(composition, operators))
         metadata = fitted(metadata, release, properties=savepoint_properties())
-        return publication.commit(write_metadata(metadata), staged)
+        metadata_file = publication.commit(write_metadata(metadata), staged)
+    base = None if composition.base is None else composition.base.metadata
+    if base is None or metadata.checkpoint_id < base.checkpoint_id or not metadata.checkpoint_id:
+        _warn_of_commit_ids(composition, target, metadata)
+    return metadata_file
+
+
+def _warn_of_commit_ids(composition: Composition, target: str, metadata: SnapshotMetadata) -> None:
+    """Warn of sinks that commit by checkpoint id, if the id of what was written is too low for them."""
+    if not any(s.managed_operator is not None for o in metadata.operators for s in o.subtasks):
+        return
+    from statetool.connectors.commit_ids import commit_id_rows
+
+    try:
+        rows = commit_id_rows(Inventory(target).operators.values(), metadata.checkpoint_id)
+    except StatetoolError as error:
+        warnings.warn(f"which checkpoint ids the sinks of {target} have committed is unknown: {error}", stacklevel=2)
+        return
+    uids = {operator_id_for_uid(uid): uid for uid in (*composition.changes, *composition.uids.values())}
+    for row in rows:
+        if row.is_problem and row.commits_by_id:
+            warnings.warn(f"{uids.get(row.operator, row.operator)}: {row.message}", stacklevel=2)
 
 
 def _metadata(composition: Composition, operators: Sequence[OperatorState]) -> SnapshotMetadata:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, UnsupportedError, several
+from statetool.io import files
 
 Severity = Literal["error", "warning", "note"]
 #: Errors for state that only this package cannot read: nothing is known to be wrong with it.
 UNREAD: Final = (UnknownSerializerError, UnsupportedError)
+#: Files of one directory are named each if not more of them are missing.
+_MOST_FILES: Final = 3
+_NOT_THERE: Final = "the file is not there"
 _NOT_READ: Final = "not read, so nothing is known of it: "
 
 
@@ -33,6 +38,11 @@ class Problem:
     def unread(self) -> bool:
         """Whether keyed or operator state was not read at all."""
         return self.severity == "warning" and self.problem.startswith(_NOT_READ)
+
+    @property
+    def is_missing_file(self) -> bool:
+        """Whether a file of the snapshot is missing."""
+        return self.file is not None and self.problem.startswith(_NOT_THERE)
 
 
 def problem_of(
@@ -84,3 +94,41 @@ def severity_of(error: StatetoolError, otherwise: Severity = "error") -> Severit
 def note(operator: str, words: str, state: str | None = None) -> Problem:
     """Return a note on what could not be checked."""
     return Problem(severity="note", operator=operator, subtask=None, state=state, file=None, offset=None, problem=words)
+
+
+def missing_file(file: str, operator: str, subtask: int, words: str = "") -> Problem:
+    """Return the problem of a file that is missing; ``words`` say more."""
+    text = f"{_NOT_THERE}{words}"
+    return Problem(
+        severity="error", operator=operator, subtask=subtask, state=None, file=file, offset=None, problem=text
+    )
+
+
+def grouped_by_directory(problems: Iterable[Problem]) -> list[Problem]:
+    """Return problems with one for each directory of which more than a few files are missing, in the place of theirs."""
+    grouped: list[Problem] = []
+    missing: dict[str, list[Problem]] = {}
+    for problem in problems:
+        if problem.file is not None and problem.is_missing_file:
+            missing.setdefault(files.parent(problem.file), []).append(problem)
+        else:
+            grouped.append(problem)
+    for directory, of_directory in missing.items():
+        names = sorted({p.file for p in of_directory if p.file is not None})
+        grouped += of_directory if len(names) <= _MOST_FILES else [_missing_directory(directory, names, of_directory)]
+    return grouped
+
+
+def _missing_directory(directory: str, names: Sequence[str], problems: Sequence[Problem]) -> Problem:
+    operators = sorted({p.operator or "" for p in problems})
+    shown = ", ".join(name.rpartition("/")[2] for name in names[:_MOST_FILES])
+    return Problem(
+        severity="error",
+        operator=operators[0] if len(operators) == 1 else None,
+        subtask=None,
+        state=None,
+        file=directory,
+        offset=None,
+        problem=f"{several(len(names), 'file')} of this directory are not there, of {several(len(operators), 'operator')}: {shown}, ...; "
+        "copy the directory beside the metadata, or name where it is: --rebase OLD=NEW",
+    )

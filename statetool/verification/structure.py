@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from statetool.errors import StatetoolError
+from statetool.errors import SnapshotNotFoundError, StatetoolError
 from statetool.formats.key_groups import range_for
 from statetool.formats.metadata import OperatorState, SubtaskState
 from statetool.formats.metadata.handles import (
@@ -26,7 +26,7 @@ from statetool.formats.metadata.handles import (
 from statetool.formats.stream import Stream
 from statetool.io.listing import FoundFile
 from statetool.snapshot.operator import OperatorInventory
-from statetool.verification.problems import Problem, Severity, problem_of
+from statetool.verification.problems import Problem, Severity, missing_file, problem_of
 
 #: Size of the flag at the start of a change log, which says whether the rest is compressed; offsets count from behind it.
 _LOG_FLAG = 1
@@ -112,6 +112,9 @@ class StructureCheck:
                 if (stream.path, "") not in self._reported:
                     self._reported.add((stream.path, ""))
                     problem = problem_of(error, operator=self.operator.label, subtask=subtask, file=stream.path)
+                    if isinstance(error, SnapshotNotFoundError):
+                        words = f": {problem.problem}"
+                        problem = missing_file(stream.path, self.operator.label, subtask, words)
                     self.problems.append(problem)
                 continue
             if place is not None:
@@ -121,7 +124,10 @@ class StructureCheck:
         file = self.find(place.file)
         needed = place.start + place.size_bytes
         if file is None:
-            words = f"the file of {slot} state is not there"
+            words = ""
+            if (place.file, "") not in self._reported:
+                self._reported.add((place.file, ""))
+                self.problems.append(missing_file(place.file, self.operator.label, subtask, f" ({slot} state)"))
         elif is_log:
             # The handle of a compressed log counts uncompressed bytes, so its length says nothing of the file's.
             words = "a change log without a byte" if file.size_bytes < _LOG_FLAG else ""

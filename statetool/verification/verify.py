@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from statetool.errors import FormatError
+from statetool.errors import FormatError, several
 from statetool.formats.metadata.properties import read_properties, trailing_bytes
 from statetool.io import files
 from statetool.io.deletion import check_deletion
@@ -14,7 +14,7 @@ from statetool.io.listing import FoundFile, stat
 from statetool.io.threads import in_threads
 from statetool.snapshot.inventory import Inventory
 from statetool.verification.lost_timers import lost_timers
-from statetool.verification.problems import Problem, Severity, note, problem_of
+from statetool.verification.problems import Problem, Severity, grouped_by_directory, note, problem_of
 from statetool.verification.structure import StructureCheck
 
 if TYPE_CHECKING:
@@ -111,6 +111,7 @@ def verify_inventory(
         unproved = plan.unproved.get(operator)
         words = f"whether keys lie in their key groups was not checked: the hash code is not known of {reason}"
         problems.append(note(operator, f"{words}; {unproved}" if unproved else words))
+    problems = grouped_by_directory(problems)
     return Verification(
         problems=tuple(_without_repetitions(sorted(problems, key=_order))[:most]),
         operators=len(inventory.operators),
@@ -184,7 +185,7 @@ def _without_repetitions(problems: Iterable[Problem]) -> list[Problem]:
         firsts.setdefault(identity, problem)
         counts[identity] = counts.get(identity, 0) + 1
     return [
-        replace(p, problem=f"{p.problem} ({counts[identity]} times)")
+        replace(p, problem=f"{p.problem} ({several(counts[identity], 'time')})")
         if _stands_for_others(p) and counts[identity] > 1
         else p
         for identity, p in firsts.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -71,13 +72,13 @@ FAULTS: list[tuple[str, str, dict[str, str | None], str, dict[str, Any]]] = [
         f"{C}aligned-checkpoint-timeout",
         {},
     ),
-    ("no-interval", "warning", {f"{C}interval": None}, f"{C}interval", {}),
-    ("no-directory", "error", {f"{C}dir": None}, f"{C}dir", {}),
+    ("no-interval", "advice", {f"{C}interval": None}, f"{C}interval", {}),
+    ("no-directory", "advice", {f"{C}dir": None}, f"{C}dir", {}),
     ("storage-ignores-dir", "warning", {"state.checkpoint-storage": "jobmanager"}, "state.checkpoint-storage", {}),
     ("filesystem-without-dir", "error", {f"{C}dir": None, f"{C}storage": "filesystem"}, f"{C}dir", {}),
     (
         "not-retained",
-        "warning",
+        "advice",
         {f"{C}externalized-checkpoint-retention": None},
         f"{C}externalized-checkpoint-retention",
         {},
@@ -91,6 +92,7 @@ FAULTS: list[tuple[str, str, dict[str, str | None], str, dict[str, Any]]] = [
         {},
     ),
     ("incremental-hashmap", "warning", {"state.backend.type": "hashmap"}, f"{C}incremental", {}),
+    ("incremental-hashmap", "advice", {"state.backend.type": None}, f"{C}incremental", {}),
     ("compression-incremental", "warning", {f"{C}snapshot-compression": "true"}, f"{C}snapshot-compression", {}),
     ("changelog-memory", "error", {"state.backend.changelog.enabled": "true"}, "state.changelog.storage", {}),
     (
@@ -100,7 +102,7 @@ FAULTS: list[tuple[str, str, dict[str, str | None], str, dict[str, Any]]] = [
         "state.changelog.dstl.dfs.base-path",
         {},
     ),
-    ("never-restarts", "warning", {"restart-strategy.type": "none"}, "restart-strategy.type", {}),
+    ("never-restarts", "advice", {"restart-strategy.type": "none"}, "restart-strategy.type", {}),
     ("ha-no-storage", "error", {"high-availability.type": "kubernetes"}, "high-availability.storageDir", {}),
     (
         "drops-in-flight",
@@ -148,6 +150,53 @@ SOUND_ONES: list[dict[str, str]] = [
     },
     {"jobmanager.rpc.address": "localhost", "parallelism.default": "8", "rest.port": "8081", "env.java.opts": "-Da=b"},
 ]
+
+#: Configurations of Flink's documentation: those of its pages on state, checkpoints, recovery and high availability, and of its distribution.
+DOCUMENTED: dict[str, str] = {
+    "memory": "state.backend: hashmap\nstate.checkpoint-storage: jobmanager\n",
+    "file system": "state.backend: hashmap\nstate.checkpoints.dir: file:///checkpoint-dir/\nstate.checkpoint-storage: filesystem\n",
+    "rocksdb": "state.backend: rocksdb\nstate.checkpoints.dir: file:///checkpoint-dir/\nstate.checkpoint-storage: filesystem\n",
+    "rocksdb incremental": "state.backend.type: rocksdb\nexecution.checkpointing.incremental: true\nexecution.checkpointing.dir: hdfs:///checkpoints\n",
+    "incremental": "execution.checkpointing.incremental: true\n",
+    "forst": "state.backend.type: forst\nexecution.checkpointing.incremental: true\nexecution.checkpointing.dir: s3://your-bucket/flink-checkpoints\n",
+    "interval": "execution.checkpointing.interval: 10s\nexecution.checkpointing.storage: jobmanager\n",
+    "interval alone": "execution.checkpointing.interval: 3min\n",
+    "changelog": (
+        "state.changelog.enabled: true\nstate.changelog.storage: filesystem # currently, only filesystem and memory\n"
+        "dstl.dfs.base-path: s3://my-bucket\nexecution.checkpointing.max-concurrent-checkpoints: 1\nstate.backend.local-recovery: false\n"
+    ),
+    "fixed delay": "restart-strategy.type: fixed-delay\nrestart-strategy.fixed-delay.attempts: 3\nrestart-strategy.fixed-delay.delay: 10 s\n",
+    "exponential delay": (
+        "restart-strategy.type: exponential-delay\nrestart-strategy.exponential-delay.initial-backoff: 10 s\n"
+        "restart-strategy.exponential-delay.max-backoff: 2 min\nrestart-strategy.exponential-delay.backoff-multiplier: 2.0\n"
+        "restart-strategy.exponential-delay.reset-backoff-threshold: 10 min\nrestart-strategy.exponential-delay.jitter-factor: 0.1\n"
+        "restart-strategy.exponential-delay.attempts-before-reset-backoff: 10\n"
+    ),
+    "failure rate": (
+        "restart-strategy.type: failure-rate\nrestart-strategy.failure-rate.max-failures-per-interval: 3\n"
+        "restart-strategy.failure-rate.failure-rate-interval: 5 min\nrestart-strategy.failure-rate.delay: 10 s\n"
+    ),
+    "no restart": "restart-strategy.type: none\nexecution.checkpointing.interval: 1 min\n",
+    "zookeeper": (
+        "high-availability.type: zookeeper\nhigh-availability.zookeeper.quorum: localhost:2181\nhigh-availability.zookeeper.path.root: /flink\n"
+        "high-availability.cluster-id: /cluster_one # important: customize per cluster\nhigh-availability.storageDir: hdfs:///flink/recovery\n"
+    ),
+    "kubernetes": "kubernetes.cluster-id: my-cluster\nhigh-availability.type: kubernetes\nhigh-availability.storageDir: hdfs:///flink/recovery\n",
+    "unaligned": "execution.checkpointing.unaligned.enabled: true\nexecution.checkpointing.aligned-checkpoint-timeout: 30 s\n",
+    "local recovery": "execution.state-recovery.from-local: true\nexecution.checkpointing.local-backup.enabled: true\n",
+    "small files": "execution.checkpointing.file-merging.enabled: true\nexecution.checkpointing.file-merging.across-checkpoint-boundary: true\n",
+    "retained": (
+        "execution.checkpointing.interval: 10 min\nexecution.checkpointing.num-retained: 3\nexecution.checkpointing.mode: EXACTLY_ONCE\n"
+        "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION\nexecution.checkpointing.min-pause: 500\n"
+        "execution.checkpointing.tolerable-failed-checkpoints: 2\nexecution.checkpointing.timeout: 10min\n"
+    ),
+    "distribution": (
+        "jobmanager.rpc.address: localhost\njobmanager.rpc.port: 6123\njobmanager.bind-host: localhost\n"
+        "jobmanager.memory.process.size: 1600m\ntaskmanager.bind-host: localhost\ntaskmanager.host: localhost\n"
+        "taskmanager.memory.process.size: 1728m\ntaskmanager.numberOfTaskSlots: 1\nparallelism.default: 1\n"
+        "jobmanager.execution.failover-strategy: region\nrest.address: localhost\nrest.bind-address: localhost\n"
+    ),
+}
 
 
 def written(folder: Path, values: dict[str, str], *, nested: bool) -> str:
@@ -212,6 +261,46 @@ def test_nothing_is_found_in_sound_configurations(tmp_path: Path, values: dict[s
     assert statetool.lint(path, rest=statistics(tmp_path, 45_000), transaction_timeout="1 h") == []
 
 
+@pytest.mark.parametrize("text", DOCUMENTED.values(), ids=DOCUMENTED)
+def test_no_alarm_on_configurations_of_the_documentation(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "flink-conf.yaml"
+    path.write_text(text)
+    done = CliRunner().invoke(cli, ["lint", str(path), "--json"])
+    assert done.exit_code == 0, done.stdout
+    assert {f["level"] for f in json.loads(done.stdout)} <= {"advice"}
+
+
+BOMBS = {
+    "aliases": "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)),
+    "mappings": "a0: &a0 {x: 1, y: 2}\n"
+    + "".join(f"a{n}: &a{n} {{x: *a{n - 1}, y: *a{n - 1}}}\n" for n in range(1, 60)),
+    "itself": "a: &a {b: *a}\n",
+    "brackets": "a: " + "[" * 100_000,
+    "braces": "{a: " * 20_000,
+    "dashes": "a:\n" + "- " * 50_000,
+    "long": "a: b\n" * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_yaml_that_grows_is_an_error_at_once(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    started = time.perf_counter()
+    done = CliRunner().invoke(cli, ["lint", str(path)])
+    assert done.exit_code == 3, done.output
+    assert str(path) in done.stderr
+    assert isinstance(done.exception, SystemExit)
+    # It takes a tenth of a second; an expansion of any of these takes minutes.
+    assert time.perf_counter() - started < 5
+
+
+def test_aliases_of_some_settings_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("x-shared: &s {interval: 5 ms}\nexecution:\n  checkpointing: *s\n")
+    assert [f.rule for f in statetool.lint(str(path))][:1] == ["too-short"]
+
+
 def test_values_are_read_as_flink_reads_them() -> None:
     assert [parse_duration(t) for t in ("10 min", "500ms", "3000", "PT1M30S", "1 d", "P1D")] == [
         600_000, 500, 3000, 90_000, 86_400_000, 86_400_000,
@@ -247,4 +336,8 @@ def test_command(tmp_path: Path) -> None:
     assert late.exit_code == 1
     assert [f["rule"] for f in json.loads(late.stdout)] == ["transaction-timeout"]
     assert CliRunner().invoke(cli, ["lint", path, "--transaction-timeout", "soon"]).exit_code == 2
+    advised = written(tmp_path, {k: v for k, v in SOUND.items() if not k.endswith("retention")}, nested=False)
+    safer = CliRunner().invoke(cli, ["lint", advised])
+    assert (safer.exit_code, safer.stdout.split("\n")[1].split()[0]) == (0, "advice")
+    assert "nothing contradicts itself" in safer.stderr
     assert CliRunner().invoke(cli, ["lint", str(tmp_path / "none.yaml")]).exit_code == 3

@@ -373,9 +373,9 @@ def test_the_command_tells_differences_and_exits_with_1(base: st.Savepoint, tmp_
     assert len(shown["differences"]) == 5
     assert shown["summary"][0]["changed"] == N
     text = run(base.path, after.path, "--limit", "1", exit_code=1)
-    assert f"{N} differences, of which 1 are shown" in text.stderr
+    assert f"{N:,} differences, shown: 1" in text.stderr
     of_a_key = run(base.path, after.path, "--operator", "accounts", "--keys", "[4]", exit_code=1)
-    assert "1 differences" in of_a_key.stderr
+    assert "1 difference\n" in of_a_key.stderr
     run(base.path, after.path, "--states", "name", exit_code=0)
 
 
@@ -387,7 +387,7 @@ def test_the_command_writes_all_differences_to_a_file(base: st.Savepoint, tmp_pa
     target = tmp_path / "all.parquet"
     parquet = (base.path, after.path, "--output", "parquet")
     done = run(*parquet, "--target", str(target), exit_code=1)
-    assert f"{N} differences, written to {target}" in done.stderr
+    assert f"{N:,} differences, written to {target}" in done.stderr
     assert "summary:" in done.stdout
     assert "differences:" not in done.stdout
     assert pq.read_table(target).num_rows == N

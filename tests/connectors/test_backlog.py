@@ -89,7 +89,7 @@ def test_info_and_the_list_show_it(connector_cases: Path, tmp_path: Path) -> Non
     rows = json.loads(
         run(cli, ["sources", "list", path, "--ends", str(tmp_path / "ends.csv"), "--behind", "5", "--json"]).stdout
     )
-    assert rows[0]["backlog_inferred_from"].startswith("1 of 2 splits are more than 5 behind")
+    assert rows[0]["backlog_inferred_from"].startswith("1 of 2 splits is more than 5 behind")
     assert run(cli, ["sources", "list", path, "--behind", "5"]).exit_code == 2
 
 

@@ -17,6 +17,7 @@ from statetool.connectors.checks import SourceCheck, check_source
 from statetool.connectors.conversion import convert_consumer, convert_source
 from statetool.connectors.edits import SourceEdit, edit_source
 from statetool.connectors.kafka import KafkaSource, KafkaSplit
+from statetool.connectors.kinesis import KinesisSource, KinesisSplit
 from statetool.connectors.legacy_kafka import ConsumedPartition, KafkaConsumer
 from statetool.connectors.model import Enumerator, HeldSplit, KnownSplit, Place, SourceBytes, SourceState
 from statetool.connectors.sources import Source, source_of
@@ -262,7 +263,7 @@ def test_finished_subtasks_with_something_uncommitted_are_named(connector_cases:
     (tmp_path / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
     done = CliRunner().invoke(cli, ["sinks", "pending", str(tmp_path)])
     assert done.exit_code == 0, done.stderr
-    assert "Sink Committer: out: 1 subtasks had finished, and 2 things are not committed" in done.stderr
+    assert "Sink Committer: out: 1 subtask had finished; not committed: 2" in done.stderr
     listed: list[dict[str, Any]] = json.loads(
         CliRunner().invoke(cli, ["sinks", "list", str(tmp_path), "--json"]).stdout
     )
@@ -270,3 +271,62 @@ def test_finished_subtasks_with_something_uncommitted_are_named(connector_cases:
         "writer": (0, 0),
         "committer": (1, 2),
     }
+
+
+@pytest.mark.parametrize("topic", ["Bestellungen/größe", "namespace:orders", "a b", "注文"])
+def test_topics_of_other_services_have_more_letters(connector_cases: Path, topic: str) -> None:
+    base = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
+    assert base.given is not None
+    kafka = KafkaSource()
+    splits = [KafkaSplit(topic=topic, partition=n, starting_offset=7) for n in range(2)]
+    held = tuple(HeldSplit(subtask=0, version=0, data=kafka.write_split(0, s)) for s in splits)
+    known = tuple(KnownSplit(split=s, status="assigned") for s in splits)
+    for version in (0, 1, 2, 3):
+        facts = {"subtasks": [0]} if version == 0 else {"initial_discovery_finished": True}
+        enumerator = Enumerator(splits=known, lists_assigned=True, facts=facts)
+        given = SourceBytes(
+            held=held, enumerator_version=version, enumerator=kafka.write_enumerator(version, enumerator)
+        )
+        ((connector, state),) = registry.recognise(given)
+        assert connector.name == "kafka-source"
+        assert [h.split.topic for h in state.held] == [topic, topic]
+    assert kafka.added(f"{topic}:3", "5", ()).partition == 3
+
+
+def test_no_topic_is_empty_or_has_characters_of_control() -> None:
+    for topic in ("", "a\0b", "a\nb", "x" * 250):
+        data = KafkaSource().write_split(0, KafkaSplit(topic=topic, partition=0, starting_offset=7))
+        assert registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=0, data=data),))) == []
+
+
+def test_shards_that_begin_at_a_sequence_number_have_a_position() -> None:
+    kinesis = KinesisSource()
+    arn = "arn:aws:kinesis:eu-west-1:1:stream/orders"
+    shard = KinesisSplit(split_id="s-0", stream_arn=arn, shard_id="s-0", position="AT_SEQUENCE_NUMBER", marker="4711")
+    assert kinesis.place(shard).position == "4711"
+    # The record itself is read next: it must not be skipped when the same position is set.
+    assert kinesis.at(shard, "4711") == shard
+    assert kinesis.at(shard, "4712").position == "AFTER_SEQUENCE_NUMBER"
+    assert kinesis.at(kinesis.at(shard, "latest"), "at=4711") == shard
+
+
+@pytest.mark.parametrize("name", ["mysql", "incremental"])
+def test_chunks_of_the_snapshot_phase_are_assigned(connector_cases: Path, name: str) -> None:
+    log = {"mysql": "binlog", "incremental": "stream"}[name]
+    (row,) = (
+        r
+        for r in statetool.load(str(connector_cases / f"v2_3_0-{name}-cdc-snapshot" / "snapshot")).connector_rows(
+            "sources"
+        )
+        if r.connector.endswith("-cdc-source")
+    )
+    assert (row.assigned, row.unassigned, row.finished, row.problems) == (1, 3, 2, 0)
+    (row,) = (
+        r
+        for r in statetool.load(str(connector_cases / f"v2_3_0-{name}-cdc-{log}" / "snapshot")).connector_rows(
+            "sources"
+        )
+        if r.connector.endswith("-cdc-source")
+    )
+    # The split of the log is not listed, so how many splits are assigned is not known.
+    assert (row.assigned, row.unassigned, row.finished, row.problems) == (None, 0, 6, 0)

@@ -200,7 +200,7 @@ def test_iceberg_before_sink_v2_is_shown_and_forgets(tmp_path: Any) -> None:
     state = statetool.bootstrap_list_state("iceberg-files-committer-state", rows, type=flink.map_of("BIGINT", "BINARY"))
     jobs = statetool.bootstrap_list_state("iceberg-flink-job-id", pa.table({"value": [JOB]}), type="STRING")
     writer = statetool.SavepointWriter.new().with_operator("committer", state, jobs, parallelism=1)
-    base = writer.write(str(tmp_path / "base")).with_uids(["committer"])
+    base = writer.with_checkpoint_id(2).write(str(tmp_path / "base")).with_uids(["committer"])
     transactions = base.connector_rows("transactions")
     assert [(r.connector, r.name, r.checkpoint_id, r.file) for r in transactions] == [
         ("iceberg-files-committer", f"{JOB}//1", 1, "s3://m1"),

@@ -279,7 +279,7 @@ def test_a_key_type_that_is_not_known_is_no_clean_bill(patient: Patient) -> None
     assert statetool.verify(str(patient.folder), allow_unread=True).ok
     refused = CliRunner().invoke(cli, ["verify", str(patient.folder)])
     assert refused.exit_code == 1
-    assert "0 errors; 1 pieces of state were not read" in refused.stderr
+    assert "0 errors; not read: 1 piece of state" in refused.stderr
     assert CliRunner().invoke(cli, ["verify", str(patient.folder), "--allow-unread"]).exit_code == 0
 
 

@@ -1,0 +1,101 @@
+"""Checkpoint ids that sinks of table formats commit by: those that state knows, and whether the id of the snapshot is high enough.
+
+Iceberg's sinks and Paimon's write to a table for which checkpoint they commit, and drop later commits of ids that are not above those in the
+table. A job that is restored goes on counting from the id of its snapshot. If that is below the ids that were committed already, as 0 in a
+savepoint that was made from nothing is, the first commits are dropped without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from statetool.connectors.sinks import UNKNOWN_ROLE, Sink
+from statetool.connectors.tables import sinks_and_unknown
+from statetool.snapshot.operator import OperatorInventory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitIdRow:
+    """One operator of a sink that commits by checkpoint id.
+
+    Attributes
+    ----------
+    checkpoint_id
+        That of the snapshot: the first checkpoint of a job that is restored from it has the next one.
+    highest_known
+        The highest id that is waiting to be committed; ``None`` if there is none. The table may have higher ones.
+    commits_by_id
+        Whether it is known to commit by checkpoint id; otherwise no connector reads it.
+    is_problem
+        Whether commits would be dropped, or nothing tells.
+    message
+        What will happen, and what to do about it.
+    """
+
+    operator: str
+    connector: str
+    checkpoint_id: int
+    highest_known: int | None
+    commits_by_id: bool
+    is_problem: bool
+    message: str
+
+
+def commit_id_rows(operators: Iterable[OperatorInventory], checkpoint_id: int) -> list[CommitIdRow]:
+    """Return the sinks of a snapshot that commit by checkpoint id, and those of which nobody can tell.
+
+    Parameters
+    ----------
+    checkpoint_id
+        That of the snapshot.
+    """
+    return list(_rows(sinks_and_unknown(operators), checkpoint_id))
+
+
+def _rows(sinks: Iterable[Sink], checkpoint_id: int) -> Iterator[CommitIdRow]:
+    for sink in sinks:
+        if sink.connector is None:
+            if sink.state.role == UNKNOWN_ROLE or (sink.state.role == "committer" and sink.note):
+                yield _row(
+                    sink, checkpoint_id, None, "no connector reads it: whether it commits by checkpoint id is unknown"
+                )
+            continue
+        if not sink.connector.commits_by_checkpoint_id or sink.state.role == "writer":
+            continue
+        highest = max((p.checkpoint_id for p in sink.state.pending if p.checkpoint_id is not None), default=None)
+        message = _message(sink.name, checkpoint_id, highest)
+        yield _row(
+            sink,
+            checkpoint_id,
+            highest,
+            message or ("" if sink.is_read else f"not all of its state is read: {sink.note}"),
+        )
+
+
+def _message(connector: str, checkpoint_id: int, highest: int | None) -> str:
+    by_id = f"{connector} commits by checkpoint id, and drops commits of ids that the table has"
+    if highest is not None and checkpoint_id < highest:
+        return f"{by_id}: the snapshot has id {checkpoint_id}, its state {highest} (write it with {advised(highest)})"
+    if highest is None and checkpoint_id == 0:
+        return f"{by_id}: the snapshot has id 0, and which ids the table has committed is unknown (write it with {advised(None)})"
+    return ""
+
+
+def advised(highest: int | None) -> str:
+    """Return how to write a snapshot with an id that is high enough."""
+    number = "N" if highest is None else str(highest)
+    above = ", the table's highest id," if highest is None else ""
+    return f"checkpoint_id={number} or --checkpoint-id {number}{above} or more"
+
+
+def _row(sink: Sink, checkpoint_id: int, highest: int | None, message: str) -> CommitIdRow:
+    return CommitIdRow(
+        operator=sink.label,
+        connector=sink.name,
+        checkpoint_id=checkpoint_id,
+        highest_known=highest,
+        commits_by_id=sink.connector is not None,
+        is_problem=bool(message),
+        message=message,
+    )
