@@ -8,7 +8,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -33,13 +34,20 @@ from statetool.cli.options import (
     reading_options,
     type_options,
 )
-from statetool.cli.output import Output, use_escapes
-from statetool.cli.places import is_snapshot
+from statetool.cli.output import Output, print_traceback, use_escapes
+from statetool.cli.places import SnapshotChoicesError, is_snapshot
 from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.shell import shell
 from statetool.cli.whole import copy, verify
-from statetool.errors import MissingDependencyError, OptionError, StatetoolError, TargetExistsError, UnknownNameError
+from statetool.errors import (
+    MissingDependencyError,
+    OptionError,
+    StatetoolError,
+    TargetExistsError,
+    UnknownNameError,
+    printable,
+)
 from statetool.shown import remarks
 
 if TYPE_CHECKING:
@@ -68,15 +76,20 @@ class _Commands(click.Group):
             beginning = [name for name in self.commands if name.startswith(args[0])]
             raise click.UsageError(f"{error.message} ({suggest(args[0], beginning or self.commands)})", ctx) from None
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _printable_usage():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            result = super().invoke(ctx)
+            with _printable_usage():
+                result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except StatetoolError as error:
             if ctx.params.get("debug"):
                 raise
-            Output.say(f"error: {error}")
+            Output.say(f"error: {error}", *(error.choices if isinstance(error, SnapshotChoicesError) else ()))
             usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
             ctx.exit(2 if usage else 3)
         except KeyboardInterrupt:
@@ -96,6 +109,16 @@ class _Commands(click.Group):
                 raise
             Output.say(f"error: Spark says: {str(error).strip().splitlines()[0]} (statetool --debug shows all of it)")
             ctx.exit(3)
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """Escape what click's errors repeat of the command line, which a script may have from a snapshot or from names of files."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]
+        raise
 
 
 def _is_of_spark(error: Exception) -> bool:
@@ -221,20 +244,20 @@ def files(path: str, rebase: tuple[str, ...], form: str) -> None:
 @click.option("--format", "style", type=click.Choice(["spark", "avro"]), default="spark", show_default=True)
 def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, style: str) -> None:
     """Show the schema of a table as Spark DDL or as Avro."""
-    from statetool.columns.text_schemas import avro_schema, spark_ddl
+    from statetool.columns.text_schemas import avro_schema, ddl_lines
 
     columns = opened(path, rebase)[operator].plan(asked_for(table)).schema
     out = Output(form)
     if style == "spark":
-        text = spark_ddl(columns)
+        lines = ddl_lines(columns)
         if form == "json":
-            out.record({"ddl": text})
+            out.record({"ddl": "\n".join(lines)})
         else:
-            out.text(text)
+            out.text(*lines)
     else:
         import json
 
-        out.text(json.dumps(avro_schema(columns, name=table), indent=None if form == "json" else 2))
+        out.text(*json.dumps(avro_schema(columns, name=table), indent=None if form == "json" else 2).split("\n"))
 
 
 @cli.command()
@@ -318,6 +341,7 @@ add_examples(cli)
 
 def main() -> None:
     """Run the command line."""
+    sys.excepthook = print_traceback
     try:
         cli()
     except MissingDependencyError as error:

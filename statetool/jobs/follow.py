@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 
 import statetool
+from statetool.cli.output import Output
 from statetool.errors import OptionError, StatetoolError, UnknownNameError
 from statetool.spark.session import local_session
 
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         _follow(parsed)
     except StatetoolError as error:
-        print(f"error: {error}", file=sys.stderr)
+        Output.say(f"error: {error}")
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
     return 0
 

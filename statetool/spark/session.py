@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import Any, Final
 
-from statetool.errors import MissingDependencyError
+from statetool.errors import MissingDependencyError, warn
 from statetool.spark.failures import raise_own_errors
 from statetool.spark.java_classes import java_options, java_program
 from statetool.spark.workers import warn_of_workers
@@ -218,7 +217,7 @@ def _let_filters_through(spark: Any) -> bool:
     try:
         spark.conf.set(_PUSHDOWN, "true")
     except PySparkException as error:
-        warnings.warn(
+        warn(
             f"{_PUSHDOWN} cannot be set here ({error}), so that filters on key read all key groups; "
             "set it when the session is made, or pass keys=[...] to the methods of an operator",
             stacklevel=3,

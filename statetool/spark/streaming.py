@@ -10,7 +10,6 @@ A checkpoint after one without rows comes whole: no row told of the empty one, s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,7 +35,7 @@ from statetool.directories.following import (
     next_step,
 )
 from statetool.directories.heads import SnapshotHead
-from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.spark.guard import checked, read_checked
@@ -224,7 +223,7 @@ class CheckpointTable:
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false: the next one then comes "
                 "whole, with null in compared_with",
             ) from error
-        warnings.warn(message, stacklevel=2)
+        warn(message, stacklevel=2)
 
     def _report_lost(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id} was deleted before it was read: {error}"
@@ -233,7 +232,7 @@ class CheckpointTable:
                 message,
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false to go on without it",
             ) from error
-        warnings.warn(message, stacklevel=2)
+        warn(message, stacklevel=2)
 
     def _check_columns(self, checkpoint_id: int, expected: pa.Schema, actual: pa.Schema) -> None:
         if actual.equals(expected):
