@@ -187,8 +187,8 @@ def check(
     ------
     OptionError
         Neither ``b`` nor ``flink``; a release or backend that is not known.
-    FormatError, UnknownSerializerError
-        A header that cannot be read.
+    FormatError
+        A damaged header. An operator with state that only statetool cannot read is ``unknown``.
     """
     old, new = (load(s) if isinstance(s, str) else s for s in (a, a if b is None else b))
     return checked(old.inventory, None if b is None else new.inventory, flink, backend)
@@ -374,8 +374,8 @@ class Savepoint(SnapshotConnectors):
             Neither has such an operator or state.
         OptionError, EncodeError
             Keys of no operator, or of another type.
-        FormatError, UnknownSerializerError
-            A header that cannot be read.
+        FormatError
+            A damaged header. State that only statetool cannot read is named by :attr:`Comparison.unread`, and the two are not ``equal``.
         """
         return compared(self._inventory, other.inventory, self._spark, **options)
 

@@ -11,7 +11,7 @@ import difflib
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -166,6 +166,10 @@ class OptionError(StatetoolError, ValueError):
 
 class MissingDependencyError(StatetoolError, ImportError):
     """Java, pyspark or another optional package is missing."""
+
+
+#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
+UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str]:

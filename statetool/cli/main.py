@@ -1,6 +1,6 @@
 """Commands. Each is a few lines over the public API.
 
-Exit codes: 0 fine, 1 problems found, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
+Exit codes: 0 fine, 1 problems found or state that could not be read, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import UNREAD, StatetoolError
 
 Severity = Literal["error", "warning", "note"]
-#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
-UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 _NOT_READ: Final = "not read, so nothing is known of it: "
 
 
