@@ -62,10 +62,17 @@ class CheckpointPartition(InputPartition):
     """What one task reads of one checkpoint; ``constants`` are columns in front, each with its value in all rows."""
 
     def __init__(
-        self, head: SnapshotHead, unit: Split | ChangeUnit, against: int | None, *, changes: str | None
+        self,
+        head: SnapshotHead,
+        unit: Split | ChangeUnit,
+        against: int | None,
+        *,
+        changes: str | None,
+        row_bytes: int,
     ) -> None:
         super().__init__(0)
         self.unit = unit
+        self.row_bytes = row_bytes
         #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
@@ -97,7 +104,7 @@ class _CheckpointScan:
 
     def has_rows(self) -> bool:
         """Tell whether there is a row; runs on the driver and reads no further than the first."""
-        return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split))
+        return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split, row_bytes=None))
 
 
 @dataclass(slots=True)
@@ -213,7 +220,7 @@ class CheckpointTable:
             units = plan_changes(old, new, scanned.options.request, upserts=self.follow.upserts)
         change = None if not self.follow.changes else UPSERT if self.follow.upserts else INSERT
         for unit in units:
-            yield CheckpointPartition(scanned.head, unit, against, changes=change)
+            yield CheckpointPartition(scanned.head, unit, against, changes=change, row_bytes=scanned.options.row_bytes)
 
     def _report_lost_base(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error}"
@@ -266,9 +273,9 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return
     unit = partition.unit
     if isinstance(unit, ChangeUnit):
-        batches = checked(changes(unit), operator=unit.spec.operator)
+        batches = checked(changes(unit), operator=unit.spec.operator, row_bytes=partition.row_bytes)
     else:
-        batches = read_checked(unit)
+        batches = read_checked(unit, row_bytes=partition.row_bytes)
         if partition.changes is not None:
             batches = (with_change(b, partition.changes) for b in batches)
     fields = [field for field, _ in partition.constants]
