@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
+from statetool.errors import UNREAD
 from statetool.io.threads import in_threads
 from statetool.shown import needed_session
 from statetool.snapshot.inventory import Inventory
@@ -130,7 +132,8 @@ class Comparison:
     @property
     def unread(self) -> tuple[str, ...]:
         """Why some state could not be compared; errors as those of :meth:`summary`."""
-        return tuple(dict.fromkeys(c.unread for c in self._counted if c.unread))
+        reasons = [*map(str, self._plan.unread), *(c.unread for c in self._counted if c.unread)]
+        return tuple(dict.fromkeys(reasons))
 
     @property
     def equal(self) -> bool:
@@ -149,23 +152,35 @@ class Comparison:
             self.__dict__.pop("_counted", None)
         return pa.concat_tables([*(rows_of(c) for c in self._counted), _no_differences()]).slice(0, limit)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self, *, skip_unread: bool = False) -> Iterator[pa.RecordBatch]:
         """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
         ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
 
         Keys and values are text, what is nested JSON, bytes ``0x`` and hex. A changed list has a row for each element that differs.
+
+        Parameters
+        ----------
+        skip_unread
+            Go on with other state after state that statetool cannot read, which :attr:`unread` names.
 
         Raises
         ------
         FormatError, DecodeError
             Damaged bytes.
         UnknownSerializerError, UnsupportedError
-            State that statetool cannot read.
+            State that statetool cannot read, unless it is skipped.
         """
         from statetool.comparison.compare import differences
 
+        if not skip_unread:
+            self._refuse_unread()
         for unit in self._plan.units:
-            yield from differences(unit)
+            with suppress(*UNREAD) if skip_unread else nullcontext():
+                yield from differences(unit)
+
+    def _refuse_unread(self) -> None:
+        for error in self._plan.unread:
+            raise error
 
     def to_arrow(self) -> pa.Table:
         """Return all differences in memory; columns and errors as those of :meth:`batches`."""
@@ -180,9 +195,12 @@ class Comparison:
         ------
         MissingDependencyError
             There is no session.
+        UnknownSerializerError, UnsupportedError
+            State that statetool cannot read; what only its tasks meet is raised by queries.
         """
         from statetool.spark.differences import differences_frame
 
+        self._refuse_unread()
         return differences_frame(needed_session(self._spark), self._plan.units)
 
 

@@ -6,7 +6,6 @@ in this process, with no JVM.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +15,7 @@ from statetool.answers import Comparison, ComparisonOptions, StatisticsOptions, 
 from statetool.connected import SnapshotConnectors
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.declaring.flink_types import parse_type
+from statetool.errors import warn
 from statetool.operator import Operator
 from statetool.serializers.base import Serializer
 from statetool.shown import ShownMapping, needed_session
@@ -187,8 +187,8 @@ def check(
     ------
     OptionError
         Neither ``b`` nor ``flink``; a release or backend that is not known.
-    FormatError, UnknownSerializerError
-        A header that cannot be read.
+    FormatError
+        A damaged header. An operator with state that only statetool cannot read is ``unknown``.
     """
     old, new = (load(s) if isinstance(s, str) else s for s in (a, a if b is None else b))
     return checked(old.inventory, None if b is None else new.inventory, flink, backend)
@@ -374,8 +374,8 @@ class Savepoint(SnapshotConnectors):
             Neither has such an operator or state.
         OptionError, EncodeError
             Keys of no operator, or of another type.
-        FormatError, UnknownSerializerError
-            A header that cannot be read.
+        FormatError
+            A damaged header. State that only statetool cannot read is named by :attr:`Comparison.unread`, and the two are not ``equal``.
         """
         return compared(self._inventory, other.inventory, self._spark, **options)
 
@@ -425,7 +425,7 @@ class Savepoint(SnapshotConnectors):
 
         for row in self.metadata_rows("states"):
             if row.kind == "unread":
-                warnings.warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
+                warn(f"no views of the {row.scope} state of {row.operator!r}: {row.reason}", stacklevel=2)
 
         tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
         return register_views(needed_session(self._spark), prefix, tables, local_bytes=self._local_bytes)

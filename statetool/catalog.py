@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, make_dataclass
 from datetime import datetime, timezone
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from statetool.api import Savepoint, load
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
-from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
+from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
 from statetool.operator import Operator
 from statetool.shown import needed_session, shown_records
 from statetool.snapshot.metadata_tables import METADATA_TABLES
@@ -273,7 +272,7 @@ class Catalog:
                     operator, table = database.place(name)
                     sources[name] = state_source(database.savepoint.inventory, operator.inventory, table)
                 except StatetoolError as error:
-                    warnings.warn(f"{database.name}.{name} is left out of SQL: {error}", stacklevel=2)
+                    warn(f"{database.name}.{name} is left out of SQL: {error}", stacklevel=2)
             registered.append(prefix + (as_name or database.name))
             make_database(spark, registered[-1], database.head.path, sources)
         return registered

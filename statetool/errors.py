@@ -8,12 +8,32 @@ Each layer adds the part of the place that it knows with :meth:`StatetoolError.a
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+def printable(text: str) -> str:
+    """Return text in one line that no terminal obeys.
+
+    Names, keys and paths come from snapshots, which are not trusted: control characters, ends of lines, marks that turn the direction of
+    text and lone surrogates become escapes.
+
+    Examples
+    --------
+    >>> print(printable("Zürich\\x1b[31m\\n"))
+    Zürich\\x1b[31m\\n
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def warn(message: str, *, stacklevel: int = 1) -> None:
+    """Warn the user in printable text; ``stacklevel`` counts from the caller."""
+    warnings.warn(printable(message), stacklevel=stacklevel + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +96,7 @@ class StatetoolError(Exception):
     def __str__(self) -> str:
         place = str(self.where)
         text = f"{self.message} [{place}]" if place else self.message
-        return f"{text}. {self.hint}" if self.hint else text
+        return printable(f"{text}. {self.hint}" if self.hint else text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.hint, self.where)
@@ -160,6 +180,10 @@ class OptionError(StatetoolError, ValueError):
 
 class MissingDependencyError(StatetoolError, ImportError):
     """Java, pyspark or another optional package is missing."""
+
+
+#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
+UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str]:

@@ -80,7 +80,10 @@ def stats(
     on_spark: bool,
     **options: Any,
 ) -> None:
-    """Show what is large: states, keys, values, subtasks; ages and timers. Of a directory of checkpoints: what grew."""
+    """Show what is large: states, keys, values, subtasks; ages and timers. Of a directory of checkpoints: what grew.
+
+    Exit code 1 if some state could not be read: only its bytes are counted.
+    """
     if not latest_wanted() and not is_snapshot(path):
         for name, option in given_options().items():
             if name not in _OF_GROWTH:
@@ -106,6 +109,8 @@ def stats(
                 out.text("")
     for reason in statistics.unread:
         Output.say(f"not read, so only its bytes are counted: {reason}")
+    if statistics.unread:
+        sys.exit(1)
 
 
 @click.command()
@@ -146,7 +151,7 @@ def diff(
 ) -> None:
     """Show what differs between A and B: what they say of states, counts, and key by key.
 
-    Backend, form, release and parallelism may differ. Exit code 1 if there are differences.
+    Backend, form, release and parallelism may differ. Exit code 1 if there are differences, or state that could not be compared.
     """
     _check_target(form, target)
     request = ScanRequest.from_options({k: v for k, v in (("states", states), ("keys", keys)) if v is not None})
@@ -258,7 +263,7 @@ def _write_parquet(comparison: Comparison, target: str) -> None:
     partial = f"{target}.partial"
     try:
         with pq.ParquetWriter(partial, DIFFERENCES) as writer:
-            for batch in comparison.batches():
+            for batch in comparison.batches(skip_unread=True):
                 writer.write_batch(batch)
         os.replace(partial, target)
     except BaseException:

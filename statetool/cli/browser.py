@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Final
 
@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 
 from statetool import Operator, Savepoint
 from statetool.cli.output import shown_text
-from statetool.errors import StatetoolError, several
+from statetool.errors import StatetoolError, printable, several
 from statetool.shown import remarks
 from statetool.tables.request import ScanRequest
 
@@ -50,7 +50,8 @@ class Browser(App[None]):
         self._savepoint = savepoint
         self._rows: Iterator[dict[str, Any]] = iter(())
         self._shown: list[dict[str, Any]] = []
-        self.title = savepoint.path
+        self._lines: tuple[str, ...] = ()
+        self.title = printable(savepoint.path)
         self.sub_title = f"checkpoint {savepoint.checkpoint_id}"
 
     def compose(self) -> ComposeResult:
@@ -69,7 +70,7 @@ class Browser(App[None]):
         tree.root.expand()
         for row in self._savepoint.metadata_rows("operators"):
             if row.state_bytes:
-                tree.root.add(escape(row.operator), data=(row.operator, ""))
+                tree.root.add(_label(row.operator), data=(row.operator, ""))
         self._about(f"{several(len(self._savepoint.operators), 'operator')}; Enter opens one, then a table")
         tree.focus()
 
@@ -84,7 +85,7 @@ class Browser(App[None]):
             self._about(str(error))
             return
         for name in names:
-            node.add_leaf(escape(name), data=(node.data[0], name))
+            node.add_leaf(_label(name), data=(node.data[0], name))
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[tuple[str, str]]) -> None:
         """Show a table."""
@@ -122,25 +123,26 @@ class Browser(App[None]):
         except StatetoolError as error:
             self.call_from_thread(self._about, str(error))
 
-    def _take(self, about: str | None) -> None:
+    def _take(self, about: Sequence[str] | None) -> None:
         page = list(islice(self._rows, PAGE))
         if not get_current_worker().is_cancelled:
             self.call_from_thread(self._add, page, about)
 
-    def _add(self, page: list[dict[str, Any]], about: str | None) -> None:
+    def _add(self, page: list[dict[str, Any]], about: Sequence[str] | None) -> None:
         table = self.query_one(DataTable)
         if page and not table.columns:
-            table.add_columns(*map(escape, page[0]))
+            table.add_columns(*map(_label, page[0]))
         cell_width = max(_LEAST_CELL, table.size.width // _COLUMNS_SEEN - 2)
         for row in page:
             table.add_row(*(escape(_cut(shown_text(v), cell_width)) for v in row.values()))
         self._shown += page
         hint = "m reads more" if len(page) == PAGE else "that is all"
-        text = about if about is not None else str(self.query_one("#about", Static).content).rsplit("\n", 1)[0]
-        self._about(f"{text}\n{several(len(self._shown), 'row')}, {hint}")
+        lines = self._lines[:-1] if about is None else about
+        self._about(*lines, f"{several(len(self._shown), 'row')}, {hint}")
 
-    def _about(self, text: str) -> None:
-        self.query_one("#about", Static).update(escape(text))
+    def _about(self, *lines: str) -> None:
+        self._lines = lines
+        self.query_one("#about", Static).update("\n".join(map(_label, lines)))
 
 
 class _Row(ModalScreen[None]):
@@ -157,7 +159,7 @@ class _Row(ModalScreen[None]):
         """Lay out the screen."""
         with VerticalScroll():
             for name, value in self._row.items():
-                yield Static(f"[b]{escape(name)}[/b]\n{escape(shown_text(value))}\n")
+                yield Static(f"[b]{_label(name)}[/b]\n{escape(shown_text(value))}\n")
 
 
 def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
@@ -175,13 +177,18 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
         yield from shown_rows(batch)
 
 
-def about_table(operator: Operator, table: str) -> str:
-    """Return what a table is, and why some of its values stay bytes."""
+def about_table(operator: Operator, table: str) -> list[str]:
+    """Return lines on what a table is, and why some of its values stay bytes."""
     state = operator.states.get(table)
     title = f"{operator.name} {table}"
     if state is not None:
         title += f": {state.kind} of {state.value_type}"
-    return "\n".join([title, *remarks(operator.states, table)])
+    return [title, *remarks(operator.states, table)]
+
+
+def _label(text: str) -> str:
+    """Return text that neither the terminal nor rich's markup takes for more than text."""
+    return escape(printable(text))
 
 
 def _cut(text: str, width: int) -> str:

@@ -59,7 +59,7 @@ def _items(
     if path is None:
         return []
     try:
-        return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(incomplete)]
+        return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(incomplete) and n.isprintable()]
     except (StatetoolError, KeyError):  # a prompt is no place for errors
         return []
 
@@ -74,7 +74,7 @@ def completion(shell: str | None, show: bool) -> None:
         raise OptionError(f"no completion for the shell {name!r}", hint=f"name one of {', '.join(_SHELLS)}")
     text = _script(name)
     if show:
-        Output("text").text(text)
+        Output.text(*text.split("\n"))
         return
     for file in _install(name, text):
         Output.say(f"written: {file}")

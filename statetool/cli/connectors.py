@@ -343,9 +343,7 @@ def pending(
     rows = [r for s in operators for r in pending_rows(s, now_ms=now, snapshot_ms=snapshot_ms, timeout_ms=limit)]
     Output(form).rows(rows, columns=_PENDING_COLUMNS)
     if commands and form == "text":
-        Output(form).text(
-            "\n".join(dict.fromkeys(line for r in rows if r.commands for line in r.commands.splitlines()))
-        )
+        Output.text(*dict.fromkeys(line for r in rows if r.commands for line in r.commands.split("\n")))
         Output.say("no tool of Kafka's commits a transaction from outside: only a job that is restored does")
     for sink in operators:
         finished = sum(s.finished for s in sink.operator.state.subtasks)

@@ -1,6 +1,6 @@
 """Commands. Each is a few lines over the public API.
 
-Exit codes: 0 fine, 1 problems found, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
+Exit codes: 0 fine, 1 problems found or state that could not be read, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import errno
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -34,8 +35,8 @@ from statetool.cli.options import (
     reading_options,
     type_options,
 )
-from statetool.cli.output import Output, use_escapes
-from statetool.cli.places import is_snapshot
+from statetool.cli.output import Output, print_traceback, use_escapes
+from statetool.cli.places import SnapshotChoicesError, is_snapshot
 from statetool.cli.report import report
 from statetool.cli.rewriting import convert, drop, rescale, uid
 from statetool.cli.shell import shell
@@ -46,6 +47,7 @@ from statetool.errors import (
     StatetoolError,
     TargetExistsError,
     UnknownNameError,
+    printable,
     several,
 )
 from statetool.shown import remarks
@@ -76,9 +78,13 @@ class _Commands(click.Group):
             beginning = [name for name in self.commands if name.startswith(args[0])]
             raise click.UsageError(f"{error.message} ({suggest(args[0], beginning or self.commands)})", ctx) from None
 
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        with _printable_usage():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _printable_usage():
                 warnings.showwarning = lambda message, *_, **__: Output.say(f"warning: {message}")
                 result = super().invoke(ctx)
             sys.stdout.flush()
@@ -86,7 +92,7 @@ class _Commands(click.Group):
         except StatetoolError as error:
             if ctx.params.get("debug"):
                 raise
-            Output.say(f"error: {error}")
+            Output.say(f"error: {error}", *(error.choices if isinstance(error, SnapshotChoicesError) else ()))
             usage = isinstance(error, OptionError | UnknownNameError | TargetExistsError)
             ctx.exit(2 if usage else 3)
         except KeyboardInterrupt as interrupt:
@@ -106,6 +112,16 @@ class _Commands(click.Group):
                 raise
             Output.say(f"error: Spark says: {str(error).strip().splitlines()[0]} (statetool --debug shows all of it)")
             ctx.exit(3)
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """Escape what click's errors repeat of the command line, which a script may have from a snapshot or from names of files."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]
+        raise
 
 
 def _is_of_spark(error: Exception) -> bool:
@@ -233,20 +249,20 @@ def files(path: str, rebase: tuple[str, ...], form: str) -> None:
 @click.option("--format", "style", type=click.Choice(["spark", "avro"]), default="spark", show_default=True)
 def schema(path: str, rebase: tuple[str, ...], form: str, operator: str, table: str, style: str) -> None:
     """Show the schema of a table as Spark DDL or as Avro."""
-    from statetool.columns.text_schemas import avro_schema, spark_ddl
+    from statetool.columns.text_schemas import avro_schema, ddl_lines
 
     columns = opened(path, rebase)[operator].plan(asked_for(table)).schema
     out = Output(form)
     if style == "spark":
-        text = spark_ddl(columns)
+        lines = ddl_lines(columns)
         if form == "json":
-            out.record({"ddl": text})
+            out.record({"ddl": "\n".join(lines)})
         else:
-            out.text(text)
+            out.text(*lines)
     else:
         import json
 
-        out.text(json.dumps(avro_schema(columns, name=table), indent=None if form == "json" else 2))
+        out.text(*json.dumps(avro_schema(columns, name=table), indent=None if form == "json" else 2).split("\n"))
 
 
 @cli.command()
@@ -342,6 +358,7 @@ def _replace_closed_streams() -> None:
 def main() -> None:
     """Run the command line."""
     _replace_closed_streams()
+    sys.excepthook = print_traceback
     try:
         cli()
     except MissingDependencyError as error:

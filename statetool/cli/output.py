@@ -1,20 +1,28 @@
-"""Results of commands: data on stdout as a table or as JSON, words on stderr."""
+"""Results of commands: data on stdout as a table or as JSON, words on stderr.
+
+Everything that commands print goes through :func:`print_line`, which escapes what a terminal would obey: names, keys and paths come from
+snapshots, which are not trusted.
+"""
 
 from __future__ import annotations
 
 import codecs
 import io
 import json
+import re
 import shutil
 import sys
+import traceback
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, TextIO
 
 import click
 
 from statetool.cli.progress import hide_progress
+from statetool.errors import printable
 
 #: The key of ``--wide`` in the context of the running command.
 WIDE: Final = "statetool.wide"
@@ -22,12 +30,31 @@ _PRINTED: Final = "statetool.printed"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
 _CUT: Final = "…"
+#: What :func:`json.dumps` leaves as it is, and a terminal may not.
+_NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
 
 def use_escapes() -> None:
     """Escape characters that the encoding of stdout does not have, as Python does on stderr, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def print_line(line: str, file: TextIO | None = None) -> None:
+    """Print one line, by default on stdout: whatever it holds, its end is the only one."""
+    hide_progress()
+    context = click.get_current_context(silent=True)
+    if file is None and context is not None:
+        context.meta[_PRINTED] = True
+    print(printable(line), file=file)
+
+
+def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nobody expected as Python does; lines within a message are indented, so that none looks like one of ours."""
+    for part in traceback.format_exception(kind, error, trace):
+        first, *more = part.rstrip("\n").split("\n")
+        for line in (first, *(f"    {line.lstrip(' ')}" for line in more)):
+            print_line(line, sys.stderr)
 
 
 class Output:
@@ -41,50 +68,41 @@ class Output:
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
         """Print records (dataclasses or mappings); in text, only ``columns``."""
-        _begin()
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.form == "json":
-            print(_json(records))
+            print_line(_json(records))
             return
         shown = list(columns or (records[0] if records else ()))
         if not records:
             self.say("nothing found")
             return
-        cells = [shown, *([shown_text(r.get(c)) for c in shown] for r in records)]
+        cells = [list(map(printable, shown)), *([shown_text(r.get(c)) for c in shown] for r in records)]
         widths = _fitting([max(map(_width, column)) for column in zip(*cells, strict=True)], _terminal_width())
         for row in cells:
-            print(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip())
+            print_line(_GAP.join(_cell(v, w) for v, w in zip(row, widths, strict=False)).rstrip())
         if left_out := shown[len(widths) :]:
             self.say(f"the terminal has no room for {', '.join(left_out)}: --wide shows all")
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Print one record."""
-        _begin()
         if self.form == "json":
-            print(_json(record))
+            print_line(_json(record))
             return
         width = max(map(len, record))
         for name, value in record.items():
-            print(f"{name.ljust(width)}  {shown_text(value)}")
-
-    def text(self, text: str) -> None:
-        """Print text as it is: a schema, a heading, an empty line."""
-        _begin()
-        print(text)
+            print_line(f"{name.ljust(width)}  {shown_text(value)}")
 
     @staticmethod
-    def say(words: str) -> None:
+    def text(*lines: str) -> None:
+        """Print lines of text: a schema, a heading, an empty line."""
+        for line in lines:
+            print_line(line)
+
+    @staticmethod
+    def say(*lines: str) -> None:
         """Print a message on stderr."""
-        hide_progress()
-        print(words, file=sys.stderr)
-
-
-def _begin() -> None:
-    """Prepare to print on stdout."""
-    hide_progress()
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[_PRINTED] = True
+        for line in lines:
+            print_line(line, sys.stderr)
 
 
 def has_printed() -> bool:
@@ -97,10 +115,17 @@ def _json(value: Any) -> str:
     # Of the escapes that use_escapes() makes, JSON knows those of surrogates alone.
     ascii_only = codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
     try:
-        return json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)
+        text = json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
         plain = json.loads(json.dumps(value, default=_plain), parse_constant=str)
-        return json.dumps(plain, ensure_ascii=ascii_only)
+        text = json.dumps(plain, ensure_ascii=ascii_only)
+    # JSON itself escapes only what is below the space, and has such characters in strings alone.
+    return text if text.isprintable() else _NOT_ASCII.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    character = found[0]
+    return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
 def _plain(value: Any) -> Any:
@@ -118,13 +143,12 @@ def shown_text(value: Any, nothing: str = "-") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{k}: {shown_text(v, 'null')}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{printable(str(k))}: {shown_text(v, 'null')}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
         if value and all(isinstance(v, tuple) and len(v) == 2 for v in value):  # Arrow's map
             return "{" + ", ".join(f"{shown_text(k)} -> {shown_text(v, 'null')}" for k, v in value) + "}"
         return "[" + ", ".join(shown_text(v, "null") for v in value) + "]"
-    text = str(value)
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return printable(str(value))
 
 
 def _terminal_width() -> int | None:

@@ -18,6 +18,12 @@ _MOST_NAMED = 10
 _NEWEST = "statetool.newest"
 
 
+class SnapshotChoicesError(SnapshotNotFoundError):
+    """A directory of snapshots where one snapshot is needed; ``choices`` are lines that name them."""
+
+    choices: tuple[str, ...] = ()
+
+
 def is_snapshot(path: str) -> bool:
     """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
     return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
@@ -56,10 +62,12 @@ def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str,
     newest = _newest(rows)
     lines = [f"{r.path}{' (newest)' if r.path == newest else '' if r.complete else ' (not complete)'}" for r in rows]
     more = [f"and {len(lines) - _MOST_NAMED} more, which statetool ls names"] if len(lines) > _MOST_NAMED else []
-    return SnapshotNotFoundError(
+    choices = SnapshotChoicesError(
         f"{path} is no snapshot, but a directory with {len(rows)} below it",
-        hint="name one, or let --latest take the newest:\n  " + "\n  ".join([*lines[-_MOST_NAMED:], *more]),
+        hint="name one, or let --latest take the newest:",
     )
+    choices.choices = tuple(f"  {line}" for line in (*lines[-_MOST_NAMED:], *more))
+    return choices
 
 
 def _newest(rows: list[SnapshotRow]) -> str | None:

@@ -11,7 +11,8 @@ import click
 import statetool
 from statetool.cli.completion import complete_path
 from statetool.cli.options import finding_options, opened, type_options
-from statetool.errors import several
+from statetool.cli.output import Output
+from statetool.errors import printable, several
 
 _BANNER = """\
 {path}: checkpoint {checkpoint_id}, {operators}
@@ -47,7 +48,7 @@ class _Shell:
     def _start(self) -> Any:
         from statetool.spark.session import local_session
 
-        print("starting Spark ...", file=sys.stderr)
+        Output.say("starting Spark ...")
         session = local_session(name="statetool shell")
         session.sparkContext.setLogLevel("ERROR")
         self.spark._session = self.names["spark"] = session
@@ -59,11 +60,11 @@ class _Shell:
         name, table = (operator.name, operator.tables[0]) if operator else ("uid", "keyed_state")
         view = "".join(c if c.isalnum() and c.isascii() else "_" for c in f"sp_{name}_{table}").lower()
         return _BANNER.format(
-            path=self.sp.path,
+            path=printable(self.sp.path),
             checkpoint_id=self.sp.checkpoint_id,
             operators=several(len(self.sp.operators), "operator"),
-            operator=name,
-            table=table,
+            operator=printable(name),
+            table=printable(table),
             view=view,
         )
 
@@ -81,7 +82,7 @@ def shell(path: str, rebase: tuple[str, ...]) -> None:
         except ImportError:
             pass
         else:
-            print(prompt.banner())
+            Output.text(*prompt.banner().split("\n"))
             start_ipython(argv=["--no-banner"], user_ns=prompt.names)
             return
         import readline  # noqa: F401  # arrow keys and history at the prompt

@@ -37,9 +37,9 @@ _AVRO = {
 }
 
 
-def spark_ddl(schema: pa.Schema) -> str:
-    """Return ``name TYPE`` for each column, as Spark's ``StructType.fromDDL`` takes it."""
-    return ",\n".join(f"{_quoted(f.name)} {_ddl(f.type)}" for f in schema)
+def ddl_lines(schema: pa.Schema) -> list[str]:
+    """Return ``name TYPE`` for each column; joined they are what Spark's ``StructType.fromDDL`` takes."""
+    return [f"{_quoted(f.name)} {_ddl(f.type)}{',' if i < len(schema) else ''}" for i, f in enumerate(schema, 1)]
 
 
 def _quoted(name: str) -> str:

@@ -13,7 +13,7 @@ from statetool.comparison.elements import ElementUnit, compare_elements
 from statetool.comparison.keyed import KeyedUnit, compare_keyed
 from statetool.comparison.plan import Unit
 from statetool.comparison.records import DIFFERENCES, DifferenceCounts
-from statetool.errors import UnknownSerializerError, UnsupportedError
+from statetool.errors import UNREAD
 from statetool.io.memory import keep_freed_memory
 
 
@@ -61,8 +61,8 @@ def count_differences(task: CountTask) -> UnitCounts:
     """Count the differences of a unit, in a task; damage is raised, state that only this package cannot read is said in ``unread``."""
     try:
         return _counts(task)
-    except (UnknownSerializerError, UnsupportedError) as error:
-        return UnitCounts(task.unit.operator, Counter(), unread=str(error))
+    except UNREAD as error:
+        return UnitCounts(task.unit.operator, Counter(), unread=str(error.at(operator=task.unit.operator)))
 
 
 def _counts(task: CountTask) -> UnitCounts:

@@ -8,10 +8,10 @@ parallelisms, single key groups.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from statetool.comparison.elements import ElementUnit, element_units
 from statetool.comparison.keyed import KeyedUnit
@@ -20,12 +20,13 @@ from statetool.comparison.side import SideRequest
 from statetool.comparison.structure import operator_differences
 from statetool.comparison.texts import EXACT, EXACT_VALUES
 from statetool.entries.form import TARGET_BYTES, EntrySource
-from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 from statetool.tables.scan import encode_keys
 from statetool.types.options import ReadOptions
 
+T = TypeVar("T")
 Unit = KeyedUnit | ElementUnit
 #: Bytes of both sides that a task compares, about.
 UNIT_BYTES: Final = TARGET_BYTES // 2
@@ -48,10 +49,11 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPlan:
-    """The differences in descriptions, and the units that tasks compare."""
+    """The differences in descriptions, and the units that tasks compare; ``unread`` says why some state is in no unit."""
 
     structure: tuple[StructureDifference, ...]
     units: tuple[Unit, ...]
+    unread: tuple[StatetoolError, ...] = ()
 
 
 def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequest) -> ComparisonPlan:
@@ -70,12 +72,24 @@ def plan_comparison(before: Inventory, after: Inventory, request: ComparisonRequ
     _check_states(pairs, request.states)
     if request.keys is not None and len(pairs) > 1 and request.operators is None:
         raise OptionError("keys are those of one operator", hint="name it: operators=[...], --operator")
+    unread: dict[str, StatetoolError] = {}
     for old, new in pairs:
-        structure += operator_differences(old, new, request.states)
-        units += keyed_units(old, new, request)
+        operator = (old or new).label  # type: ignore[union-attr]
+        for differences in operator_differences(old, new, request.states):
+            _take(structure, differences, operator, unread)
+        _take(units, keyed_units(old, new, request), operator, unread)
         if request.keys is None:
-            units += element_units(old, new, request.states, request.options)
-    return ComparisonPlan(structure=tuple(structure), units=tuple(units))
+            _take(units, element_units(old, new, request.states, request.options), operator, unread)
+    return ComparisonPlan(structure=tuple(structure), units=tuple(units), unread=tuple(unread.values()))
+
+
+def _take(into: list[T], items: Iterable[T], operator: str, unread: dict[str, StatetoolError]) -> None:
+    """Add items; what only statetool cannot read ends them, and is added to ``unread``."""
+    try:
+        for item in items:
+            into.append(item)  # those before the error stay
+    except UNREAD as error:
+        unread.setdefault(str(error.at(operator=operator)), error)
 
 
 Pair = tuple[OperatorInventory | None, OperatorInventory | None]
@@ -106,9 +120,10 @@ def _named(side: Inventory, name: str) -> OperatorInventory | None:
 
 
 def _check_states(pairs: Sequence[Pair], wanted: Sequence[str] | None) -> None:
-    known = {n for pair in pairs for o in pair if o is not None for n in (*o.keyed_states, *o.operator_states)}
+    operators = [o for pair in pairs for o in pair if o is not None]
+    known = {n for o in operators for n in (*o.listed_keyed, *o.listed_elements)}
     for name in wanted or ():
-        if name not in known:
+        if name not in known and not any(o.unread for o in operators):
             raise UnknownNameError(f"neither snapshot has a state {name!r}", hint=suggest(name, known))
 
 

@@ -18,28 +18,57 @@ from statetool.types import StructType
 
 def operator_differences(
     old: OperatorInventory | None, new: OperatorInventory | None, states: Sequence[str] | None
-) -> Iterator[StructureDifference]:
-    """Yield the differences in the descriptions of an operator; ``states`` are those that are compared, ``None`` for all."""
+) -> Iterator[Iterator[StructureDifference]]:
+    """Yield the differences in the descriptions of an operator, by part of it; ``states`` are those that are compared, ``None`` for all.
+
+    What cannot be read of one part is raised as its differences are taken, and leaves the others.
+    """
     operator = old if old is not None else new
     assert operator is not None
     difference = _Differences(operator.label)
     if old is None or new is None:
-        count = len(operator.keyed_states) + len(operator.operator_states)
-        words = several(count, "state")
-        before, after = (words, None) if new is None else (None, words)
-        yield difference(None, "operator", before, after, severity="difference" if count else "note")
+        yield _only_one(difference, operator, is_old=new is None)
         return
+    yield _properties(difference, old, new)
+    yield _keys(difference, old, new)
+    yield _keyed(difference, old, new, states)
+    yield _elements(difference, old, new, states)
+    yield _uncompared(difference, old, new)
+
+
+def _only_one(difference: _Differences, operator: OperatorInventory, *, is_old: bool) -> Iterator[StructureDifference]:
+    count = len(operator.listed_keyed) + len(operator.listed_elements)
+    words = several(count, "state") + (", and some that cannot be listed" if operator.unread else "")
+    before, after = (words, None) if is_old else (None, words)
+    yield difference(None, "operator", before, after, severity="difference" if count or operator.unread else "note")
+
+
+def _properties(
+    difference: _Differences, old: OperatorInventory, new: OperatorInventory
+) -> Iterator[StructureDifference]:
     for what in ("uid", "parallelism", "max_parallelism"):
         first, second = (str(getattr(operator_row(o), what)) for o in (old, new))
         if first != second:
             yield difference(None, what, first, second, severity="note")
-    before_key, after_key = old.keyed.key, new.keyed.key
-    if before_key is not None and after_key is not None:
-        yield from _serializers(difference, None, "key type", before_key, after_key)
-    before_keyed, after_keyed = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
-    yield from _states(difference, before_keyed, after_keyed, states)
-    yield from _states(difference, old.operator_states, new.operator_states, states)
-    yield from _uncompared(difference, old, new)
+
+
+def _keys(difference: _Differences, old: OperatorInventory, new: OperatorInventory) -> Iterator[StructureDifference]:
+    before, after = old.keyed.key, new.keyed.key
+    if before is not None and after is not None:
+        yield from _serializers(difference, None, "key type", before, after)
+
+
+def _keyed(
+    difference: _Differences, old: OperatorInventory, new: OperatorInventory, wanted: Sequence[str] | None
+) -> Iterator[StructureDifference]:
+    before, after = ({n: m for n, (_, m) in o.keyed_states.items()} for o in (old, new))
+    yield from _states(difference, before, after, wanted)
+
+
+def _elements(
+    difference: _Differences, old: OperatorInventory, new: OperatorInventory, wanted: Sequence[str] | None
+) -> Iterator[StructureDifference]:
+    yield from _states(difference, old.operator_states, new.operator_states, wanted)
 
 
 class _Differences:

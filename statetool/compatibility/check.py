@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from statetool.compatibility.commits import with_commit_ids
 from statetool.compatibility.hidden import hidden_subclasses
-from statetool.compatibility.states import Backend, Job, check_key, element_verdicts, keyed_verdicts
+from statetool.compatibility.states import Backend, Hidden, Job, check_key, element_verdicts, keyed_verdicts
 from statetool.compatibility.verdicts import (
     Check,
     CheckWarning,
@@ -18,7 +19,7 @@ from statetool.compatibility.verdicts import (
     combined,
     worst,
 )
-from statetool.errors import OptionError, UnsupportedError
+from statetool.errors import UNREAD, OptionError, UnsupportedError
 from statetool.formats.key_groups import default_max_parallelism
 from statetool.formats.metadata.savepoint import savepoint_properties
 from statetool.saving.versions import RELEASES, Target, fitted, parse_release
@@ -61,8 +62,9 @@ def _backend(new: Inventory | None, backend: str | None) -> Backend:
     if backend is not None:
         return "heap" if backend == "heap" else "rocksdb"
     for operator in () if new is None else new.operators.values():
-        for stored in operator.keyed.managed:
-            return "rocksdb" if stored.database else "unknown"
+        with suppress(*UNREAD):
+            for stored in operator.keyed.managed:
+                return "rocksdb" if stored.database else "unknown"
     return "unknown"
 
 
@@ -100,12 +102,26 @@ def _operators(old: Inventory, new: Inventory | None, job: Job) -> Iterator[Oper
 
 def _restored(old: OperatorInventory, new: OperatorInventory | None, job: Job) -> OperatorVerdict:
     states: list[StateVerdict] = []
-    resolutions = [_parallelism(old, new), _forms(old, new, job)]
-    if old.keyed.key is not None:
-        resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
-    hidden = {} if new is None else hidden_subclasses(old)
-    states += keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden)
-    states += element_verdicts(old.operator_states, None if new is None else new.operator_states, job, hidden)
+    resolutions = [_parallelism(old, new)]
+    hidden: Hidden = {}
+
+    def keyed() -> None:
+        nonlocal hidden
+        resolutions.append(_forms(old, new, job))
+        if old.keyed.key is not None:
+            resolutions.append(check_key(old.keyed.key, None if new is None else new.keyed.key, job))
+        hidden = {} if new is None else hidden_subclasses(old)
+        states.extend(keyed_verdicts(old.keyed_states, None if new is None else new.keyed_states, job, hidden))
+
+    def elements() -> None:
+        new_states = None if new is None else new.operator_states
+        states.extend(element_verdicts(old.operator_states, new_states, job, hidden))
+
+    for scope, check in (("keyed", keyed), ("operator", elements)):
+        try:
+            check()
+        except UNREAD as error:
+            resolutions.append(Resolution(Level.UNKNOWN, f"its {scope} state is not read: {error}", error.hint))
     own = combined(resolutions)
     return OperatorVerdict(
         uid=old.label,
@@ -178,10 +194,10 @@ def _without_successor(old: OperatorInventory, fresh: list[OperatorInventory]) -
 
 def _likeness(old: OperatorInventory, new: OperatorInventory) -> float:
     """Return how alike two operators are by names and types of their states, and by their own names."""
-    old_states = {(n, m.value.type_name) for n, (_, m) in old.keyed_states.items()}
-    old_states |= {(n, m.value.type_name) for n, m in old.operator_states.items()}
-    new_states = {(n, m.value.type_name) for n, (_, m) in new.keyed_states.items()}
-    new_states |= {(n, m.value.type_name) for n, m in new.operator_states.items()}
+    old_states = {(n, m.value.type_name) for n, (_, m) in old.listed_keyed.items()}
+    old_states |= {(n, m.value.type_name) for n, m in old.listed_elements.items()}
+    new_states = {(n, m.value.type_name) for n, (_, m) in new.listed_keyed.items()}
+    new_states |= {(n, m.value.type_name) for n, m in new.listed_elements.items()}
     overlap = len(old_states & new_states) / max(1, len(old_states | new_states))
     same_name = bool(old.state.name) and old.state.name == new.state.name
     return overlap + (0.5 if same_name and overlap else 0)

@@ -14,6 +14,7 @@ from typing import Final
 from statetool.comparison.meaning import snapshot_bytes
 from statetool.compatibility.avro_rules import by_position, canonical, equal, unreadable
 from statetool.compatibility.verdicts import CheckWarning, Level, Resolution, combined
+from statetool.errors import UnknownSerializerError
 from statetool.io.output import Output
 from statetool.serializers.avro import AvroSerializer
 from statetool.serializers.base import Serializer, all_parts
@@ -70,7 +71,10 @@ def _another_type(old: Serializer, new: Serializer) -> Resolution:
 
 
 def _opaque(old: Serializer, new: Serializer) -> Resolution:
-    same = "the same snapshot" if snapshot_bytes(old) == snapshot_bytes(new) else "another snapshot"
+    try:
+        same = "the same snapshot" if snapshot_bytes(old) == snapshot_bytes(new) else "another snapshot"
+    except UnknownSerializerError:
+        same = "no snapshot"
     return Resolution(
         Level.UNKNOWN,
         f"{old.type_name}: only its own class knows, which wrote {same}",

@@ -13,7 +13,8 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.saving.available import check_available
 from statetool.saving.versions import Target
-from statetool.serializers.base import Serializer
+from statetool.serializers.base import Serializer, all_parts
+from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.runtime import unwrap
 from statetool.snapshot.state_tables import Scope
 
@@ -40,10 +41,9 @@ class Job:
 
 def check_key(old: Serializer, new: Serializer | None, job: Job) -> Resolution:
     """Return whether the new job reads the keys of an operator."""
-    resolution = _in_release(old, (), job)
-    if new is not None:
-        resolution = combined([resolution, _without_migration(resolve(old, new).inside("key"))])
-    return resolution
+    if new is None:
+        return _in_release_alone(old, (), job)
+    return combined([_in_release(old, (), job), _without_migration(resolve(old, new).inside("key"))])
 
 
 def check_keyed(old: StateMeta, new: StateMeta, job: Job) -> Resolution:
@@ -112,6 +112,21 @@ def _in_release(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) 
     return Resolution(Level.AS_IS)
 
 
+def _in_release_alone(key: Serializer | None, metas: tuple[StateMeta, ...], job: Job) -> Resolution:
+    """Return whether any job of the release reads the state, where no snapshot of the new job is known."""
+    serializers = [*([] if key is None else [key]), *(s for m in metas for s in m.serializers.values())]
+    unknown = [p.type_name for s in serializers for p in all_parts(s) if isinstance(p, OpaqueSerializer)]
+    resolutions = [
+        Resolution(
+            Level.UNKNOWN,
+            f"{name}: only a job with its class can read it",
+            "statetool check A B, with a savepoint of that job",
+        )
+        for name in dict.fromkeys(unknown)
+    ]
+    return combined([_in_release(key, metas, job), *resolutions])
+
+
 def verdict_of(name: str, resolution: Resolution) -> StateVerdict:
     """Return the verdict that a resolution means for a state."""
     return StateVerdict(
@@ -133,7 +148,7 @@ def keyed_verdicts(
     metas = None if new is None else {n: m for n, (_, m) in new.items()}
     for name, (_, meta) in old.items():
         if metas is None:
-            yield verdict_of(name, _in_release(None, (meta,), job))
+            yield verdict_of(name, _in_release_alone(None, (meta,), job))
         elif name in metas:
             yield verdict_of(name, _with_hidden(check_keyed(meta, metas[name], job), hidden.get(("keyed", name))))
         else:
@@ -146,7 +161,7 @@ def element_verdicts(
     """Yield the verdicts of an operator's operator states."""
     for name, meta in old.items():
         if new is None:
-            yield verdict_of(name, _in_release(None, (meta,), job))
+            yield verdict_of(name, _in_release_alone(None, (meta,), job))
         elif name in new:
             yield verdict_of(name, _with_hidden(check_elements(meta, new[name], job), hidden.get(("operator", name))))
         else:

@@ -103,7 +103,7 @@ def kafka_tools(pending: Pending) -> Sequence[str]:
     """
     if pending.transactional_id is None:
         return ()
-    name = shlex.quote(pending.transactional_id)
+    name = _quoted(pending.transactional_id)
     producer = f"--producer-id {pending.producer_id} --producer-epoch {pending.epoch}"
     return (
         f"{_TOOL} list",
@@ -112,3 +112,11 @@ def kafka_tools(pending: Pending) -> Sequence[str]:
         f"{_TOOL} abort --topic TOPIC --partition PARTITION {producer} --coordinator-epoch EPOCH",
         f"{_TOOL} forceTerminateTransaction --transactionalId {name}",
     )
+
+
+def _quoted(name: str) -> str:
+    """Return a word of a shell in printable characters: escapes of bash and zsh where a name has others."""
+    if name.isprintable():
+        return shlex.quote(name)
+    escapes = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in name)
+    return f"$'{''.join(escapes)}'"

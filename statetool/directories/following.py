@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from statetool.directories.heads import SnapshotHead, snapshot_heads
-from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import FormatError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.formats.metadata import parse_metadata
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
@@ -208,7 +207,7 @@ def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOpti
     is_backlog = options.threshold is not None and len(unread) > options.threshold
     wanted = _thinned(unread, options.backlog_interval_ms) if is_backlog else unread
     if is_backlog and len(wanted) == len(unread) > 1:
-        warnings.warn(
+        warn(
             f"intervalDuringBacklog={options.backlog_interval_ms} is less than the interval at which this job takes checkpoints: it "
             "leaves out none; 0 reads the newest alone",
             stacklevel=2,

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import statetool
+from statetool.cli.output import Output
 from statetool.cli.progress import progress
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.spark.export import STYLES, export_table
@@ -55,9 +56,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         rows = _export(parsed, ScanRequest.from_options(texts))
     except StatetoolError as error:
-        print(f"error: {error}", file=sys.stderr)
+        Output.say(f"error: {error}")
         return 2 if isinstance(error, OptionError | UnknownNameError) else 3
-    print(f"{rows} rows in {parsed.target}")
+    Output.text(f"{rows} rows in {parsed.target}")
     return 0
 
 

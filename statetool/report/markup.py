@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
+from statetool.errors import printable
+
 #: Longer texts get a least width in a table, so that they do not become columns of single words.
 _LONG: Final = 48
 
@@ -26,9 +28,7 @@ def html(value: Any) -> Html:
     """
     if isinstance(value, Html):
         return value
-    text = "" if value is None else str(value)
-    # Control characters, lone surrogates and marks that turn the direction of text are shown as escapes.
-    return Html(escape(text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)))
+    return Html(escape(printable("" if value is None else str(value))))
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Html:

@@ -6,14 +6,19 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from statetool.errors import printable
+
 
 def html_table(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a table; without names of columns it has no head."""
-    head = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in names)}</tr>" if names else ""
+    head = f"<tr>{''.join(f'<th>{_text(name)}</th>' for name in names)}</tr>" if names else ""
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><caption>{escape(title)}</caption>{head}{body}</table>"
+    return f"<table><caption>{_text(title)}</caption>{head}{body}</table>"
 
 
 def _cell(value: Any) -> str:
-    text = escape("" if value is None else str(value))
-    return f'<td style="text-align: left">{text}</td>'
+    return f'<td style="text-align: left">{_text(value)}</td>'
+
+
+def _text(value: Any) -> str:
+    return escape(printable("" if value is None else str(value)))

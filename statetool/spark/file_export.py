@@ -140,7 +140,7 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
 
     def counted() -> Batches:
         nonlocal rows
-        for batch in read_checked(split):
+        for batch in read_checked(split, row_bytes=None):
             rows += batch.num_rows
             yield batch
 

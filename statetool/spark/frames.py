@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from statetool.errors import OptionError
 from statetool.io.threads import in_threads
-from statetool.spark.guard import read_checked
+from statetool.spark.guard import ROW_BYTES, read_checked
 from statetool.spark.schema import spark_schema
-from statetool.spark.session import default_parallelism, has_data_sources
+from statetool.spark.session import default_parallelism, has_data_sources, heap_bytes
 from statetool.spark.tables import arrow_frame
 from statetool.spark.workers import begin_task, check_workers
 from statetool.tables.request import ScanRequest
@@ -32,6 +32,9 @@ _MAX_RELATION_BYTES: Final = 32 << 20
 #: Of tasks that are cut to keep all cores busy: few enough that starting them costs nothing, small enough that they end at about the same time.
 _TASKS_PER_CORE: Final = 4
 _LEAST_SPLIT_BYTES: Final = 8 << 20
+#: Rows of an eighth of the heap pass where those of a quarter end it: as lists, maps and bytes, collected, shuffled, written to Parquet.
+_HEAP_SHARE: Final = 8
+_MAX_ROW_BYTES: Final = 1 << 30
 #: Files of small tables are often small too, and far away.
 _THREADS: Final = 8
 
@@ -83,7 +86,8 @@ def plan_for_tasks(spark: Any, plan: Callable[[ScanRequest], TableScan], request
 def scan_frame(spark: Any, scan: TableScan) -> Any:
     """Return a planned table as a DataFrame whose tasks read it: one partition a split."""
     check_workers(spark)
-    return numbers(spark, len(scan.splits)).mapInArrow(reader(scan.splits), spark_schema(scan.schema))
+    read = reader(scan.splits, row_limit(spark))
+    return numbers(spark, len(scan.splits)).mapInArrow(read, spark_schema(scan.schema))
 
 
 def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
@@ -91,27 +95,41 @@ def numbers(spark: Any, count: int, *, one_task: bool = False) -> Any:
     return spark.range(0, count, 1, 1 if one_task else max(1, count))
 
 
-def reader(splits: Sequence[Split]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of tasks that turns numbers of splits into their rows."""
+def reader(
+    splits: Sequence[Split], row_bytes: int | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of tasks that turns numbers of splits into their rows, none larger than ``row_bytes``."""
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_checked(splits[number])
+                yield from read_checked(splits[number], row_bytes=row_bytes)
 
     return read
+
+
+def row_limit(spark: Any) -> int:
+    """Return the largest row, in bytes of Arrow, that a task gives to its JVM: what the session says, or an eighth of the heap.
+
+    The JVM holds a row several times while it takes, grows, sorts and writes it, and in arrays of at most 2 GiB, whose size doubles.
+    """
+    given = spark.conf.get(ROW_BYTES, None)
+    return min(heap_bytes(spark) // _HEAP_SHARE, _MAX_ROW_BYTES) if given is None else _bytes_of(ROW_BYTES, given)
 
 
 def local_limit(spark: Any, local_bytes: int | None = None) -> int:
     """Return the stored bytes of what the driver does itself: as given, or as the session says."""
     if local_bytes is not None:
         return local_bytes
-    text = spark.conf.get(LOCAL_BYTES, str(_DEFAULT_LOCAL_BYTES))
+    return _bytes_of(LOCAL_BYTES, spark.conf.get(LOCAL_BYTES, str(_DEFAULT_LOCAL_BYTES)))
+
+
+def _bytes_of(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OptionError(f"{LOCAL_BYTES}={text!r} is not a number of bytes") from None
+        raise OptionError(f"{name}={text!r} is not a number of bytes") from None
 
 
 def is_small(scan: TableScan, most: int) -> bool:
@@ -132,7 +150,7 @@ def _first_batches(split: Split) -> list[pa.RecordBatch]:
     """Return the batches of a split, up to the first that makes them too large for a relation."""
     batches: list[pa.RecordBatch] = []
     size = 0
-    for batch in read_checked(split):
+    for batch in read_checked(split, row_bytes=None):
         batches.append(batch)
         size += batch.nbytes
         if size > _MAX_RELATION_BYTES:

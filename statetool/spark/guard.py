@@ -1,47 +1,88 @@
-"""What Spark would change in silence is refused in the task that reads it."""
+"""Refuse in the task that reads what Spark would change in silence, and what the JVM beside it could not hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from statetool.columns.arrays import as_numpy, is_valid
+from statetool.columns.batches import bounded
 from statetool.columns.python_values import as_python, number_of
-from statetool.errors import DecodeError
+from statetool.errors import DecodeError, UnsupportedError
 from statetool.tables.read import read_split
 from statetool.tables.splits import Split
 
+#: A configuration of a session, and an option of the data sources: the largest row, in bytes of Arrow, that a task gives to its JVM.
+ROW_BYTES: Final = "spark.statetool.rowBytes"
+#: Where the heap of the JVM is not known: an eighth of Spark's default of 1 GiB.
+DEFAULT_ROW_BYTES: Final = (1 << 30) // 8
+_LONGEST_KEY: Final = 100
+_LONG_FORM: Final = "read one row per element: op.state({name!r}), table={name!r}"
+_LARGER: Final = "raise spark.executor.memory (spark.driver.memory on one machine), set {limit}, or read without Spark: op.to_arrow()"
 
-def read_checked(split: Split) -> Iterator[pa.RecordBatch]:
-    """Read a split, refusing what Spark would change."""
-    return checked(read_split(split), file=split.file, operator=split.spec.operator)
+
+def read_checked(split: Split, *, row_bytes: int | None) -> Iterator[pa.RecordBatch]:
+    """Read a split as :func:`checked` does; ``row_bytes`` is ``None`` where no JVM gets the rows."""
+    return checked(read_split(split), file=split.file, operator=split.spec.operator, row_bytes=row_bytes)
 
 
 def checked(
-    batches: Iterator[pa.RecordBatch], *, file: str | None = None, operator: str | None = None
+    batches: Iterator[pa.RecordBatch],
+    *,
+    file: str | None = None,
+    operator: str | None = None,
+    row_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches, refusing maps that have a key twice: a Spark map has one entry a key (and Arrow no null key).
+    """Yield batches, refusing maps that have a key twice, which Spark's maps cannot have, and rows that are too large for the JVM.
 
     Parameters
     ----------
     file, operator
         Where the batches come from, for errors.
+    row_bytes
+        The largest row, in bytes of Arrow; ``None`` for no limit.
 
     Raises
     ------
     DecodeError
         A map with a key twice.
+    UnsupportedError
+        A row above the limit: the JVM would end with an OutOfMemoryError, or without a word.
     """
     for batch in batches:
+        if row_bytes is not None and batch.nbytes > row_bytes:
+            _check_rows(batch, row_bytes, operator)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
                 _check(column, name)
             except DecodeError as error:
                 raise error.at(file=file, operator=operator, state=name) from None
         yield batch
+
+
+def _check_rows(batch: pa.RecordBatch, row_bytes: int, operator: str | None) -> None:
+    """Refuse a row above the limit in a batch that is above it."""
+    for part in bounded(batch, max_rows=batch.num_rows, max_bytes=row_bytes):
+        if part.num_rows == 1 and part.nbytes > row_bytes:
+            raise _too_large(part, row_bytes).at(operator=operator)
+
+
+def _too_large(row: pa.RecordBatch, row_bytes: int) -> UnsupportedError:
+    """Return the error of a row, which names its key and its largest column."""
+    largest = max(range(row.num_columns), key=lambda i: row.column(i).nbytes)
+    name, kind = row.schema.names[largest], row.schema.types[largest]
+    key = repr(as_python(row.column("key"), number_of)[0]) if "key" in row.schema.names else ""
+    of_key = f" of key {key if len(key) <= _LONGEST_KEY else f'{key[:_LONGEST_KEY]}...'}" if key else ""
+    hint = _LARGER.format(limit=ROW_BYTES)
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        hint = f"{_LONG_FORM.format(name=name)}; or {hint}"
+    return UnsupportedError(f"the row{of_key} has {row.nbytes} bytes, more than {row_bytes} for the JVM", hint=hint).at(
+        state=name
+    )
 
 
 def _check(array: pa.Array, path: str) -> None:

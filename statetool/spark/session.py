@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-import warnings
 from typing import Any, Final
 
-from statetool.errors import MissingDependencyError
+from statetool.errors import MissingDependencyError, warn
 from statetool.spark.failures import raise_own_errors
 from statetool.spark.java_classes import java_options, java_program
-from statetool.spark.workers import warn_of_workers
+from statetool.spark.workers import is_remote, warn_of_workers
 
 _PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _REGISTERED: Final = "spark.statetool.registered"
 _REMOTE_PARALLELISM: Final = 4
+_DEFAULT_HEAP_BYTES: Final = 1 << 30
 
 
 def check_java() -> None:
@@ -106,6 +107,16 @@ def default_parallelism(spark: Any) -> int:
         return int(spark.sparkContext.defaultParallelism)
     except (AttributeError, NotImplementedError, RuntimeError):
         return _REMOTE_PARALLELISM
+
+
+def heap_bytes(spark: Any) -> int:
+    """Return the heap of the JVMs that run a session's tasks: executors, or on one machine the driver."""
+    if not is_remote(spark) and re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master):
+        return int(spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory())
+    size = re.fullmatch(r"(\d+)([kmgt]?)b?", spark.conf.get("spark.executor.memory", "1g").strip().lower())
+    if size is None:
+        return _DEFAULT_HEAP_BYTES
+    return int(size[1]) << {"k": 10, "": 20, "m": 20, "g": 30, "t": 40}[size[2]]
 
 
 def has_data_sources() -> bool:
@@ -216,7 +227,7 @@ def _let_filters_through(spark: Any) -> bool:
     try:
         spark.conf.set(_PUSHDOWN, "true")
     except PySparkException as error:
-        warnings.warn(
+        warn(
             f"{_PUSHDOWN} cannot be set here ({error}), so that filters on key read all key groups; "
             "set it when the session is made, or pass keys=[...] to the methods of an operator",
             stacklevel=3,

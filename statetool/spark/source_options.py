@@ -16,16 +16,18 @@ from statetool.errors import OptionError
 from statetool.serializers.base import Serializer
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.spark.guard import DEFAULT_ROW_BYTES
 from statetool.tables.option_text import Key, by_known_names, parse_flag, parse_json, parse_names, parse_object
 from statetool.tables.request import REQUEST_OPTIONS, ScanRequest
 from statetool.types.declared import TypeContext
+from statetool.types.options import whole_number
 
 _SNAPSHOT: Final = ("path", "rebase", "uids", "declarations", "kryo", "python", "unsafePickle")
 _OPERATOR: Final = ("operatorUid", "operatorId")
 #: Options that Spark adds to those of ``CREATE TABLE``.
 _TABLE_OPTIONS: Final = frozenset({"provider", "owner"})
 #: What ``flink-state`` and ``flink-state-metadata`` know.
-STATE_OPTIONS: Final = (*_SNAPSHOT, *_OPERATOR, *REQUEST_OPTIONS, "prune")
+STATE_OPTIONS: Final = (*_SNAPSHOT, *_OPERATOR, *REQUEST_OPTIONS, "prune", "rowBytes")
 METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
 
 
@@ -90,6 +92,15 @@ def _types(texts: Mapping[str, str]) -> TypeContext:
     )
 
 
+def _number(name: str, text: str) -> int:
+    try:
+        return whole_number(name, int(text), least=1)
+    except ValueError as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"{name}={text!r} is not a number of bytes") from None
+
+
 class SourceOptions:
     """Options of ``flink-state``, checked before a file is opened; Spark hands them over in any case.
 
@@ -99,6 +110,8 @@ class SourceOptions:
         What is asked for.
     prune
         Whether filters on ``key`` may leave out key groups.
+    row_bytes
+        The largest row that a task gives to its JVM.
 
     Raises
     ------
@@ -112,6 +125,7 @@ class SourceOptions:
         self._operators = tuple(texts[o] for o in _OPERATOR if texts.get(o))
         self.request = ScanRequest.from_options({n: t for n, t in texts.items() if n in REQUEST_OPTIONS})
         self.prune = parse_flag("prune", texts.get("prune", "false"))
+        self.row_bytes = _number("rowBytes", texts.get("rowBytes", str(DEFAULT_ROW_BYTES)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {n: v for n, v in self.__dict__.items() if n != "operator"}  # which tasks do not need

@@ -24,6 +24,8 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
                                            snapshot does not describe
 ``python``, ``unsafePickle``               JSON object of state names and PyFlink types (``{"count": "LONG"}``); ``true`` loads pickles
+``rowBytes``                               the largest row, in bytes of Arrow, that a task gives to its JVM: 128 MiB by default, an eighth of Spark's
+                                           default heap; a larger one is an error
 ``prune``                                  ``true`` prunes by filters on ``key``: only for a frame that is used in one query alone
 ``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
 =========================================  ==================================================================================
@@ -122,7 +124,7 @@ class PlainReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, SplitPartition):
-            yield from read_checked(partition.split)
+            yield from read_checked(partition.split, row_bytes=self.options.row_bytes)
 
 
 class FlinkStateReader(PlainReader):

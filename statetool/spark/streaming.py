@@ -10,7 +10,6 @@ A checkpoint after one without rows comes whole: no row told of the empty one, s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -36,7 +35,7 @@ from statetool.directories.following import (
     next_step,
 )
 from statetool.directories.heads import SnapshotHead
-from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError, UnsupportedError
+from statetool.errors import CheckpointDeletedError, OptionError, SnapshotNotFoundError, UnsupportedError, warn
 from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 from statetool.spark.guard import checked, read_checked
@@ -65,10 +64,17 @@ class CheckpointPartition(InputPartition):
     """What one task reads of one checkpoint; ``constants`` are columns in front, each with its value in all rows."""
 
     def __init__(
-        self, head: SnapshotHead, unit: Split | ChangeUnit, against: int | None, *, changes: str | None
+        self,
+        head: SnapshotHead,
+        unit: Split | ChangeUnit,
+        against: int | None,
+        *,
+        changes: str | None,
+        row_bytes: int,
     ) -> None:
         super().__init__(0)
         self.unit = unit
+        self.row_bytes = row_bytes
         #: What happened to rows that come without a comparison, ``None`` where changes were not asked for.
         self.changes = changes
         time_us = None if head.modified_ms is None else head.modified_ms * 1000
@@ -100,7 +106,7 @@ class _CheckpointScan:
 
     def has_rows(self) -> bool:
         """Tell whether there is a row; runs on the driver and reads no further than the first."""
-        return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split))
+        return any(batch.num_rows for split in self.scan.splits for batch in read_checked(split, row_bytes=None))
 
 
 @dataclass(slots=True)
@@ -222,7 +228,7 @@ class CheckpointTable:
             units = plan_changes(old, new, scanned.options.request, upserts=self.follow.upserts)
         change = None if not self.follow.changes else UPSERT if self.follow.upserts else INSERT
         for unit in units:
-            yield CheckpointPartition(scanned.head, unit, against, changes=change)
+            yield CheckpointPartition(scanned.head, unit, against, changes=change, row_bytes=scanned.options.row_bytes)
 
     def _report_lost_base(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id}, with which the next one is to be compared, was deleted: {error}"
@@ -232,7 +238,7 @@ class CheckpointTable:
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false: the next one then comes "
                 "whole, with null in compared_with",
             ) from error
-        warnings.warn(message, stacklevel=2)
+        warn(message, stacklevel=2)
 
     def _report_lost(self, checkpoint_id: int, error: SnapshotNotFoundError) -> None:
         message = f"checkpoint {checkpoint_id} was deleted before it was read: {error}"
@@ -242,7 +248,7 @@ class CheckpointTable:
                 hint="keep more (execution.checkpointing.num-retained), or set failOnDataLoss to false to go on without it",
             ) from error
         self.lost.add(checkpoint_id)
-        warnings.warn(message, stacklevel=2)
+        warn(message, stacklevel=2)
 
     def _check_columns(self, checkpoint_id: int, expected: pa.Schema, actual: pa.Schema) -> None:
         if actual.equals(expected):
@@ -276,9 +282,9 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return
     unit = partition.unit
     if isinstance(unit, ChangeUnit):
-        batches = checked(changes(unit), operator=unit.spec.operator)
+        batches = checked(changes(unit), operator=unit.spec.operator, row_bytes=partition.row_bytes)
     else:
-        batches = read_checked(unit)
+        batches = read_checked(unit, row_bytes=partition.row_bytes)
         if partition.changes is not None:
             batches = (with_change(b, partition.changes) for b in batches)
     fields = [field for field, _ in partition.constants]

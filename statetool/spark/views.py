@@ -16,7 +16,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError
 
 from statetool.io.threads import in_threads
-from statetool.spark.frames import is_small, local_limit, numbers, plan_for_tasks, reader
+from statetool.spark.frames import is_small, local_limit, numbers, plan_for_tasks, reader, row_limit
 from statetool.spark.schema import spark_schema
 from statetool.spark.workers import check_workers
 from statetool.tables.request import ScanRequest
@@ -56,7 +56,7 @@ def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
     the worker in the middle of its reading, and the next query would start another one.
     """
     frame = numbers(spark, len(scan.splits), one_task=one_task).mapInArrow(
-        reader(scan.splits), spark_schema(scan.schema)
+        reader(scan.splits, row_limit(spark)), spark_schema(scan.schema)
     )
     (frame.repartition(1) if one_task else frame).createOrReplaceTempView(name)
 
@@ -79,6 +79,7 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
     catalog = session.sessionState().catalog()
     has_cached = not session.sharedState().cacheManager().isEmpty()
     function_of = _functions_of(context)
+    row_bytes = row_limit(spark)
 
     @cache
     def source(count: int, one_task: bool) -> tuple[Any, Any]:
@@ -88,7 +89,7 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
 
     def put(name: str, scan: TableScan, *, one_task: bool) -> None:
         schema = spark_schema(scan.schema)
-        function = function_of(reader(scan.splits), schema)
+        function = function_of(reader(scan.splits, row_bytes), schema)
         kind = session.parseDataType(schema.json())
         child, columns = source(len(scan.splits), one_task)
         call = python_udf("read", function, kind, columns, PythonEvalType.SQL_MAP_ARROW_ITER_UDF, True, new_id())

@@ -7,11 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from functools import cache
 from typing import Any, Final
 
-from statetool.errors import MissingDependencyError
+from statetool.errors import MissingDependencyError, warn
 
 NEEDED: Final = (
     "pyarrow",
@@ -42,9 +41,7 @@ def warn_of_workers(spark: Any) -> None:
     """Warn where workers on this machine are another Python that cannot read state; small tables need none."""
     problem = _problem(spark)
     if problem is not None:
-        warnings.warn(
-            f"{problem}: only small tables can be read, and nothing written with Spark. {_hint()}", stacklevel=5
-        )
+        warn(f"{problem}: only small tables can be read, and nothing written with Spark. {_hint()}", stacklevel=5)
 
 
 def check_workers(spark: Any) -> None:

@@ -6,7 +6,7 @@ its key groups, whole, as Flink does: after a change of parallelism those are mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from statetool.entries.form import StoredState
@@ -61,15 +61,17 @@ class _Reads:
         self.own_bytes += own_bytes
 
 
-def restore_rows(operator: OperatorInventory, wished: int | None, link: Link) -> Iterator[RestoreRow]:
-    """Yield what each subtask of an operator reads, as the metadata alone tells."""
-    if not operator.keyed.managed and not operator.keyed.raw_timers and not operator.elements.streams:
+def restore_rows(
+    operator: OperatorInventory, keyed: Sequence[StoredState], wished: int | None, link: Link
+) -> Iterator[RestoreRow]:
+    """Yield what each subtask of an operator reads, of its ``keyed`` state and the rest, as the metadata alone tells."""
+    if not keyed and not operator.elements.streams:
         return
     max_parallelism = operator.state.max_parallelism
     today = min(operator.state.parallelism, max_parallelism)
     for parallelism in dict.fromkeys((today, min(wished or today, max_parallelism))):
         reads = [_Reads() for _ in range(parallelism)]
-        for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
+        for stored in keyed:
             _keyed(stored, reads, max_parallelism)
         _elements(operator, reads)
         for subtask, subtask_reads in enumerate(reads):

@@ -91,6 +91,7 @@ def state_rows(
         if row.state is not None:
             of_state[row.scope, row.state].append(row)
     total = sum(r.size_bytes for r in sizes if r.state is not None)
+    unread_bytes = sum(r.size_bytes for r in sizes if r.part == "unread")
     rows = []
     for info in operator.states:
         if info.kind == "raw":
@@ -98,6 +99,8 @@ def state_rows(
         of_this_state = of_state[info.scope, info.name]
         entries, value = sum(r.entries for r in of_this_state), sum(r.value_bytes for r in of_this_state)
         size = sum(r.size_bytes for r in of_this_state)
+        if info.kind == "unread" and info.scope == "keyed":
+            size = unread_bytes
         counted = [r.keys for r in of_this_state if r.keys is not None]
         rows.append(
             StateSizeRow(

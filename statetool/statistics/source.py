@@ -5,6 +5,7 @@ Counts add up over sources. Only the keys of the few largest are decoded, to be 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from statetool.columns.values import StateShape, big_endian, split_list
 from statetool.entries.form import EntryRequest, EntrySource
 from statetool.entries.keys import SplitKeys, split_keys
-from statetool.errors import StatetoolError, UnknownSerializerError, UnsupportedError
+from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import packed_size
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch
@@ -86,13 +87,21 @@ class Measured:
     unread: str = ""
 
     @classmethod
-    def of(cls, source: EntrySource, states: tuple[str, ...], *, keys_known: bool, unread: str = "") -> Measured:
+    def of(
+        cls,
+        subtask: int,
+        key_groups: Iterable[int],
+        *,
+        states: tuple[str, ...] = (),
+        keys_known: bool = False,
+        unread: str = "",
+    ) -> Measured:
         """Return counts of 0 for each state and key group."""
-        n, groups = len(states), tuple(sorted(source.group_sizes()))
+        n, groups = len(states), tuple(sorted(key_groups))
         return cls(
             states=states,
             groups=groups,
-            subtask=source.subtask,
+            subtask=subtask,
             keys_known=keys_known,
             counts=np.zeros((n, len(groups), len(COUNTS)), dtype=np.int64),
             key_counts=np.zeros(len(groups), dtype=np.int64),
@@ -112,8 +121,8 @@ def measure(task: MeasureTask) -> Measured:
     """
     try:
         return _measured(task)
-    except (UnknownSerializerError, UnsupportedError) as error:
-        return Measured.of(task.source, (), keys_known=False, unread=str(error))
+    except UNREAD as error:
+        return Measured.of(task.source.subtask, task.source.group_sizes(), unread=str(error.at(operator=task.operator)))
 
 
 def _measured(task: MeasureTask) -> Measured:
@@ -136,7 +145,9 @@ class _Meter:
         self.groups = np.array(sorted(task.source.group_sizes()), dtype=np.int64)
         self.shapes = {i: StateShape(m) for i, m in enumerate(header.states) if m.kind != "timers"}
         names = tuple(m.name for m in header.states)
-        self.measured = Measured.of(task.source, names, keys_known=not header.key.framed_only)
+        self.measured = Measured.of(
+            task.source.subtask, task.source.group_sizes(), states=names, keys_known=not header.key.framed_only
+        )
 
     def add(self, batch: EntryBatch) -> None:
         """Add entries; a key's entries are all in one batch."""

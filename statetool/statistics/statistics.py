@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from statetool.entries.form import TARGET_BYTES
-from statetool.errors import OptionError, UnknownNameError, suggest
+from statetool.entries.form import TARGET_BYTES, StoredState
+from statetool.errors import UNREAD, OptionError, StatetoolError, UnknownNameError, suggest
 from statetool.formats.key_groups import check_max_parallelism
 from statetool.io.threads import in_threads
 from statetool.snapshot.metadata_tables import file_rows, operator_row
@@ -131,19 +131,23 @@ def statistics_of(
 ) -> Statistics:
     """Measure operators; ``each`` calls a function for each of many items, here or in tasks of a cluster.
 
+    State that only statetool cannot read is counted as unread.
+
     Raises
     ------
-    FormatError, DecodeError, UnknownSerializerError
-        State that cannot be read.
+    FormatError, DecodeError
+        Damaged bytes.
     """
-    tasks = [task for operator in operators for task in _tasks(operator, request)]
+    plans = [_Plan(operator, request) for operator in operators]
+    tasks = [task for plan in plans for task in plan.tasks]
     measured: dict[str, list[Measured]] = defaultdict(list)
     for task, source in zip(tasks, each(measure, tasks), strict=True):
         measured[task.operator].append(source)
     tables: dict[str, list[Any]] = {name: [] for name in TABLES}
-    for operator in operators:
-        sources = measured[operator.label]
-        sizes = [*_keyed_sizes(operator, sources), *_element_sizes(operator), *_other_sizes(operator)]
+    for plan in plans:
+        operator = plan.operator
+        sources = [*measured[operator.label], *plan.unread]
+        sizes = [*_keyed_sizes(plan, sources), *_element_sizes(operator), *_other_sizes(plan)]
         tables["operators"].append(table_rows.operator_size_row(operator, sizes, sources))
         tables["states"] += table_rows.state_rows(operator, sizes, sources)
         tables["sizes"] += sizes
@@ -151,33 +155,63 @@ def statistics_of(
         tables["distribution"] += table_rows.distribution_rows(operator.label, sources)
         tables["skew"] += table_rows.skew_rows(operator, sizes, request.parallelism)
         tables["ages"] += table_rows.age_rows(operator.label, sources, counted=request.ttl_ms is not None)
-        tables["restore"] += restore_rows(operator, request.parallelism, request.link)
+        tables["restore"] += restore_rows(operator, plan.stored, request.parallelism, request.link)
         tables["timers"] += table_rows.timer_rows(operator.label, sources)
-    unread = dict.fromkeys(p.unread for sources in measured.values() for p in sources if p.unread)
-    return Statistics(tables, tuple(unread))
+    pieces = [*(p for sources in measured.values() for p in sources), *(p for plan in plans for p in plan.unread)]
+    return Statistics(tables, tuple(dict.fromkeys(p.unread for p in pieces if p.unread)))
 
 
-def _tasks(operator: OperatorInventory, request: StatisticsRequest) -> Iterator[MeasureTask]:
-    for source in operator.keyed.sources(raw=True, target_bytes=TARGET_BYTES):
-        yield MeasureTask(
-            source=source,
-            operator=operator.label,
-            most=request.largest,
-            now_ms=request.now_ms,
-            ttl_ms=request.ttl_ms,
-            sample_bytes=SAMPLE_BYTES,
-        )
+class _Plan:
+    """The keyed state of one operator: the ``stored`` pieces, the ``tasks`` that measure them, and those that are ``unread``."""
+
+    def __init__(self, operator: OperatorInventory, request: StatisticsRequest) -> None:
+        self.operator = operator
+        self.stored: list[StoredState] = []
+        self.tasks: list[MeasureTask] = []
+        self.unread: list[Measured] = []
+        #: Slots of the metadata of whose files nothing is known.
+        self.unread_slots: set[str] = set()
+        keyed = operator.keyed
+        for slot, of_slot in (("managed keyed", lambda: keyed.managed), ("raw keyed", lambda: keyed.raw_timers)):
+            try:
+                self.stored += of_slot()
+            except UNREAD as error:
+                subtasks = {f.subtask for f in file_rows(operator) if f.slot == slot}
+                self.unread += [self._unread(subtask, (), error) for subtask in sorted(subtasks)]
+                self.unread_slots.add(slot)
+        for stored in self.stored:
+            try:
+                self.tasks += self._tasks(stored, request)
+            except UNREAD as error:
+                groups = [g.key_group for g in stored.key_groups()]
+                self.unread.append(self._unread(stored.place.subtask, groups, error))
+
+    def _tasks(self, stored: StoredState, request: StatisticsRequest) -> list[MeasureTask]:
+        return [
+            MeasureTask(
+                source=source,
+                operator=self.operator.label,
+                most=request.largest,
+                now_ms=request.now_ms,
+                ttl_ms=request.ttl_ms,
+                sample_bytes=SAMPLE_BYTES,
+            )
+            for source in stored.sources(self.operator.keyed.context, groups=None, target_bytes=TARGET_BYTES)
+        ]
+
+    def _unread(self, subtask: int, groups: Iterable[int], error: StatetoolError) -> Measured:
+        return Measured.of(subtask, groups, unread=str(error.at(operator=self.operator.label)))
 
 
-def _keyed_sizes(operator: OperatorInventory, sources: Sequence[Measured]) -> Iterator[SizeRow]:
+def _keyed_sizes(plan: _Plan, sources: Sequence[Measured]) -> Iterator[SizeRow]:
     """Yield the entries of keyed state, and what else is in its files: headers, framing, overhead of databases and logs."""
-    label = operator.label
+    operator, label = plan.operator, plan.operator.label
     remaining: Counter[int] = Counter()
     in_group: Counter[tuple[int, int]] = Counter()
     for file in file_rows(operator):
         if file.slot == "managed keyed":
             remaining[file.subtask] += file.size_bytes
-    for stored in (*operator.keyed.managed, *operator.keyed.raw_timers):
+    for stored in plan.stored:
         subtask = stored.place.subtask
         if stored.place.raw:
             remaining[subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
@@ -203,9 +237,10 @@ def _keyed_sizes(operator: OperatorInventory, sources: Sequence[Measured]) -> It
             yield surrounding_row(
                 label, "keyed", "unread" if (subtask, key_group) in unread else "framing", subtask, size, key_group
             )
+    unplaced = {p.subtask for p in plan.unread}
     for subtask, size in sorted(remaining.items()):
         if size:
-            mixed = any(s == subtask and (s, g) not in in_group for s, g in unread)
+            mixed = subtask in unplaced or any(s == subtask and (s, g) not in in_group for s, g in unread)
             yield surrounding_row(label, "keyed", "unread" if mixed else "framing", subtask, size)
 
 
@@ -235,18 +270,21 @@ def _element_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
             yield surrounding_row(operator.label, "operator", "framing", stream.subtask, remaining)
 
 
-def _other_sizes(operator: OperatorInventory) -> Iterator[SizeRow]:
+def _other_sizes(plan: _Plan) -> Iterator[SizeRow]:
+    operator = plan.operator
     timers: Counter[int] = Counter()
-    for stored in operator.keyed.raw_timers:
-        timers[stored.place.subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
+    for stored in plan.stored:
+        if stored.place.raw:
+            timers[stored.place.subtask] += sum(p.size_bytes or 0 for p in stored.key_groups())
     others: Counter[tuple[Part, int]] = Counter()
     for row in file_rows(operator):
         if row.slot not in _MANAGED:
-            others["in flight" if row.slot.endswith("channel") else "raw", row.subtask] += row.size_bytes
+            unread: Part = "unread" if row.slot in plan.unread_slots else "raw"
+            others["in flight" if row.slot.endswith("channel") else unread, row.subtask] += row.size_bytes
     for (part, subtask), stored_bytes in sorted(others.items()):
         size = stored_bytes - (timers[subtask] if part == "raw" else 0)
         if size:
-            yield surrounding_row(operator.label, "", part, subtask, size)
+            yield surrounding_row(operator.label, "keyed" if part == "unread" else "", part, subtask, size)
     coordinator = operator_row(operator).coordinator_bytes
     if coordinator:
         yield surrounding_row(operator.label, "", "coordinator", None, coordinator)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from statetool.entries.form import EntryRequest, EntrySource, halves
-from statetool.errors import StatetoolError
+from statetool.errors import UNREAD, StatetoolError
 from statetool.formats.compression import check_sums
 from statetool.formats.operator_state import read_header_before
 from statetool.tables.elements import element_rows
 from statetool.tables.splits import ElementSplit
 from statetool.verification.entry_check import ContentResult, ContentTask, EntryCheck
-from statetool.verification.problems import UNREAD, Problem, problem_of, severity_of
+from statetool.verification.problems import Problem, problem_of, severity_of
 
 
 def check_contents(task: ContentTask) -> ContentResult:

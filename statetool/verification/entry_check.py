@@ -15,7 +15,7 @@ from statetool.columns.values import StateShape
 from statetool.entries.form import EntrySource
 from statetool.entries.keys import split_keys
 from statetool.entries.selection import TIMESTAMP_BYTES
-from statetool.errors import DecodeError, FormatError, StatetoolError, UnsupportedError
+from statetool.errors import UNREAD, DecodeError, FormatError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.distinct import distinct
 from statetool.formats.keyed.entries import EntryBatch, Int64s
 from statetool.formats.keyed.header import KeyedHeader
@@ -30,7 +30,7 @@ from statetool.tables.keyed import KeyedTable
 from statetool.tables.splits import ElementSplit
 from statetool.types.options import ReadOptions
 from statetool.types.shown import shown
-from statetool.verification.problems import UNREAD, Problem, Severity, problem_of, reading_failed, severity_of
+from statetool.verification.problems import Problem, Severity, problem_of, reading_failed, severity_of
 
 #: Where a part of each entry, its key or its namespace, starts and ends.
 _Spans: TypeAlias = tuple[Int64s, Int64s]

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from statetool.errors import NO_FINDING, StatetoolError, UnknownSerializerError, UnsupportedError, several
+from statetool.errors import NO_FINDING, UNREAD, StatetoolError, several
 from statetool.io import files
 
 Severity = Literal["error", "warning", "note"]
-#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
-UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 #: Files of one directory are named each if not more of them are missing.
 _MOST_FILES: Final = 3
 _NOT_THERE: Final = "the file is not there"

@@ -153,7 +153,7 @@ def test_each_core_gets_something_to_read_unless_the_caller_says_how_much(
 def test_a_task_leaves_the_collector_of_cycles_little_to_do() -> None:
     assert not gc.get_freeze_count()
     try:
-        assert list(frames.reader(())(iter(()))) == []
+        assert list(frames.reader((), None)(iter(()))) == []
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()

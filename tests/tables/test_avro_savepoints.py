@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import statetool
-from statetool.columns.text_schemas import avro_schema, spark_ddl
+from statetool.columns.text_schemas import avro_schema, ddl_lines
 from tests.support.corpora import unpack
 
 COUNT = 40
@@ -114,7 +114,7 @@ def test_schemas_of_what_is_read(savepoints: Path) -> None:
         "STRUCT<id: BIGINT, customer: STRING, note: STRING, lines: ARRAY<STRUCT<sku: STRING, count: INT>>, "
         "choice: STRUCT<member0: INT, member1: STRING, member2: STRUCT<sku: STRING, count: INT>>, tags: MAP<STRING, DOUBLE>>"
     )
-    assert f"value {order}" in spark_ddl(schema).replace("`", "").replace("\n", " ")
+    assert f"value {order}" in " ".join(ddl_lines(schema)).replace("`", "")
     parsed = fastavro.parse_schema(avro_schema(schema, name="orders"))
     assert {f["name"] for f in parsed["fields"]} == set(schema.names)
 
