@@ -39,9 +39,9 @@ class SimpleType:
     none_is_value: bool = False
     hash_code: Callable[[Any], int] | None = None
 
-    def serializer(self) -> SimpleSerializer:
-        """Return the serializer without a snapshot of its own."""
-        return SimpleSerializer(f"{self.name}Serializer${self.name}SerializerSnapshot", 3, self, None)
+    def serializer(self, java_class: str) -> SimpleSerializer:
+        """Return the serializer of a class of which no snapshot was stored."""
+        return SimpleSerializer(f"{java_class}${self.name}SerializerSnapshot", 3, self, None)
 
 
 class SimpleSerializer(Serializer):
