@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -76,7 +77,7 @@ def beyond(folder: Path) -> Path:
     writer = statetool.SavepointWriter.new().with_operator("op", operator, parallelism=1, max_parallelism=128)
     writer.write(str(folder / "snapshot"), flink_version="2.3")
     (op,) = statetool.load(str(folder / "snapshot")).operators.values()
-    values = {
+    values: dict[str, list[Any]] = {
         "at": ["+20000-01-01T00:00:00Z", "-4000-01-01T00:00:00Z"],
         "days": [["+20000-01-01"], ["-4000-01-01"]],
     }

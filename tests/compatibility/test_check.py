@@ -104,7 +104,7 @@ def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     assert by_uid["third"].reason == "new in the job: starts empty"
 
 
-def vehicles(folder: Path, *, entries: bool = False, **classes: bytes) -> str:
+def vehicles(folder: Path, classes: dict[str, bytes], *, entries: bool = False) -> str:
     """Write a savepoint of POJOs; with ``entries`` it holds a value of the class Bike."""
     folder.mkdir()
     value = bytes([4]) + b"\0\4Bike" + bytes([2, 0]) + (2).to_bytes(4, "big") + b"\0" + (7).to_bytes(4, "big")
@@ -132,25 +132,25 @@ def test_a_declared_class_is_not_a_described_one(
     tmp_path: Path, old: tuple[ClassDeclaration, ...], new: tuple[ClassDeclaration, ...], *, described: bool
 ) -> None:
     """Flink reads values of undescribed classes by the new classes and ends in the middle: declarations do not help it."""
-    a = st.load(vehicles(tmp_path / "a", entries=True), declarations=old)
-    b = st.load(vehicles(tmp_path / "b", **({"Bike": LONGER_BIKE} if described else {})), declarations=new)
+    a = st.load(vehicles(tmp_path / "a", {}, entries=True), declarations=old)
+    b = st.load(vehicles(tmp_path / "b", {"Bike": LONGER_BIKE} if described else {}), declarations=new)
     for backend in ("heap", "rocksdb", None):
         check = st.check(a, b, backend=backend)
         assert check.verdict == "unknown"
         assert "Bike, a subclass of Vehicle that the snapshot does not describe" in check.reason
         assert not check.ok
     # Nor does the declaration on the side of the new job stand for what Flink found there.
-    c = st.load(vehicles(tmp_path / "c", entries=True, Bike=BIKE), declarations=old)
-    d = st.load(vehicles(tmp_path / "d"), declarations=new)
+    c = st.load(vehicles(tmp_path / "c", {"Bike": BIKE}, entries=True), declarations=old)
+    d = st.load(vehicles(tmp_path / "d", {}), declarations=new)
     assert st.check(c, d).verdict == "unknown"
     # A class of which there is no value does not matter.
-    e = st.load(vehicles(tmp_path / "e"), declarations=old)
+    e = st.load(vehicles(tmp_path / "e", {}), declarations=old)
     assert st.check(e, b).verdict == "fully"
 
 
 def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
     """The error that a wrong declaration made was taken for the absence of undescribed classes."""
-    folder = vehicles(tmp_path / "a", entries=True, Bike=LONGER_BIKE)
+    folder = vehicles(tmp_path / "a", {"Bike": LONGER_BIKE}, entries=True)
     check = st.check(folder, folder)
     assert check.verdict == "unknown"
     assert "its values cannot all be read, so that their classes are not known" in check.reason
@@ -158,8 +158,8 @@ def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
 
 def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> None:
     """Flink restores without a word, and never writes the new field: ``constructReconfiguredPojoSerializer``."""
-    old = vehicles(tmp_path / "old", entries=True, Bike=BIKE)
-    new = vehicles(tmp_path / "new", Bike=LONGER_BIKE)
+    old = vehicles(tmp_path / "old", {"Bike": BIKE}, entries=True)
+    new = vehicles(tmp_path / "new", {"Bike": LONGER_BIKE})
     check = st.check(old, new, backend="rocksdb")
     assert check.verdict == "fully"
     assert not check.ok
