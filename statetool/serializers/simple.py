@@ -24,8 +24,7 @@ from statetool.types import LogicalType, Scalar
 class SimpleType:
     """One such type.
 
-    ``name`` is the simple name of Flink's serializer class without ``Serializer``; ``package`` is there for
-    classes that share it. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
+    ``name`` is the simple name of Flink's serializer class without ``Serializer``. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
     """
 
     name: str
