@@ -1,7 +1,8 @@
 """Compare every row of the corpus's savepoints with what the corpus expects.
 
-``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both]``: DIR holds (at any depth) case folders with
-``case.json`` and ``expected.json``. One line a case, a last line ``cases=N passed=N``; exit 0 only when all pass.
+``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: DIR holds (at any depth) case folders
+with ``case.json`` and ``expected.json``; FILE is an Avro schema of classes, as ``statetool --declare`` takes it. One line a case, a last
+line ``cases=N passed=N``; exit 0 only when all pass.
 
 Values whose bytes only user code can read (Kryo's user classes, subclasses that a snapshot does not describe) must be there as
 exact bytes; the line of a case says how many rows that were (``raw``).
@@ -22,10 +23,12 @@ import pyarrow as pa
 
 import statetool
 from statetool.columns.values import StateShape
+from statetool.declaring.classes import read_declarations
 from statetool.errors import StatetoolError, UnknownSerializerError
 from statetool.formats.state_meta import KEY_VALUE_V2, StateMeta
 from statetool.serializers.base import Serializer
 from statetool.types import Scalar
+from statetool.types.declared import ClassDeclaration
 from statetool.types.options import ShowingOptions
 from statetool.types.table_columns import state_columns
 from tests.support.connector_check import ConnectorChecker, wrong_bucket
@@ -34,7 +37,7 @@ from tests.support.expected_kryo import without_kryo
 from tests.support.expected_scalars import json_text
 from tests.support.in_flight import wrong_records
 from tests.support.kryo_classes import CLASSES
-from tests.support.plain import plain, row_value
+from tests.support.plain import plain, row_value, rows_with_numbers
 from tests.support.sql_check import SqlChecker
 
 ReadTable = Callable[..., pa.Table]
@@ -64,10 +67,10 @@ class Checker:
     #: Whether states may hold classes of the user's that are not declared.
     may_be_undeclared = False
 
-    def __init__(self, case: Case, spark: Any) -> None:
+    def __init__(self, case: Case, spark: Any, declarations: tuple[ClassDeclaration, ...] = ()) -> None:
         self.case = case
         self.spark = spark
-        self.savepoint = statetool.load(str(case.metadata), spark=spark, declarations=CLASSES)
+        self.savepoint = statetool.load(str(case.metadata), spark=spark, declarations=(*CLASSES, *declarations))
         self.rows = 0
         self.raw = 0
         self.undeclared: set[str] = set()
@@ -177,7 +180,7 @@ class Checker:
             return  # compared through keyed_state, where the bytes are
         groups: dict[str, list[Any]] = defaultdict(list)
         heads: dict[str, dict[str, Any]] = {}
-        for row in self.read(op, self.table(op, "keyed", name)).to_pylist():
+        for row in rows_with_numbers(self.read(op, self.table(op, "keyed", name))):
             head: dict[str, Any] = {"key": self.json(row, "key", key)}
             assert meta.namespace is not None
             namespace = self.namespace(row, meta.namespace)
@@ -224,7 +227,7 @@ class Checker:
         table = self.read(op, "keyed_state", on_error="keep_raw")
         found: dict[str, list[Any]] = {n: [] for n in void}
         raw: Counter[str] = Counter()
-        for row in table.to_pylist():
+        for row in rows_with_numbers(table):
             head = self.json(row, "key", key)
             undecoded = dict(row["_undecoded"] or ())
             for name, meta in void.items():
@@ -287,7 +290,7 @@ class Checker:
         namespace = timers[0][1].value.children()[1][1]
         found: dict[str, list[Any]] = {"event": [], "processing": []}
         table = self.read(op, "timers") if self.spark is None else op.timers(**OPTIONS).toArrow()
-        for row in table.to_pylist():
+        for row in rows_with_numbers(table):
             found[row["domain"]].append(
                 {
                     "key": self.json(row, "key", key),
@@ -315,7 +318,7 @@ class Checker:
         what = f"{op.name}.{name} (operator state)"
         if meta.kind != wanted["mode"]:
             self.problems.append(f"{what}: mode {meta.kind}, expected {wanted['mode']}")
-        rows = self.read(op, self.table(op, "operator", name)).to_pylist()
+        rows = rows_with_numbers(self.read(op, self.table(op, "operator", name)))
         if any(s.framed_only for s in tree(meta.value)):
             self.raw += len(rows)
             self.compare(what, [bytes_of(r["value"]) for r in rows], [bytes_of(r) for r in wanted["rows"]])
@@ -381,7 +384,9 @@ def find_cases(root: Path, kinds: set[str] | None) -> list[Case]:
     return [c for c in cases if kinds is None or c.kind in kinds]
 
 
-def check_case(case: Case, vias: list[tuple[str, Any]]) -> tuple[bool, str]:
+def check_case(
+    case: Case, vias: list[tuple[str, Any]], declarations: tuple[ClassDeclaration, ...] = ()
+) -> tuple[bool, str]:
     """Check one case each way and return whether it passed, and its line."""
     words, passed = [], True
     if (case.folder / "bytes").exists():
@@ -389,7 +394,7 @@ def check_case(case: Case, vias: list[tuple[str, Any]]) -> tuple[bool, str]:
         return not problems, f"{'FAIL' if problems else 'PASS'} {case.folder.name} {' | '.join(problems)}"
     for via, spark in vias:
         try:
-            checker = Checker(case, spark)
+            checker = Checker(case, spark, declarations)
             checker.run()
             problems = checker.problems
             words.append(f"{via}: rows={checker.rows} raw={checker.raw}")
@@ -410,7 +415,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--kinds", help="comma-separated kinds, e.g. canonical")
     parser.add_argument("--via", choices=("arrow", "spark", "both"), default="both")
+    parser.add_argument("--declare", action="append", default=[], metavar="FILE", help="Avro schema of classes")
     given = parser.parse_args(arguments)
+    declarations = read_declarations(given.declare)
     cases = find_cases(given.directory, set(given.kinds.split(",")) if given.kinds else None)
     vias: list[tuple[str, Any]] = []
     if given.via in ("arrow", "both"):
@@ -421,7 +428,7 @@ def main(arguments: list[str]) -> int:
         vias.append(("spark", local_session(cores="2")))
     passed = 0
     for case in cases:
-        good, line = check_case(case, vias)
+        good, line = check_case(case, vias, declarations)
         passed += good
         print(line, flush=True)
     print(f"cases={len(cases)} passed={passed}")

@@ -1,7 +1,8 @@
 """Write every case of a corpus again and compare what is read back with what the corpus expects.
 
-``python -m tests.roundtrip_check DIR [--kinds canonical] [--via arrow|spark|both]``: each case is written by
-``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written like its operator.
+``python -m tests.roundtrip_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: each case is written by
+``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written like its operator. FILE is
+an Avro schema of classes, as ``statetool --declare`` takes it.
 One line a case, a last line ``cases=N passed=N``; exit 0 only when all pass.
 """
 
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import statetool
+from statetool.declaring.classes import read_declarations
 from statetool.errors import FormatError, StatetoolError
 from statetool.types import Scalar
+from statetool.types.declared import ClassDeclaration
 from statetool.types.options import ShowingOptions
 from tests.corpus_check import Case, Checker, find_cases
 
@@ -89,7 +92,7 @@ def write_tables(sp: statetool.Savepoint, target: Path) -> None:
     writer.write(str(target))
 
 
-def check_roundtrip(case: Case, spark: Any) -> tuple[list[str], int]:
+def check_roundtrip(case: Case, spark: Any, declarations: tuple[ClassDeclaration, ...] = ()) -> tuple[list[str], int]:
     """Write a case both ways; return what differs, and the number of rows compared."""
     problems: list[str] = []
     rows = 0
@@ -97,8 +100,8 @@ def check_roundtrip(case: Case, spark: Any) -> tuple[list[str], int]:
         with tempfile.TemporaryDirectory(prefix="statetool-roundtrip-") as folder:
             target = Path(folder) / "savepoint"
             try:
-                write(statetool.load(str(case.metadata), spark=spark), target)
-                checker = Checker(_moved(case, target), None)
+                write(statetool.load(str(case.metadata), spark=spark, declarations=declarations), target)
+                checker = Checker(_moved(case, target), None, declarations)
                 checker.run()
                 rows += checker.rows
                 problems += [f"{what}: {p}" for p in checker.problems]
@@ -129,7 +132,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--kinds", default="canonical", help="comma-separated kinds; empty for all")
     parser.add_argument("--via", choices=("arrow", "spark", "both"), default="both")
+    parser.add_argument("--declare", action="append", default=[], metavar="FILE", help="Avro schema of classes")
     given = parser.parse_args(arguments)
+    declarations = read_declarations(given.declare)
     kinds = set(given.kinds.split(",")) if given.kinds else None
     vias: list[tuple[str, Any]] = [("arrow", None)] if given.via != "spark" else []
     if given.via != "arrow":
@@ -141,7 +146,7 @@ def main(arguments: list[str]) -> int:
     for case in cases:
         words, good = [], True
         for via, spark in vias:
-            problems, rows = check_roundtrip(case, spark)
+            problems, rows = check_roundtrip(case, spark, declarations)
             good &= not problems
             words.append(f"{via}: rows={rows}" + "".join(f" | {p}" for p in problems[:3]))
         passed += good

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import statetool
+from statetool import flink
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.errors import UnknownSerializerError
 from tests import corpus_check
+from tests.roundtrip_check import check_roundtrip
 from tests.serializer_check import Case, check
 from tests.support import build
 
@@ -49,3 +56,65 @@ def test_whatever_a_case_raises_is_its_failure(
     passed, line = corpus_check.check_case(case, [("arrow", None)])
     assert not passed
     assert str(error.args[0]) in line
+
+
+def beyond(folder: Path) -> Path:
+    """Write a case whose dates Python's own types cannot hold."""
+    keys = pa.array([1, 2], pa.int32())
+    at = [datetime_of(20000), datetime_of(-4000)]
+    table = pa.table(
+        {
+            "key": keys,
+            "at": pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "days": pa.array([[v // 86_400_000_000] for v in at], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+        }
+    )
+    types = {
+        "at": statetool.value(flink.basic("Date")),
+        "days": statetool.value(flink.list_of(flink.basic("LocalDate"))),
+    }
+    operator = statetool.bootstrap_keyed_state(table, key_type=flink.basic("Int"), states=types)
+    writer = statetool.SavepointWriter.new().with_operator("op", operator, parallelism=1, max_parallelism=128)
+    writer.write(str(folder / "snapshot"), flink_version="2.3")
+    (op,) = statetool.load(str(folder / "snapshot")).operators.values()
+    values: dict[str, list[Any]] = {
+        "at": ["+20000-01-01T00:00:00Z", "-4000-01-01T00:00:00Z"],
+        "days": [["+20000-01-01"], ["-4000-01-01"]],
+    }
+    states = {
+        name: {"kind": "value", "rows": [{"key": k, "value": v} for k, v in zip((1, 2), rows, strict=True)]}
+        for name, rows in values.items()
+    }
+    keyed = {"states": states, "event_time_timers": [], "processing_time_timers": []}
+    described = {
+        "operator_id": op.operator_id,
+        "max_parallelism": 128,
+        "parallelism": 1,
+        "keyed_state": keyed,
+    }
+    (folder / "case.json").write_text('{"kind": "canonical", "metadata": "_metadata"}')
+    (folder / "expected.json").write_text(json.dumps({"operators": {"op": described}}))
+    return folder
+
+
+def datetime_of(year: int) -> int:
+    """Return the first moment of a year, in microseconds since 1970."""
+    # 400 years of the calendar have 146097 days.
+    within = datetime(1600 + year % 400, 1, 1, tzinfo=timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (within.days + (year - 1600) // 400 * 146097) * 86_400_000_000
+
+
+def test_dates_that_python_does_not_have_are_compared(tmp_path: Path) -> None:
+    (case,) = corpus_check.find_cases(beyond(tmp_path), None)
+    passed, line = corpus_check.check_case(case, [("arrow", None)])
+    assert passed, line
+    assert "rows=8" in line
+    assert check_roundtrip(case, None) == ([], 16)
+    case.expected["operators"]["op"]["keyed_state"]["states"]["days"]["rows"][0]["value"] = ["+20000-01-02"]
+    assert not corpus_check.check_case(case, [("arrow", None)])[0]
+    for millis in (10**15, -(10**15)):
+        data = (millis).to_bytes(8, "big", signed=True)
+        assert (
+            check(Case(name="date", snapshot=build.simple("Date"), data=data, values=[{"$millis": millis}])).failures
+            == []
+        )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 import statetool
 from statetool.cli.answers import show_differences
-from statetool.cli.options import opened, pairs
+from statetool.cli.options import opened, pairs, type_arguments
 from statetool.cli.output import Output
 from statetool.cli.rewriting import rewriting, say_done
+
+if TYPE_CHECKING:
+    from statetool.compatibility.verdicts import Check
+    from statetool.migration.plan import MigrationPlan, StepRow
 
 
 @click.command()
@@ -71,24 +76,60 @@ def migrate(
 ) -> None:
     """Write SRC to DST with the types of a new job, field by field; what would lose values has to be accepted by name.
 
-    Exit code 1 where a dry run finds steps that cannot be done or are not accepted.
+    With --to, the result is checked against B. In JSON the verdict is the last row.
+
+    Exit code 1 if a dry run finds steps that cannot be done or are not accepted, or if the result does not restore.
     """
     savepoint = opened(source, rebase)
-    plan = statetool.migrate(
-        savepoint,
-        target,
-        to=None if new_job is None else opened(new_job, rebase),
-        plan=plan_file,
-        accept=accept,
-        renames=pairs(renames, "FIELD=OLD"),
-        flink_version=flink,
-        checkpoint_id=checkpoint_id,
-        dry_run=dry_run,
-        take_over=take_over,
-        on_plan=lambda plan: Output(form).rows(plan.rows),
-    )
+    job = None if new_job is None else opened(new_job, rebase)
+    out = Output(form)
+    rows: list[StepRow] = []
+
+    def show(plan: MigrationPlan) -> None:
+        rows.extend(plan.rows)
+        if form != "json" and rows:
+            out.rows(rows)
+        elif not rows:
+            Output.say("no state gets another type")
+
+    checked = None
+    try:
+        plan = statetool.migrate(
+            savepoint,
+            target,
+            to=job,
+            plan=plan_file,
+            accept=accept,
+            renames=pairs(renames, "FIELD=OLD"),
+            flink_version=flink,
+            checkpoint_id=checkpoint_id,
+            dry_run=dry_run,
+            take_over=take_over,
+            on_plan=show,
+        )
+        if job is not None and not dry_run:
+            checked = statetool.check(statetool.load(target, **type_arguments()), job, flink=flink)
+            rows.append(_verdict_row(checked))
+    finally:
+        if form == "json":
+            out.rows(rows)
     for refusal in plan.refused:
         Output.say(f"refused: {refusal}")
     say_done(target, dry_run)
-    if plan.refused or any(row.needs != "nothing" for row in plan.rows):
+    if checked is not None:
+        Output.say(f"check against {new_job}: {checked.verdict}" + (f": {checked.reason}" if checked.reason else ""))
+        for warning in checked.warnings:
+            Output.say(f"warning: {warning}")
+    elif not dry_run:
+        Output.say(f"not checked: run statetool check {target} B with a savepoint of the new job")
+    needed = any(row.needs != "nothing" for row in plan.rows)
+    if plan.refused or needed or (checked is not None and checked.verdict == "not"):
         sys.exit(1)
+
+
+def _verdict_row(checked: Check) -> StepRow:
+    """Return what check says of the result, as the last row of the plan."""
+    from statetool.migration.plan import StepRow
+
+    fine = checked.verdict in ("fully", "after_migration")
+    return StepRow(step="check", change=checked.verdict, text=checked.reason, needs="nothing" if fine else "correction")

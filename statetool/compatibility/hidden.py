@@ -12,28 +12,33 @@ from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_tables import Scope
 
 _REMEDY: Final = "restore it by classes that are as they were, and take the savepoint again: it describes them then"
+_VERIFY: Final = "statetool verify --deep lists what cannot be read"
 
 
 def hidden_subclasses(operator: OperatorInventory) -> dict[tuple[Scope, str], Resolution]:
     """Return, by scope and state, the resolution of values of subclasses that the header does not describe.
 
     Reads all values of states with POJOs, in bounded memory. Databases are left out: RocksDB writes the header of a native
-    snapshot after all values.
+    snapshot after all values. What the user declared describes nothing: Flink reads these values by the classes of the new job.
     """
     if any(stored.database for stored in operator.keyed.managed):
         return {}
+    operator = operator.as_described()
     undescribed = {}
     for table, (scope, name) in operator.state_tables.items():
         meta = operator.listed_keyed[name][1] if scope == "keyed" else operator.listed_elements[name]
         if any(isinstance(part, PojoSerializer) for s in meta.serializers.values() for part in all_parts(s)):
-            error = _undescribed(operator, table)
-            if error is not None:
+            error = _read_error(operator, table)
+            if isinstance(error, UndescribedClassError):
                 text = f"{error.message}: if that class changed, Flink refuses its values"
                 undescribed[scope, name] = Resolution(Level.UNKNOWN, text, _REMEDY)
+            elif error is not None:
+                text = f"its values cannot all be read, so that their classes are not known: {error.message}"
+                undescribed[scope, name] = Resolution(Level.UNKNOWN, text, error.hint or _VERIFY)
     return undescribed
 
 
-def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassError | None:
+def _read_error(operator: OperatorInventory, table: str) -> StatetoolError | None:
     # Arrow takes long to load, and most checks need none.
     from statetool.tables.request import ScanRequest
     from statetool.tables.scan import scan_table
@@ -41,10 +46,8 @@ def _undescribed(operator: OperatorInventory, table: str) -> UndescribedClassErr
     try:
         for _ in scan_table(operator, ScanRequest.of(table)).batches():
             pass
-    except UndescribedClassError as error:
-        return error
     except NO_FINDING:
         raise
-    except StatetoolError:
-        return None  # verify reports damage, and types that have to be declared
+    except StatetoolError as error:
+        return error
     return None

@@ -8,7 +8,7 @@ the new job.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from statetool.comparison.meaning import snapshot_bytes
@@ -106,12 +106,60 @@ def _pojos(old: PojoSerializer, new: PojoSerializer) -> Resolution:
         resolutions.append(Resolution(Level.AFTER_MIGRATION, f"without {', '.join(removed)}", remedy, (loss,)))
     if added:
         resolutions.append(Resolution(Level.AFTER_MIGRATION, f"new: {', '.join(added)}"))
-    return combined([*resolutions, *_subclasses(old, new)])
+    own = combined([*resolutions, *_registered(old, new)])
+    migrated = own.level >= Level.AFTER_MIGRATION
+    return combined([own, *_unregistered(old, new, migrated=migrated)])
 
 
-def _subclasses(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
-    described: Mapping[str, Serializer] = dict((*new.others, *new.registered))
-    for name, serializer in (*old.registered, *old.others):
+def _registered(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution]:
+    yield from _subclasses(old.registered, new)
+    if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
+        yield Resolution(Level.RECONFIGURED, "subclasses are registered otherwise")
+
+
+def _unregistered(old: PojoSerializer, new: PojoSerializer, *, migrated: bool) -> Iterator[Resolution]:
+    """Yield the resolutions of subclasses that are not registered.
+
+    One that only the user declared is not part of the snapshot: values of it are found by
+    :func:`~statetool.compatibility.hidden.hidden_subclasses`.
+    """
+    registered = {n for n, _ in new.registered}
+    described = {n: s for n, s in new.others if n not in new.undescribed}
+    for name, before in old.others:
+        after = described.get(name)
+        if name in old.undescribed:
+            continue
+        if (
+            migrated
+            or name in registered
+            or not isinstance(before, PojoSerializer)
+            or not isinstance(after, PojoSerializer)
+        ):
+            yield from _subclasses([(name, before)], new)
+        else:
+            yield _kept(name, before, after)
+
+
+def _kept(name: str, old: PojoSerializer, new: PojoSerializer) -> Resolution:
+    """Return the resolution of an unregistered subclass of values that are not migrated.
+
+    Flink does not ask it, and goes on with its old serializer (``constructReconfiguredPojoSerializer``).
+    """
+    whole = resolve(old, new)
+    before, after = dict(old.fields), dict(new.fields)
+    added = [n for n in after if n not in before]
+    if not added or whole.level > Level.AFTER_MIGRATION:
+        return whole.inside(name)
+    text = f"{', '.join(added)}: never written, because Flink keeps the old serializer of a subclass that is not registered"
+    remedy = "let statetool migrate the values, or change the class of the state too: Flink then migrates them"
+    same = all(n in after and resolve(s, after[n]).level < Level.AFTER_MIGRATION for n, s in before.items())
+    warnings = (*whole.warnings, CheckWarning(kind="loses", text=text))
+    return Resolution(Level.RECONFIGURED if same else whole.level, whole.reason, remedy, warnings).inside(name)
+
+
+def _subclasses(parts: Iterable[tuple[str, Serializer]], new: PojoSerializer) -> Iterator[Resolution]:
+    described = {n: s for n, s in (*new.others, *new.registered) if n not in new.undescribed}
+    for name, serializer in parts:
         if name in described:
             yield resolve(serializer, described[name]).inside(name)
         else:
@@ -120,8 +168,6 @@ def _subclasses(old: PojoSerializer, new: PojoSerializer) -> Iterator[Resolution
                 f"the snapshot of the new job does not describe the subclass {name}",
                 "take it from a job that has seen a value of that class, or registers it",
             )
-    if [n for n, _ in old.registered] != [n for n, _ in new.registered]:
-        yield Resolution(Level.RECONFIGURED, "subclasses are registered otherwise")
 
 
 def _enums(old: EnumSerializer, new: EnumSerializer) -> Resolution:

@@ -7,6 +7,7 @@ changes them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.kryo.serializer import KryoSerializer
 from statetool.serializers.pojo import PojoSerializer
 from statetool.serializers.row import KIND_FIELD
+from statetool.serializers.rowdata import RowDataSerializer
 from statetool.types import Field, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
 from statetool.types.options import ReadOptions
 
@@ -183,6 +185,10 @@ class Compiler:
         assert isinstance(new.logical, StructType)
         before = {f.name: f.type for f in old.logical.fields}
         sources = {f.name: self._source(f.name, old, new, path) for f in new.logical.fields}
+        if unmapped := self._unmapped(old, new, path):
+            for name, text in unmapped.items():
+                self.impossible(f"{path}.{name}", text)
+            return same
         self._check_positions(old, new, sources, path)
         makers = {f.name: self._field(f, sources[f.name], before, old, new, path) for f in new.logical.fields}
         for name in before:
@@ -219,6 +225,25 @@ class Compiler:
             index = [f.name for f in new.logical.fields].index(name)
             return before[index] if index < len(before) and name != KIND_FIELD else None
         return next((a for a in new.aliases(name) if a in before), None)
+
+    def _unmapped(self, old: Side, new: Side, path: str) -> dict[str, str]:
+        """Return why fields of a SQL row cannot be converted, by field, where only the user can tell which one became which.
+
+        Fields of aggregate buffers have no names. If their types or their number changed, the query changed: COUNT and SUM may have
+        swapped places.
+        """
+        before, after = _sql_fields(old), _sql_fields(new)
+        unnamed = _positional(old), _positional(new)
+        if not before or not after or not any(unnamed) or (all(unnamed) and before == after):
+            return {}
+        known = ", ".join(f"{name} {kind}" for name, kind in before.items())
+        chosen = {*self.choices.sources, *self.choices.fills}
+        return {
+            name: f"{kind} of a SQL row without field names, whose fields changed from ({known}): give its old field in the plan's 'from' or "
+            f"with --rename, or its value in 'fills'"
+            for name, kind in after.items()
+            if f"{path}.{name}" not in chosen
+        }
 
     def _check_positions(self, old: Side, new: Side, sources: dict[str, str | None], path: str) -> None:
         """Add a step where numbered fields go by position and their count differs: other pairs of fields may be meant."""
@@ -319,6 +344,14 @@ def _names(side: Side) -> list[str]:
 def _positional(side: Side) -> bool:
     names = _names(side)
     return names in ([f"f{i}" for i in range(len(names))], [f"_{i + 1}" for i in range(len(names))])
+
+
+def _sql_fields(side: Side) -> dict[str, str]:
+    """Return the types of the fields of a SQL row, none of other types."""
+    row = side.serializer
+    if not isinstance(row, RowDataSerializer):
+        return {}
+    return {name: str(replace(kind, nullable=True)) for name, kind in zip(row.names, row.sql, strict=True)}
 
 
 def _timed(side: Side) -> Side:

@@ -312,7 +312,8 @@ def _stays(before: StateMeta, after: StateMeta, old: OperatorInventory, new: Ope
     }:
         return True
     check = check_keyed if before.namespace is not None else check_elements
-    return check(before, after, _JOB).level in _UNCHANGED
+    resolution = check(before, after, _JOB)
+    return resolution.level in _UNCHANGED and not resolution.warnings
 
 
 def _refused(old: OperatorInventory, new: OperatorInventory) -> Iterator[str]:

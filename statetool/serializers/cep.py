@@ -18,6 +18,7 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.basic import read_string, write_string
 from statetool.serializers.collections import ListSerializer
 from statetool.serializers.composite import CompositeSerializer, composite, sequence
+from statetool.serializers.packages import full_name
 from statetool.serializers.simple import SimpleType, simple_readers
 from statetool.types import Field, ListType, LogicalType, Scalar, StructType
 
@@ -247,11 +248,17 @@ TYPES: Final = (EVENT_ID, DEWEY)
 
 
 def _node_id(name: str, version: int) -> Serializer:
-    return NodeIdSerializer(name, version, 1, None, (EVENT_ID.serializer(),))
+    return NodeIdSerializer(name, version, 1, None, (EVENT_ID.serializer(full_name("EventId$EventIdSerializer")),))
 
 
 def _edge(name: str, version: int) -> Serializer:
-    return EdgeSerializer(name, version, 1, None, (_node_id(name, version), DEWEY.serializer()))
+    return EdgeSerializer(
+        name,
+        version,
+        1,
+        None,
+        (_node_id(name, version), DEWEY.serializer(full_name("DeweyNumber$DeweyNumberSerializer"))),
+    )
 
 
 def _node(name: str, version: int) -> Serializer:
@@ -259,7 +266,11 @@ def _node(name: str, version: int) -> Serializer:
 
 
 def _nfa_state(name: str, version: int) -> Serializer:
-    parts = (DEWEY.serializer(), _node_id(name, version), EVENT_ID.serializer())
+    parts = (
+        DEWEY.serializer(full_name("DeweyNumber$DeweyNumberSerializer")),
+        _node_id(name, version),
+        EVENT_ID.serializer(full_name("EventId$EventIdSerializer")),
+    )
     return NfaStateSerializer(name, version, 1, False, parts)
 
 
@@ -271,9 +282,9 @@ NFA_STATE: Final = _nfa_state("", 1).logical
 
 #: Up to Flink 1.7 the snapshots of these said nothing but the class of the serializer: their parts were always the same.
 FIXED: Final[Mapping[str, Callable[[str, int], Serializer]]] = {
-    "NodeIdSerializer": _node_id,
-    "SharedBufferEdgeSerializer": _edge,
-    "SharedBufferNodeSerializer": _node,
+    "NodeId$NodeIdSerializer": _node_id,
+    "SharedBufferEdge$SharedBufferEdgeSerializer": _edge,
+    "SharedBufferNode$SharedBufferNodeSerializer": _node,
     "NFAStateSerializer": _nfa_state,
 }
 

@@ -44,6 +44,7 @@ class PojoSerializer(Serializer):
         fields: tuple[tuple[str, Serializer], ...],
         registered: tuple[tuple[str, Serializer], ...],
         others: tuple[tuple[str, Serializer], ...],
+        added: tuple[tuple[str, Serializer], ...] = (),
     ) -> None:
         super().__init__(name, version)
         self.pojo_class = pojo_class
@@ -51,7 +52,9 @@ class PojoSerializer(Serializer):
         self.fields = fields
         self.registered = registered
         # A snapshot lists them in the order in which its subtask met them; columns have one order for all subtasks.
-        self.others = tuple(sorted(others, key=lambda part: part[0]))
+        self.others = tuple(sorted((*others, *added), key=lambda part: part[0]))
+        #: Subclasses among the others that the user declared and the snapshot does not describe.
+        self.undescribed = frozenset(n for n, _ in added)
         #: Name of the column that tells the class where the hierarchy is open.
         self.class_field = _CLASS_FIELD
         self._settle_columns()
@@ -72,11 +75,13 @@ class PojoSerializer(Serializer):
         bool
             Whether there were any.
         """
-        known_names = {n for n, _ in (*self.registered, *self.others)}
-        added = [(n, s) for n, s in other.others if n not in known_names]
-        self.others = (*self.others, *added)
+        known_names = {n for n, _ in (*self.registered, *self.others)} - self.undescribed
+        added = [(n, s) for n, s in other.others if n not in known_names | other.undescribed]
+        added_names = {n for n, _ in added}
+        # What a snapshot describes stands for what the user declared.
+        self.others = (*((n, s) for n, s in self.others if n not in added_names), *added)
+        self.undescribed -= added_names
         if self._maps:
-            added_names = {n for n, _ in added}
             fields, registered, others = self._maps
             self._maps = (fields, registered, (*others, *(e for e in other._maps[2] if e.name in added_names)))
         return bool(added)
@@ -291,9 +296,9 @@ def _read_pojo(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Se
     pojo_class = c.utf()
     maps = tuple(read_optional_map(c) for _ in range(3))
     fields, registered, others = (_read_entries(reader, m) for m in maps)
-    others += _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
+    added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
-    return PojoSerializer(name, version, pojo_class, maps, fields, registered, others)
+    return PojoSerializer(name, version, pojo_class, maps, fields, registered, others, added)
 
 
 def _declared_subclasses(
@@ -340,9 +345,9 @@ def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> 
         maps.append(tuple(parts))
     entry.expect_end("the last serializer")
     fields, registered, others = maps
-    others += _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
+    added = _declared_subclasses(reader, pojo_class, {n for n, _ in (*registered, *others)})
     fields = _with_declared_types(reader.types, pojo_class, fields)
-    return PojoSerializer(name, version, pojo_class, (), fields, registered, others)
+    return PojoSerializer(name, version, pojo_class, (), fields, registered, others, added)
 
 
 SNAPSHOTS: Final = {

@@ -24,8 +24,7 @@ from statetool.types import LogicalType, Scalar
 class SimpleType:
     """One such type.
 
-    ``name`` is the simple name of Flink's serializer class without ``Serializer``; ``package`` is there for
-    classes that share it. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
+    ``name`` is the simple name of Flink's serializer class without ``Serializer``. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
     """
 
     name: str
@@ -39,9 +38,9 @@ class SimpleType:
     none_is_value: bool = False
     hash_code: Callable[[Any], int] | None = None
 
-    def serializer(self) -> SimpleSerializer:
-        """Return the serializer without a snapshot of its own."""
-        return SimpleSerializer(f"{self.name}Serializer${self.name}SerializerSnapshot", 3, self, None)
+    def serializer(self, java_class: str) -> SimpleSerializer:
+        """Return the serializer of a class of which no snapshot was stored."""
+        return SimpleSerializer(f"{java_class}${self.name}SerializerSnapshot", 3, self, None)
 
 
 class SimpleSerializer(Serializer):

@@ -13,6 +13,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers import arrays, basic, cep, runtime, sql, streaming, temporal, tuples, user
 from statetool.serializers.base import Serializer
+from statetool.serializers.packages import binary_name, known_name
 from statetool.serializers.simple import SimpleSerializer, SimpleType
 from statetool.serializers.snapshot import SnapshotClass, SnapshotReader
 
@@ -22,15 +23,16 @@ _TYPES: Final = (
     *temporal.TYPES,
     *arrays.TYPES,
     *streaming.TYPES,
-    *cep.TYPES,
     *sql.TYPES,
     tuples.TUPLE0,
     user.JAVA,
     runtime.VOID_NAMESPACE,
 )
-#: By what follows the last ``.`` of the class's name.
+#: By the serializer class's name without its package.
 _BY_CLASS: Final = {
-    **{f"{t.name}Serializer": t for t in _TYPES},
+    **{f"{t.name}Serializer": t for t in _TYPES if t.name not in streaming.OUTER},
+    **{f"{outer}{t.name}Serializer": t for t in streaming.TYPES for outer in streaming.OUTER.get(t.name, ())},
+    **{f"{t.name}${t.name}Serializer": t for t in cep.TYPES},
     **{f"{t.name}$Serializer": t for t in _WINDOWS},
 }
 
@@ -38,23 +40,22 @@ _BY_CLASS: Final = {
 def serializer_of_class(java_class: str) -> Serializer | None:
     """Return the serializer of a serializer class without parts, ``None`` if it is another one."""
     spec = _simple_type(java_class)
-    return None if spec is None else spec.serializer()
+    return None if spec is None else spec.serializer(java_class)
 
 
 def _simple_type(java_class: str) -> SimpleType | None:
-    return _BY_CLASS.get(java_class.rpartition(".")[2])
+    return _BY_CLASS.get(known_name(java_class))
 
 
 def _read_parameterless(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
     """Read the name of a serializer's class: an inner one's by ``$``, or as ``getCanonicalName`` gives it."""
     at = c.offset
     serializer_class = c.utf()
-    # Of windows the class is called Serializer; all others have names of their own.
-    inner = serializer_class.replace(".Serializer", "$Serializer")
-    spec = _simple_type(inner if inner.endswith("$Serializer") else inner.replace("$", "."))
+    inner = binary_name(serializer_class)
+    spec = _simple_type(inner)
     if spec is not None:
         return SimpleSerializer(name, version, spec, serializer_class)
-    make = cep.FIXED.get(serializer_class.replace("$", ".").rpartition(".")[2])
+    make = cep.FIXED.get(known_name(inner))
     if make is None:
         raise UnknownSerializerError(f"serializer class {serializer_class!r} is not known").at(offset=at)
     serializer = make(name, version)

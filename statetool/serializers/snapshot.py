@@ -24,6 +24,7 @@ from statetool.io.cursor import Cursor
 from statetool.io.output import Output
 from statetool.serializers.base import Serializer
 from statetool.serializers.opaque import OpaqueSerializer
+from statetool.serializers.packages import known_name
 from statetool.types.declared import TypeContext
 
 #: Version word of a snapshot that Flink 1.7 wrote for a class with a snapshot of the old kind.
@@ -32,6 +33,7 @@ NESTED_MAGIC: Final = 1333245
 COMPOSITE_MAGIC: Final = 911108
 MAX_DEPTH: Final = 64
 OPTIONAL_MAP_MAGIC: Final = 0x000004F2C69A3D70
+_STAYS_BYTES: Final = "take a canonical savepoint of the job: its values are exact bytes there"
 
 
 class SnapshotClass(NamedTuple):
@@ -65,7 +67,7 @@ class SnapshotReader:
     Attributes
     ----------
     classes
-        Every snapshot class that is known, by what follows the last ``.`` of its name: packages moved between releases.
+        Every snapshot class that is known, by its name without the package (:func:`~statetool.serializers.packages.known_name`).
     types
         What is known of the types from outside of their snapshots: the version of Kryo, declared classes.
     hidden
@@ -93,7 +95,7 @@ class SnapshotReader:
             snapshot_class = self._class(c, name, start)
             return self._payload(c, snapshot_class.read, snapshot_class.versions, name, version)
         stream = read_serializer_stream(c)
-        if name.rpartition(".")[2] not in self.classes:
+        if known_name(name) not in self.classes:
             c.i4()
         snapshot_class = self._class(c, name, start)
         if snapshot_class.of_stream is not None:
@@ -157,12 +159,11 @@ class SnapshotReader:
             return opaque
 
     def _class(self, c: Cursor, name: str, name_at: int) -> SnapshotClass:
-        snapshot_class = self.classes.get(name.rpartition(".")[2])
+        snapshot_class = self.classes.get(known_name(name))
         if snapshot_class is None:
-            raise UnknownSerializerError(
-                f"serializer snapshot class {name!r} is not known",
-                hint="its values stay bytes where their frame is known",
-            ).at(offset=c.base + name_at)
+            raise UnknownSerializerError(f"serializer snapshot class {name!r} is not known", hint=_STAYS_BYTES).at(
+                offset=c.base + name_at
+            )
         return snapshot_class
 
     def _old_payload(self, c: Cursor, snapshot_class: SnapshotClass, name: str) -> Serializer:
@@ -201,10 +202,9 @@ def check_version(c: Cursor, what: str, version: int, known: tuple[int, ...]) ->
         return
     expected = ", ".join(map(str, known))
     if version > max(known):
-        raise UnknownSerializerError(
-            f"{what} version {version} is not known, only {expected}",
-            hint="its values stay bytes where their frame is known",
-        ).at(offset=c.offset - 4)
+        raise UnknownSerializerError(f"{what} version {version} is not known, only {expected}", hint=_STAYS_BYTES).at(
+            offset=c.offset - 4
+        )
     raise c.fail(f"{what} version {version}, expected {expected}", pos=c.pos - 4)
 
 
@@ -225,12 +225,12 @@ def read_serializer_stream(c: Cursor) -> Cursor:
 
 
 def class_of_stream(c: Cursor) -> str:
-    """Return what follows the last ``.`` of the class of a serializer in its Java stream, empty where that does not begin with one."""
+    """Return the class of a serializer in its Java stream without its package, empty if it is not a known one."""
     raw = bytes(c.data[c.pos : c.end])
     if not raw.startswith(b"\xac\xed\0\5sr"):
         return ""
     size = int.from_bytes(raw[6:8], "big")
-    return raw[8 : 8 + size].decode("utf-8", "replace").rpartition(".")[2]
+    return known_name(raw[8 : 8 + size].decode("utf-8", "replace"))
 
 
 def write_nested(out: Output, nested: tuple[Serializer, ...]) -> None:

@@ -234,7 +234,8 @@ class _Objects:
             serializer: JavaObject = sql.tree.fields["serializer"]
             return serializer
         name = sql.serializer.rpartition(".")[2]
-        if sql.tree is not None or name not in java.SINGLETONS:
+        known = java.SINGLETONS.get(name)
+        if sql.tree is not None or known is None or known.name != sql.serializer:
             raise UnsupportedError(
                 f"the serializer {sql.serializer or 'of a type information'} of {sql} cannot be written from nothing",
                 hint="take the types from a savepoint of the job: bootstrap with like=its operator",

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from statetool.errors import UnsupportedError
 from statetool.io.java_stream import JavaArray, JavaClass, JavaEnum, JavaObject
+from statetool.serializers.java_classes import LOGICAL
 
 _PLAIN: Final[Mapping[str, str]] = {
     "BooleanType": "BOOLEAN",
@@ -207,7 +208,7 @@ class _Parser:
             raise UnsupportedError(f"a logical type of more than {_MAX_PARTS} parts")
 
     def _parse(self, tree: JavaObject, depth: int) -> SqlType:
-        cls = tree.cls.name.rpartition(".")[2]
+        cls = tree.cls.name[len(LOGICAL) :] if tree.cls.name.startswith(LOGICAL) else ""
         nullable = bool(tree.fields.get("isNullable", True))
         if cls in _PLAIN:
             return SqlType(root=_PLAIN[cls], nullable=nullable)

@@ -368,7 +368,7 @@ _NOTHING: Final = SimpleType(
 _SIMPLE: Final = simple_readers(TYPES)
 #: Classes around those of the serializers; the producer's for Kafka 0.11 had its own until Flink 1.11.
 _PRODUCERS: Final = ("FlinkKafkaProducer$", "FlinkKafkaProducer011$")
-_OUTER: Final = {
+OUTER: Final = {
     "TransactionState": _PRODUCERS,
     "ContextState": _PRODUCERS,
     "NextTransactionalIdHint": _PRODUCERS,
@@ -379,7 +379,7 @@ SNAPSHOTS: Final = {
     **{
         outer + name: reader
         for name, reader in _SIMPLE.items()
-        for outer in _OUTER.get(name.partition("Serializer$")[0], ("",))
+        for outer in OUTER.get(name.partition("Serializer$")[0], ("",))
     },
     "StreamElementSerializer$StreamElementSerializerSnapshot": composite(
         StreamElementSerializer, outer_versions=(1, 2)

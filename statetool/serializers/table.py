@@ -1,7 +1,7 @@
 """The one table of Flink's snapshot classes, and the reader that knows them all.
 
-Classes are found by what follows the last ``.`` of their name, because packages moved between releases. A name
-that two families claim is an error at import.
+Families name classes without their package; :mod:`statetool.serializers.packages` has the packages, because some moved between
+releases. A name that two families claim is an error at import.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _merge() -> dict[str, SnapshotClass]:
 
 SNAPSHOT_CLASSES: Final = MappingProxyType(_merge())
 
-#: By what follows the last ``.`` of the class's name.
+#: By the serializer class's name without its package.
 HIDDEN: Final = MappingProxyType({"Lockable$LockableTypeSerializer": cep.lockable})
 
 

@@ -6,6 +6,7 @@ Read from the metadata and the first bytes of streams only; needs neither numpy,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
@@ -53,6 +54,7 @@ class OperatorInventory:
         self.uid = uid
         self.types = types
         self._locator = locator
+        self._given_key = given_key
         around = Surroundings(
             operator=self.label,
             max_parallelism=state.max_parallelism,
@@ -63,6 +65,14 @@ class OperatorInventory:
         )
         self.keyed = KeyedInventory(state, around)
         self.elements = ElementInventory(state, around)
+
+    def as_described(self) -> OperatorInventory:
+        """Return the operator as the snapshot alone describes it: without subclasses of POJOs that the user declared."""
+        classes = tuple(replace(c, extends=()) for c in self.types.classes)
+        if classes == self.types.classes:
+            return self
+        types = replace(self.types, classes=classes)
+        return OperatorInventory(self.state, self.uid, self._locator, self._given_key, types)
 
     @property
     def label(self) -> str:

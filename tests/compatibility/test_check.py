@@ -16,9 +16,14 @@ from statetool.compatibility.rules import resolve
 from statetool.compatibility.verdicts import Level
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
+from statetool.io.cursor import Cursor
+from statetool.serializers.table import snapshot_reader
+from statetool.types.declared import ClassDeclaration, class_of_fields
 from tests.flink import pairs
 from tests.flink.pair_suites import SUITES
 from tests.statistics.test_statistics import snapshot
+from tests.support import build
+from tests.support import canonical as canonical_state
 from tests.support.corpora import unpack
 
 
@@ -97,6 +102,87 @@ def test_a_uid_that_is_gone_is_suggested(tmp_path: Path) -> None:
     assert [w.kind for w in by_uid["accounts"].warnings] == ["loses"]
     assert by_uid["other"].verdict == "fully"
     assert by_uid["third"].reason == "new in the job: starts empty"
+
+
+def vehicles(folder: Path, classes: dict[str, bytes], *, entries: bool = False) -> str:
+    """Write a savepoint of POJOs; with ``entries`` it holds a value of the class Bike."""
+    folder.mkdir()
+    value = bytes([4]) + b"\0\4Bike" + bytes([2, 0]) + (2).to_bytes(4, "big") + b"\0" + (7).to_bytes(4, "big")
+    group = canonical_state.group_of(canonical_state.serializer(build.STRING), "a", 128)
+    subtask = canonical_state.Subtask(
+        key=build.STRING,
+        states=[canonical_state.keyed("v", "value", build.pojo("Vehicle", {"wheels": build.INT}, others=classes))],
+        entries=[("v", group, b"\2a\0", value)] if entries else [],
+    )
+    canonical_state.savepoint(folder, [subtask])
+    return str(folder)
+
+
+BIKE: Final = build.pojo("Bike", {"wheels": build.INT, "gear": build.INT})
+LONGER_BIKE: Final = build.pojo("Bike", {"wheels": build.INT, "gear": build.INT, "bell": build.STRING})
+OLD_BIKE: Final = class_of_fields("Bike", {"wheels": "int", "gear": "int"}, extends=("Vehicle",))
+NEW_BIKE: Final = class_of_fields("Bike", {"wheels": "int", "gear": "int", "bell": "String"}, extends=("Vehicle",))
+
+
+@pytest.mark.parametrize("described", [False, True])
+@pytest.mark.parametrize(
+    ("old", "new"), [((), ()), ((NEW_BIKE,), (NEW_BIKE,)), ((OLD_BIKE,), (OLD_BIKE,)), ((OLD_BIKE,), (NEW_BIKE,))]
+)
+def test_a_declared_class_is_not_a_described_one(
+    tmp_path: Path, old: tuple[ClassDeclaration, ...], new: tuple[ClassDeclaration, ...], *, described: bool
+) -> None:
+    """Flink reads values of undescribed classes by the new classes and ends in the middle: declarations do not help it."""
+    a = st.load(vehicles(tmp_path / "a", {}, entries=True), declarations=old)
+    b = st.load(vehicles(tmp_path / "b", {"Bike": LONGER_BIKE} if described else {}), declarations=new)
+    for backend in ("heap", "rocksdb", None):
+        check = st.check(a, b, backend=backend)
+        assert check.verdict == "unknown"
+        assert "Bike, a subclass of Vehicle that the snapshot does not describe" in check.reason
+        assert not check.ok
+    # Nor does the declaration on the side of the new job stand for what Flink found there.
+    c = st.load(vehicles(tmp_path / "c", {"Bike": BIKE}, entries=True), declarations=old)
+    d = st.load(vehicles(tmp_path / "d", {}), declarations=new)
+    assert st.check(c, d).verdict == "unknown"
+    # A class of which there is no value does not matter.
+    e = st.load(vehicles(tmp_path / "e", {}), declarations=old)
+    assert st.check(e, b).verdict == "fully"
+
+
+def test_values_that_cannot_be_read_are_not_fine(tmp_path: Path) -> None:
+    """The error that a wrong declaration made was taken for the absence of undescribed classes."""
+    folder = vehicles(tmp_path / "a", {"Bike": LONGER_BIKE}, entries=True)
+    check = st.check(folder, folder)
+    assert check.verdict == "unknown"
+    assert "its values cannot all be read, so that their classes are not known" in check.reason
+
+
+def test_an_unregistered_subclass_keeps_its_old_serializer(tmp_path: Path) -> None:
+    """Flink restores without a word, and never writes the new field: ``constructReconfiguredPojoSerializer``."""
+    old = vehicles(tmp_path / "old", {"Bike": BIKE}, entries=True)
+    new = vehicles(tmp_path / "new", {"Bike": LONGER_BIKE})
+    check = st.check(old, new, backend="rocksdb")
+    assert check.verdict == "fully"
+    assert not check.ok
+    (warning,) = check.warnings
+    assert "loses: Bike: bell: never written" in warning
+    # The remedy does it: statetool writes the values as the new class has them.
+    migrated = st.load(str(tmp_path / "migrated")) if st.migrate(old, str(tmp_path / "migrated"), to=new) else None
+    assert migrated is not None
+    assert st.check(migrated, st.load(new), backend="rocksdb").ok
+    # What is registered is asked, and migrated.
+    a, b = (
+        snapshot_reader().snapshot(Cursor(build.pojo("Vehicle", {"wheels": build.INT}, registered={"Bike": bike})))
+        for bike in (BIKE, LONGER_BIKE)
+    )
+    assert resolve(a, b).level == Level.AFTER_MIGRATION
+    assert not resolve(a, b).warnings
+    # So are the values of a class that changes as well.
+    a, b = (
+        snapshot_reader().snapshot(Cursor(build.pojo("Vehicle", fields, others={"Bike": bike})))
+        for fields, bike in (({"wheels": build.INT}, BIKE), ({"wheels": build.INT, "doors": build.INT}, LONGER_BIKE))
+    )
+    assert resolve(a, b).level == Level.AFTER_MIGRATION
+    assert not resolve(a, b).warnings
 
 
 def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:

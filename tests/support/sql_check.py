@@ -29,7 +29,7 @@ from statetool.types.options import ShowingOptions
 from tests.support.expected import to_json
 from tests.support.expected_scalars import json_text
 from tests.support.expected_sql import date_text, decimal_json, row_json, slot_json, time_text, timestamp_json
-from tests.support.plain import plain, row_value
+from tests.support.plain import plain, row_value, rows_with_numbers
 
 OPTIONS: ShowingOptions = {"nanos": "companion", "decimals": "string", "ttl": "raw"}
 _UNITS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -95,8 +95,7 @@ class SqlChecker:
             read_table = op.timers(**OPTIONS, **arguments).toArrow()
         else:
             read_table = op.state(table, **OPTIONS, **arguments).toArrow()
-        rows: list[dict[str, Any]] = read_table.to_pylist()
-        return rows
+        return rows_with_numbers(read_table)
 
     # ---- keyed --------------------------------------------------------------------------------
 

@@ -47,9 +47,15 @@ _LEAVES: Final[tuple[Typed, ...]] = (
     (build.simple("LocalDate"), st.none() | st.integers(-1_500_000, 1_500_000)),
     (build.simple("LocalTime"), st.none() | st.integers(0, 86_399_999_999_999)),
     (build.simple("LocalDateTime"), st.none() | st.integers(-_NS_OF_YEARS, _NS_OF_YEARS)),
-    (build.simple("BytePrimitiveArray", "x.array."), st.binary(max_size=20)),
-    (build.simple("IntPrimitiveArray", "x.array."), st.lists(_ints(32), max_size=5)),
-    (build.simple("StringArray", "x.array."), st.lists(st.none() | _TEXT, max_size=5)),
+    (build.simple("BytePrimitiveArray", "org.apache.flink.api.common.typeutils.base.array."), st.binary(max_size=20)),
+    (
+        build.simple("IntPrimitiveArray", "org.apache.flink.api.common.typeutils.base.array."),
+        st.lists(_ints(32), max_size=5),
+    ),
+    (
+        build.simple("StringArray", "org.apache.flink.api.common.typeutils.base.array."),
+        st.lists(st.none() | _TEXT, max_size=5),
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from statetool.errors import OptionError, UndescribedClassError, UnknownNameErro
 from statetool.formats.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from statetool.io.cursor import Cursor
 from statetool.io.output import Output
-from statetool.types.declared import NOTHING_DECLARED
+from statetool.types.declared import NOTHING_DECLARED, class_of_fields
 from tests.support.build import INT, STRING, composite, list_of, pojo
 from tests.support.canonical import ListState, Subtask, group_of, keyed, savepoint, serializer
 
@@ -120,6 +120,44 @@ def test_subtasks_that_met_subclasses_in_another_order_describe_the_same(known: 
     assert one == other
     described = {c for c in classes if c.encode() in one}
     assert described == {n for names in known for n in names.split(",") if n}
+
+
+#: With its fields in Flink's order, by name, in which a declared class is read.
+SORTED_BIKE = pojo("Bike", {"gear": INT, "wheels": INT})
+SORTED_VALUE = b"\4\0\4Bike\2\0\0\0\0\7\0\0\0\0\2"
+BIKE_CLASS = class_of_fields("Bike", {"wheels": "int", "gear": "int"}, extends=("Vehicle",))
+
+
+@pytest.mark.parametrize("known", [("", "Bike"), ("Bike", ""), ("", "")])
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_declared_subclass_is_described_by_the_subtasks_that_met_it(
+    tmp_path: Path, known: tuple[str, str], *, declared: bool
+) -> None:
+    """A declaration stood for a description that only one subtask had, so that the two were not the same."""
+    values = [vehicle(**dict.fromkeys(names.split(), SORTED_BIKE)) for names in known]
+    keys = (
+        [k for k in "abcdef" if group_of(serializer(STRING), k, 128) < 64],
+        [k for k in "abcdef" if group_of(serializer(STRING), k, 128) >= 64],
+    )
+    subtasks = [
+        Subtask(
+            key=STRING,
+            states=[keyed("v", "value", value)],
+            entries=[("v", group_of(serializer(STRING), k, 128), b"\2" + k.encode() + b"\0", SORTED_VALUE) for k in ks],
+        )
+        for value, ks in zip(values, keys, strict=True)
+    ]
+    savepoint(tmp_path, subtasks)
+    source = statetool.load(str(tmp_path), uids=["op"], declarations=[BIKE_CLASS] if declared else [])
+    statetool.rescale(source, str(tmp_path / "new"), 128, parallelism=1)
+    ((_, meta),) = statetool.load(str(tmp_path / "new"), uids=["op"])["op"]._operator.keyed_states.values()
+    described = {n for n, _ in meta.value.children()} - {"wheels"}
+    assert described == ({"Bike"} if any(known) else set())
+    if declared or any(known):
+        read = statetool.load(str(tmp_path / "new"), uids=["op"], declarations=[BIKE_CLASS] if declared else [])
+        found = read["op"].to_arrow("v").to_pylist()
+        assert sorted(r["key"] for r in found) == list("abcdef")
+        assert {(r["value"]["_class"], r["value"]["gear"]) for r in found} == {("Bike", 7)}
 
 
 def test_what_no_subtask_describes_is_refused_with_its_class(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from statetool.formats.state_meta import StateMeta
 from statetool.kernels.codes import OK
 from statetool.kernels.matches import BEGIN, MANY_WAYS, match_paths
 from statetool.serializers.basic import STRING
+from statetool.serializers.packages import full_name
 from statetool.snapshot.state_tables import state_tables
 from statetool.snapshot.views import MERGED, check_view, views_of, window_states
 from statetool.tables.keyed import UNDECODED_TYPE
@@ -138,7 +139,10 @@ def test_a_subtask_whose_states_have_other_parts_is_named(corpus: Path) -> None:
     check_view("windows", names, metas)
     check_view("windows", names, {})
     contents = metas["window-contents"]
-    text = replace(contents, serializers={**contents.serializers, "NAMESPACE_SERIALIZER": STRING.serializer()})
+    text = replace(
+        contents,
+        serializers={**contents.serializers, "NAMESPACE_SERIALIZER": STRING.serializer(full_name("StringSerializer"))},
+    )
     for other in (changed(op, MERGED[0]), {**metas, "window-contents": text}):
         with pytest.raises(FormatError, match="'windows' have other parts"):
             check_view("windows", names, other)
@@ -149,7 +153,7 @@ def changed(op: statetool.Operator, state: str) -> dict[str, StateMeta]:
     metas = {name: meta for name, (_, meta) in op.inventory.keyed_states.items()}
     value = metas[state].value
     for step, _ in value.children():
-        value = value.with_child(step, STRING.serializer())
+        value = value.with_child(step, STRING.serializer(full_name("StringSerializer")))
     return {**metas, state: replace(metas[state], serializers={**metas[state].serializers, "VALUE_SERIALIZER": value})}
 
 

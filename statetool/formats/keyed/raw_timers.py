@@ -26,6 +26,7 @@ from statetool.formats.state_meta import PRIORITY_QUEUE, StateMeta
 from statetool.io.cursor import Cursor
 from statetool.io.java_stream import JavaObject, read_java_stream
 from statetool.serializers.base import Serializer
+from statetool.serializers.packages import known_name
 from statetool.serializers.runtime import TimerSerializer
 from statetool.serializers.simple_types import serializer_of_class
 from statetool.serializers.snapshot import SnapshotReader
@@ -147,7 +148,7 @@ def _from_object(c: Cursor, known: Serializer | None) -> Serializer:
     simple = serializer_of_class(value.cls.name)
     if simple is not None:
         return simple
-    if known is not None and type(known).__name__ == value.cls.name.rpartition(".")[2]:
+    if known is not None and type(known).__name__ == known_name(value.cls.name):
         return known
     raise UnknownSerializerError(f"timers written with a Java-serialized {value.cls.name}, which is not known").at(
         offset=at

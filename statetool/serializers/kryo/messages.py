@@ -26,7 +26,7 @@ ABSTRACT: Final = frozenset(
     }
 )
 #: Serializers of registrations whose bodies are messages.
-SERIALIZERS: Final = ("chill.protobuf.ProtobufSerializer", "chill.thrift.TBaseSerializer")
+SERIALIZERS: Final = ("com.twitter.chill.protobuf.ProtobufSerializer", "com.twitter.chill.thrift.TBaseSerializer")
 _MAX_DEPTH: Final = 64
 
 

@@ -62,7 +62,7 @@ _PLAIN_SERIALIZERS: Final = (
     "com.esotericsoftware.kryo.serializers.CollectionSerializer",
     "com.esotericsoftware.kryo.serializers.MapSerializer",
     "org.apache.flink.formats.avro.utils.AvroKryoSerializerUtils",
-    "Serializers$SpecificInstanceCollectionSerializerForArrayList",
+    "org.apache.flink.api.java.typeutils.runtime.kryo.Serializers$SpecificInstanceCollectionSerializerForArrayList",
 )
 #: Classes that Kryo 2.24 has no serializer for and writes by their fields.
 _BY_FIELDS_IN_2: Final = {
@@ -266,7 +266,8 @@ class Registry:
             serializer is None
             or serializer in libraries.BODIES
             or serializer in libraries.CONTAINERS
-            or serializer.endswith((*_PLAIN_SERIALIZERS, *messages.SERIALIZERS))
+            or serializer in _PLAIN_SERIALIZERS
+            or serializer in messages.SERIALIZERS
             or serializer in _JAVA_SERIALIZERS
         ):
             return None
@@ -285,7 +286,7 @@ class Registry:
         declaration = self._declared.get(name)
         if declaration is not None:
             return declaration.kind in ("protobuf", "thrift")
-        return name not in messages.ABSTRACT and (self.serializer_of(name) or "").endswith(messages.SERIALIZERS)
+        return name not in messages.ABSTRACT and self.serializer_of(name) in messages.SERIALIZERS
 
     def is_scala_object(self, name: str) -> bool:
         """Tell whether a class that nobody declared is that of an ``object`` of Scala, which chill writes without a body."""
