@@ -17,7 +17,9 @@ from statetool.columns.encode import _Plain, encode_column
 from statetool.columns.pieces import pack
 from statetool.columns.to_plain import arrow_to_plain
 from statetool.errors import EncodeError, OptionError, StatetoolError
+from statetool.io.output import Output
 from statetool.serializers.base import Serializer
+from statetool.serializers.kryo.wire import write_fixed
 from tests.support.exact_rows import BAD_TEXTS, NAN_BITS, NARROW_NAN_BITS, column
 
 KEYS = pa.array([1, 2])
@@ -154,6 +156,14 @@ def test_every_nan_is_written_as_java_writes_it(name: str) -> None:
         frames = {encoded.value(i) for i in range(len(array))}
         assert len(frames) == 1
         assert frames.pop().endswith(nan)
+
+
+@pytest.mark.parametrize("generation", [2, 5])
+def test_kryo_writes_one_nan(generation: Any) -> None:
+    for kind, bits, wanted in (("d", "fff8000000000123", DOUBLE), ("f", "ffc00123", FLOAT)):
+        out = Output()
+        write_fixed(out, generation, kind, struct.unpack(f">{kind}", bytes.fromhex(bits))[0])
+        assert bytes(out) == (wanted if generation == 2 else wanted[::-1])
 
 
 def test_binary_rows_keep_the_bits_of_a_nan() -> None:
