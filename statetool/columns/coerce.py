@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_arrow, as_numpy, is_valid
-from statetool.columns.types import COMPANION
+from statetool.columns.types import COMPANION, is_variant
 from statetool.errors import EncodeError
 from statetool.types import (
     BigDecimalType,
@@ -21,9 +21,12 @@ from statetool.types import (
     Scalar,
     StructType,
     TimestampType,
+    VariantType,
 )
 
 _KIND_FIELD: Final = "_kind"
+#: Bytes of a string that is not UTF-8 in its error.
+_SHOWN_BYTES: Final = 40
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _NUMBERS: Final = {
     "int8": pa.int8(),
@@ -73,7 +76,7 @@ def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
         case Scalar("float32" | "float64" as name):
             return _floats(array, _NUMBERS[name], logical)
         case Scalar("string") if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
-            return array.cast(pa.string()) if pa.types.is_null(kind) else array
+            return array.cast(pa.string()) if pa.types.is_null(kind) else _utf8(array)
         case Scalar("binary") if _is_binary(kind) or pa.types.is_null(kind):
             return array.cast(pa.binary()) if not pa.types.is_large_binary(kind) else array
         case Scalar("null"):
@@ -91,6 +94,28 @@ def coerce(array: pa.Array, logical: LogicalType) -> pa.Array:
         case TimestampType():
             return _timestamps(array, logical)
     raise mismatch(array, logical)
+
+
+def _utf8(array: pa.Array) -> pa.Array:
+    """Return strings, all of which are UTF-8: Arrow does not look, and Spark makes others of binaries."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        wide = pa.types.is_large_string(array.type)
+        for raw in array.view(pa.large_binary() if wide else pa.binary()).to_pylist():
+            try:
+                bytes(raw or b"").decode("utf-8")
+            except UnicodeDecodeError as e:
+                raise EncodeError(
+                    f"a string that is not valid UTF-8: {_shortened(raw)}",
+                    hint="decode the bytes in the encoding they are in, as decode(bytes, 'ISO-8859-1') in Spark, or write BINARY",
+                ) from e
+        raise
+    return array
+
+
+def _shortened(raw: bytes) -> str:
+    return repr(raw) if len(raw) <= _SHOWN_BYTES else f"{raw[:_SHOWN_BYTES]!r}..."
 
 
 def _is_binary(kind: pa.DataType) -> bool:
@@ -245,6 +270,11 @@ def struct_parts(array: pa.Array, logical: StructType, *, kind_field: bool = Fal
     """
     if not pa.types.is_struct(array.type):
         raise EncodeError(f"a column of type {array.type} where a struct is written")
+    if is_variant(array.type) and not isinstance(logical, VariantType):
+        raise EncodeError(
+            "a VARIANT where a struct is written",
+            hint="declare the type as flink.sql('VARIANT'), or extract its fields with variant_get(column, path, type)",
+        )
     actual = [f.name for f in array.type]
     if len(set(actual)) != len(actual):
         raise EncodeError(f"a struct with two fields of one name: {', '.join(actual)}")
@@ -296,6 +326,8 @@ def with_companion(stamps: pa.Array, below: pa.Array) -> pa.Array:
 
 def big_numbers(array: pa.Array, logical: BigDecimalType | BigIntegerType | DecimalType) -> list[Any]:
     """Return decimals, integers or their text as ``Decimal`` takes them."""
+    if pa.types.is_string(array.type):
+        array = _utf8(array)
     if pa.types.is_decimal(array.type) or pa.types.is_integer(array.type) or pa.types.is_string(array.type):
         return array.to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_null(array.type):

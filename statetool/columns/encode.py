@@ -6,7 +6,7 @@ the kernels do not serve are encoded value by value with their serializer, with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from typing_extensions import assert_never
 
 from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import TooWideError, coerce, list_parts, map_parts, struct_parts
+from statetool.columns.map_keys import has_map, refuse_order, refuse_same_bytes
 from statetool.columns.pieces import (
     Bytes,
     Chain,
@@ -28,6 +29,7 @@ from statetool.columns.pieces import (
     Integers,
     Masked,
     Piece,
+    Ranges,
     Sparse,
     Text,
     pack,
@@ -41,12 +43,14 @@ from statetool.kernels.words import copy_ranges
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import ROW_KINDS
 from statetool.serializers.temporal import civil_from_days
-from statetool.types import BitmapType, ListType, LogicalType, MapType, StructType, TimestampType, TtlType
+from statetool.types import BitmapType, ListType, LogicalType, MapType, Scalar, StructType, TimestampType, TtlType
 
 _I64_MIN = -(1 << 63)
 _I32_MIN = -(1 << 31)
 _SECOND = 1_000_000_000  # in nanoseconds
 _DAY = 86400 * _SECOND
+#: The only NaN that ``DataOutput`` writes.
+_NAN_BITS = {"f32": 0x7FC00000, "f64": 0x7FF8 << 48}
 _Leaf = ir.Fixed | ir.Text | ir.Counted | ir.Constant | ir.Choice | ir.Flipped | ir.Temporal
 
 
@@ -78,13 +82,20 @@ def encode_column(serializer: Serializer, array: pa.Array, *, last_access_ms: in
     return pack(measure(serializer, array, last_access_ms=last_access_ms))
 
 
-def first_failing(serializer: Serializer, array: pa.Array, *, last_access_ms: int | None = None) -> int:
+def measure_key(serializer: Serializer, array: pa.Array) -> Piece:
+    """Measure keys, user keys of maps or namespaces: what :func:`measure` does, and maps of several entries are refused."""
+    measured = measure(serializer, array)
+    refuse_order(serializer, array)
+    return measured
+
+
+def first_failing(encode: Callable[[pa.Array], object], array: pa.Array) -> int:
     """Return the index of the first value that cannot be encoded (there is one)."""
     low, high = 0, len(array)
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            encode_column(serializer, array.slice(low, middle - low), last_access_ms=last_access_ms)
+            encode(array.slice(low, middle - low))
         except StatetoolError:
             high = middle
         else:
@@ -131,6 +142,7 @@ def _fixed(kind: ir.FixedKind, array: pa.Array, logical: LogicalType) -> Piece:
     if kind in ("f32", "f64"):
         floats = as_numpy(array).astype(np.float32 if kind == "f32" else np.float64, copy=False)
         bits = floats.view(np.int32 if kind == "f32" else np.int64).astype(np.int64)
+        bits[np.isnan(floats)] = _NAN_BITS[kind]
         return Integers(bits, FIXED_SIZES[kind])
     return Integers(_numbers(array), FIXED_SIZES[kind])
 
@@ -154,7 +166,7 @@ def _measure(op: ir.Op, logical: LogicalType, array: pa.Array, access: int | Non
         case ir.Pairs(key, value):
             assert isinstance(logical, MapType)
             counts, keys, values = map_parts(array)
-            first = _part("key", key, logical.key, keys, access)
+            first = _map_keys(key, logical.key, counts, keys, access)
             second = _part("value", value, logical.value, values, access)
             return Elements(counts, Chain((first, second), len(keys)))
         case ir.Pojo(names, parts):
@@ -225,6 +237,18 @@ def _part(step: str, op: ir.Op, logical: LogicalType, array: pa.Array, access: i
         raise error.inside(step) from error.__cause__
 
 
+def _map_keys(op: ir.Op, logical: LogicalType, counts: Int64s, array: pa.Array, access: int | None) -> Piece:
+    """Measure the keys of maps, each of which has each key once."""
+    if has_map(logical):
+        raise NotForKernelsError
+    keys = _part("key", op, logical, array, access)
+    if counts.max(initial=0) <= 1:
+        return keys
+    encoded = pack(keys)
+    refuse_same_bytes(encoded.data, encoded.offsets, counts)
+    return Ranges(encoded.data, encoded.offsets[:-1], keys.sizes)
+
+
 def _struct(
     names: tuple[str, ...], ops: tuple[ir.Op, ...], logical: LogicalType, array: pa.Array, access: int | None
 ) -> Piece:
@@ -260,7 +284,10 @@ def _masked(op: ir.Masked, logical: LogicalType, array: pa.Array, access: int | 
     columns = struct_parts(array, logical, kind_field=op.row_kind)
     flags, parts = [], []
     if op.row_kind:
-        kinds = columns.pop()
+        try:
+            kinds = coerce(columns.pop(), Scalar("string"))
+        except StatetoolError as error:
+            raise error.inside("_kind") from error.__cause__
         index = pa.compute.index_in(kinds, pa.array(ROW_KINDS))
         if index.null_count:
             bad = kinds.filter(index.is_null())[0].as_py()

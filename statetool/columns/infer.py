@@ -50,6 +50,10 @@ def infer_type(kind: pa.DataType) -> Serializer:
         return flink.sql("VARIANT")
     if pa.types.is_struct(kind):
         return flink.row(*(infer_type(f.type) for f in kind))
+    if pa.types.is_null(kind):
+        raise OptionError(
+            "no Flink type follows from nulls alone (VOID)", hint="cast the column, as in CAST(v AS ARRAY<STRING>)"
+        )
     raise OptionError(f"no Flink type follows from {kind}", hint="declare it, e.g. statetool.value(flink.STRING)")
 
 

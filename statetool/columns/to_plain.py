@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.coerce import big_numbers, coerce, list_parts, map_parts, plain_timestamps, struct_parts
+from statetool.columns.map_keys import refuse_same_keys
 from statetool.errors import EncodeError, StatetoolError
 from statetool.serializers.roaring import bitmap_bytes
 from statetool.types import (
@@ -63,7 +64,10 @@ def _nested(array: pa.Array, logical: LogicalType, access: int | None) -> list[A
         case MapType(key, value):
             counts, keys, values_array = map_parts(array)
             pairs = zip(_inside("key", keys, key, access), _inside("value", values_array, value, access), strict=True)
-            return _cut(list(pairs), counts.tolist())
+            maps = _cut(list(pairs), counts.tolist())
+            for entries in maps:
+                refuse_same_keys(entries, key)
+            return maps
         case StructType(fields):
             columns = struct_parts(array, logical, kind_field=_has_kind(logical))
             parts = [_inside(f.name, c, f.type, access) for f, c in zip(fields, columns, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Final
 
@@ -51,10 +52,12 @@ class Output(bytearray):
         self._pack(_I8, v)
 
     def f4(self, v: float) -> None:
-        self._pack(_F4, v)
+        """Append a float as ``writeFloat`` does: every NaN has the bits ``7fc00000``."""
+        self._pack(_F4, java_float(v))
 
     def f8(self, v: float) -> None:
-        self._pack(_F8, v)
+        """Append a double as ``writeDouble`` does: every NaN has the bits ``7ff8000000000000``."""
+        self._pack(_F8, java_float(v))
 
     def bytes4(self, v: bytes | bytearray | memoryview) -> None:
         self.i4(len(v))
@@ -73,6 +76,11 @@ class Output(bytearray):
             self.append((v & 0x7F) | 0x80)
             v >>= 7
         self.append(v)
+
+
+def java_float(v: float) -> float:
+    """Return the number with the only NaN that ``floatToIntBits`` and ``doubleToLongBits`` know, without sign and payload."""
+    return v if v == v else math.nan
 
 
 def encode_modified_utf8(text: str) -> bytes:

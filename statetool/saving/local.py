@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from statetool.errors import OptionError
+from statetool.errors import EncodeError, OptionError
 from statetool.formats.keyed.entries import EntryBatch
 from statetool.formats.stream import Stream
 from statetool.io.threads import in_threads
@@ -173,7 +173,10 @@ def _encoded(batches: Iterable[tuple[_Recipe, pa.RecordBatch]]) -> Iterator[_Wor
 def services_of(timers: pa.Table) -> tuple[tuple[str | None, str | None], ...]:
     """Return the different (domain, service) of timers; ``None`` where there is no such column."""
     names = [n for n in SERVICE_COLUMNS if n in timers.column_names]
-    rows = timers.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]
+    try:
+        rows = timers.select(names).group_by(names).aggregate([]).to_pylist() if names else [{}]
+    except UnicodeDecodeError as e:
+        raise EncodeError(f"a string that is not valid UTF-8 in {' or '.join(names)}: {e.object!r}") from e
     return checked_services(rows)
 
 

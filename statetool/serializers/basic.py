@@ -130,18 +130,6 @@ def write_big_decimal(out: Output, value: Decimal | None) -> None:
     out.i4(scale)
 
 
-def _packed(fmt: str) -> Callable[[Output, Any], None]:
-    packer = struct.Struct(fmt)
-
-    def encode(out: Output, value: Any) -> None:
-        try:
-            out += packer.pack(value)
-        except (struct.error, OverflowError) as e:
-            raise EncodeError(f"{value!r} cannot be written: {e}") from e
-
-    return encode
-
-
 def _encode_bool(out: Output, value: Any) -> None:
     if not isinstance(value, bool):
         raise EncodeError(f"{value!r} is not a boolean")
@@ -183,21 +171,21 @@ def _write_nothing(_: Output, value: object) -> None:
 
 
 _NUMBERS: Final = (
-    # name, logical, bytes, kernel kind, reader, struct format, hash, hash of the Value class
-    ("Byte", Scalar("int8"), 1, "i8", Cursor.i1, ">b", int, int),
-    ("Short", Scalar("int16"), 2, "i16", Cursor.i2, ">h", int, int),
-    ("Int", Scalar("int32"), 4, "i32", Cursor.i4, ">i", int, int),
-    ("Long", Scalar("int64"), 8, "i64", Cursor.i8, ">q", java_hash.hash_long,
+    # name, logical, bytes, kernel kind, reader, writer, hash, hash of the Value class
+    ("Byte", Scalar("int8"), 1, "i8", Cursor.i1, Output.i1, int, int),
+    ("Short", Scalar("int16"), 2, "i16", Cursor.i2, Output.i2, int, int),
+    ("Int", Scalar("int32"), 4, "i32", Cursor.i4, Output.i4, int, int),
+    ("Long", Scalar("int64"), 8, "i64", Cursor.i8, Output.i8, java_hash.hash_long,
      lambda v: java_hash.to_int32(43 + java_hash.hash_long(v))),
-    ("Float", Scalar("float32"), 4, "f32", Cursor.f4, ">f", java_hash.hash_float, java_hash.hash_float),
-    ("Double", Scalar("float64"), 8, "f64", Cursor.f8, ">d", java_hash.hash_double,
+    ("Float", Scalar("float32"), 4, "f32", Cursor.f4, Output.f4, java_hash.hash_float, java_hash.hash_float),
+    ("Double", Scalar("float64"), 8, "f64", Cursor.f8, Output.f8, java_hash.hash_double,
      lambda v: java_hash.to_int32(31 + java_hash.hash_double(v))),
 )  # fmt: skip
 
 
 def _number_types() -> list[SimpleType]:
     types = []
-    for name, logical, length, kind, decode, fmt, hash_code, value_hash in _NUMBERS:
+    for name, logical, length, kind, decode, encode, hash_code, value_hash in _NUMBERS:
         for suffix, hashing in (("", hash_code), ("Value", value_hash)):
             types.append(
                 SimpleType(
@@ -206,7 +194,7 @@ def _number_types() -> list[SimpleType]:
                     length=length,
                     op=Fixed(_kind(kind)),
                     decode=decode,
-                    encode=_packed(fmt),
+                    encode=encode,
                     hash_code=hashing,
                 )
             )

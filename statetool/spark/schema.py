@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from statetool.columns.types import is_variant
-from statetool.errors import UnsupportedError
+from statetool.errors import OptionError, UnsupportedError
 
 
 def spark_schema(schema: pa.Schema) -> Any:
@@ -62,9 +62,42 @@ def spark_type(kind: pa.DataType) -> Any:
 
 
 def arrow_schema(frame: Any) -> pa.Schema:
-    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 does not ask)."""
+    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 does not ask).
+
+    Raises
+    ------
+    OptionError
+        A column with arrays or maps of VOID, as ``array()`` and ``map()`` make them: Arrow has none without nulls.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    _refuse_void(frame.schema)
     if "timezone" in signature(to_arrow_schema).parameters:
         return to_arrow_schema(frame.schema, timezone="UTC")
     return to_arrow_schema(frame.schema)
+
+
+def _refuse_void(schema: Any) -> None:
+    for field in schema.fields:
+        if _holds_void(field.dataType):
+            kind = field.dataType.simpleString()
+            raise OptionError(
+                f"column {field.name!r} has the type {kind}, which no value fits",
+                hint="cast it, as in CAST(array() AS ARRAY<STRING>) or CAST(map() AS MAP<STRING, BIGINT>)",
+            )
+
+
+def _holds_void(kind: Any) -> bool:
+    """Return whether arrays or maps have elements, keys or values of VOID that cannot be null."""
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.ArrayType():
+            parts = [(kind.elementType, kind.containsNull)]
+        case t.MapType():
+            parts = [(kind.keyType, False), (kind.valueType, kind.valueContainsNull)]
+        case t.StructType():
+            parts = [(f.dataType, f.nullable) for f in kind.fields]
+        case _:
+            return False
+    return any((isinstance(part, t.NullType) and not nullable) or _holds_void(part) for part, nullable in parts)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -230,6 +232,76 @@ def test_keys_of_every_type_that_hashes(flink: FlinkMachine, tmp_path: Path) -> 
     for backend in ("hashmap", "rocksdb"):
         answer = judge.restore(flink, tmp_path / "sp", requests, backend=backend)
         assert judge.differences(answer, expected) == []
+
+
+NAN = {"$double": "NaN"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_keys_of_one_form_in_java_are_found(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
+    """The judge looks each value up by its key, which Flink has read and writes again."""
+    odd = struct.unpack(">d", bytes.fromhex("fff8000000000123"))[0]
+    narrow = pa.array(np.array([0xFFC00123, 0], dtype=np.uint32).view(np.float32))
+    maps = pa.map_(pa.float64(), pa.string())
+    pair = {"f0": pa.float64(), "f1": maps}
+    keys: dict[str, tuple[Any, str, pa.Array, list[Any]]] = {
+        "double": ("DOUBLE", "DOUBLE", pa.array([odd, -0.0, 0.0]), [NAN, -0.0, 0.0]),
+        "float": ("FLOAT", "FLOAT", narrow, [NAN, 0.0]),
+        "list": (types.list_of("DOUBLE"), "LIST<DOUBLE>", pa.array([[odd, 1.0], []]), [[NAN, 1.0], []]),
+        "map": (
+            types.map_of("DOUBLE", "STRING"),
+            "MAP<DOUBLE,STRING>",
+            pa.array([[(odd, "x")], [(1.0, None)], []], maps),
+            [{"$map": [[NAN, "x"]]}, {"$map": [[1.0, None]]}, {"$map": []}],
+        ),
+        "tuple": (
+            types.tuple_of("DOUBLE", types.map_of("DOUBLE", "STRING")),
+            "TUPLE<DOUBLE,MAP<DOUBLE,STRING>>",
+            pa.array([{"f0": odd, "f1": [(odd, "x")]}, {"f0": 0.0, "f1": []}], pa.struct(pair)),
+            [[NAN, {"$map": [[NAN, "x"]]}], [0.0, {"$map": []}]],
+        ),
+        "row": (
+            types.row("DOUBLE", types.map_of("DOUBLE", "STRING")),
+            "ROW<DOUBLE,MAP<DOUBLE,STRING>>",
+            pa.array([{"f0": odd, "f1": None}, {"f0": None, "f1": [(odd, "x")]}], pa.struct(pair)),
+            [_row(NAN, None), _row(None, {"$map": [[NAN, "x"]]})],
+        ),
+        "row-of-one": (
+            types.row("DOUBLE"),
+            "ROW<DOUBLE>",
+            pa.array([{"id": odd}, {"id": 2.0}], pa.struct({"id": pa.float64()})),
+            [_row(NAN), _row(2.0)],
+        ),
+    }
+    writer = statetool.SavepointWriter.new()
+    requests, expected = [], {}
+    for name, (type_, java, column, values) in keys.items():
+        # The same keys as user keys of a map, one entry per key.
+        entries = pa.MapArray.from_arrays(
+            pa.array(range(len(column) + 1), pa.int32()), column, pa.array(range(len(column)))
+        )
+        bootstrap = statetool.bootstrap_keyed_state(
+            pa.table({"key": column, "n": pa.array(range(len(column))), "m": entries}),
+            key_type=type_,
+            states={"n": statetool.value("BIGINT"), "m": statetool.map_of(type_, "BIGINT")},
+        )
+        writer = writer.with_operator(name, bootstrap, parallelism=3)
+        states = [
+            {"name": "n", "kind": "value", "type": "LONG"},
+            {"name": "m", "kind": "map", "type": "LONG", "map_key": java},
+        ]
+        requests.append(operator(name, java, states=states))
+        numbers = [{"key": k, "value": i} for i, k in enumerate(values)]
+        mapped = [{"key": k, "value": [[k, i]]} for i, k in enumerate(values)]
+        found = {"n": {"kind": "value", "rows": numbers}, "m": {"kind": "map", "rows": mapped}}
+        expected[name] = expected_operator(name, keyed_state=keyed(found))
+    writer.write(str(tmp_path / "sp"), flink_version=flink.version)
+    answer = judge.restore(flink, tmp_path / "sp", requests, backend=backend, savepoint=tmp_path / "again")
+    assert judge.differences(answer, expected) == []
+    # What Flink writes of these keys are the bytes that were written.
+    first, again = (statetool.load(str(path)) for path in (tmp_path / "sp", Path(answer["savepoint"])))
+    assert first.diff(again, operators=list(keys)).to_arrow().to_pylist() == []
 
 
 @pytest.mark.full

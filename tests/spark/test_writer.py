@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import statetool as st
-from statetool.errors import EncodeError
+from statetool.errors import EncodeError, OptionError
 from statetool.saving.local import write_empty
 from statetool.spark import runner
 from statetool.spark.export import export_table
@@ -181,3 +181,24 @@ def test_many_kept_elements_are_copied_by_tasks_without_a_frame_too(
             spark.conf.unset(LOCAL_BYTES)
         assert in_tasks.pop() == expected
         assert written["op"].to_arrow("old").num_rows == 20
+
+
+@pytest.mark.parametrize("expression", ["array()", "map()", "named_struct('f0', array())"])
+def test_void_is_refused_by_the_name_of_its_column(spark: Any, tmp_path: Path, expression: str) -> None:
+    frame = spark.sql(f"SELECT 1L AS key, {expression} AS v")
+    with pytest.raises(OptionError, match=r"column 'v' has the type .*void.*CAST"):
+        _write_frame(frame, tmp_path)
+
+
+@pytest.mark.full
+def test_texts_that_spark_makes_of_bytes_are_refused(spark: Any, tmp_path: Path) -> None:
+    frame = spark.sql("SELECT 7L AS key, CAST(X'636166E9' AS STRING) AS v")
+    with pytest.raises(EncodeError, match=r"not valid UTF-8: b'caf\\xe9', in column 'v' of the row with key 7"):
+        _write_frame(frame, tmp_path)
+    fine = _write_frame(spark.sql("SELECT 7L AS key, decode(X'636166E9', 'ISO-8859-1') AS v"), tmp_path)
+    assert fine["op"].to_arrow()["v"].to_pylist() == ["café"]
+
+
+def _write_frame(frame: Any, tmp_path: Path) -> st.Savepoint:
+    bootstrap = st.bootstrap_keyed_state(frame)
+    return st.SavepointWriter.new(max_parallelism=8).with_operator("op", bootstrap).write(str(tmp_path / "sp"))

@@ -65,7 +65,7 @@ def _wrap(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
         st.tuples(inner, inner).map(
             lambda p: (
                 build.map_of(p[0][0], p[1][0]),
-                st.lists(st.tuples(p[0][1], st.none() | p[1][1].filter(_there)), max_size=4),
+                st.lists(st.tuples(p[0][1], st.none() | p[1][1].filter(_there)), max_size=4, unique_by=_key),
             )
         ),
         inner.map(lambda t: (build.nullable(t[0]), st.none() | t[1])),
@@ -93,6 +93,11 @@ def _wrap(inner: st.SearchStrategy[Typed]) -> st.SearchStrategy[Typed]:
         )
         .filter(lambda t: t[0].count(b"Void") == 0),
     )
+
+
+def _key(entry: tuple[Any, Any]) -> str:
+    """Tell the keys of a map apart; those that differ in the order of their parts only are taken for the same."""
+    return "".join(sorted(repr(entry[0])))
 
 
 def _there(value: Any) -> bool:

@@ -52,6 +52,7 @@ COLUMN_TYPES: Final = {
     "STRUCT<id BIGINT, name STRING>": pa.struct({"id": pa.int64(), "name": pa.string()}),
 }
 NOT_OF_A_CLASS: Final = "yes, a `Row`; a class of the job is declared: `key_type=flink.pojo(...)`"
+ORDERED: Final = "of one entry at most: only the job knows the order of more, by which RocksDB finds a key"
 _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
 _FEATURES: Final = {
@@ -117,7 +118,7 @@ def column_table() -> str:
         info = java_info(serializer)
         try:
             check_key_type(serializer)
-            key = NOT_OF_A_CLASS if pa.types.is_struct(kind) else "yes"
+            key = NOT_OF_A_CLASS if pa.types.is_struct(kind) else ORDERED if pa.types.is_map(kind) else "yes"
         except OptionError:
             key = "no: Java hashes arrays by where they lie in memory"
         lines.append(f"| {name} | `{info.java_class}` | `{info.information}` | {key} |")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_arrow, as_numpy, is_valid
 from statetool.columns.coerce import coerce, list_parts, map_parts, with_companion
-from statetool.columns.encode import encode_column, first_failing, measure
+from statetool.columns.encode import encode_column, first_failing, measure, measure_key
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
 from statetool.columns.taken import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
@@ -100,7 +100,7 @@ class _Rows:
         """Encode keys or namespaces; refuse null ones (:mod:`statetool.hashing.possible_keys` says why)."""
         nulls = np.flatnonzero(~is_valid(array)) if not serializer.nullable else np.empty(0, dtype=np.int64)
         if not len(nulls):
-            encoded = pack(self._measured(serializer, array, what, rows=rows))
+            encoded = pack(self._measured(serializer, array, what, rows=rows, is_key=True))
             nulls = nulls_among(serializer, encoded.data, encoded.offsets[:-1], encoded.offsets[1:])
         if len(nulls):
             row = int(rows[nulls[0]])
@@ -235,7 +235,7 @@ class _Rows:
         self, state: StateColumn, shape: StateShape, meta: StateMeta, rows: Int64s, keys: pa.Array, values: pa.Array
     ) -> MeasuredEntries:
         assert shape.user_key is not None
-        user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows)
+        user_keys = self._measured(shape.user_key, keys, f"{state.column}.key", rows=rows, is_key=True)
         # Where None is an object, no value is Java's null.
         valid = np.ones(len(values), dtype=np.bool_) if shape.element.none_is_value else is_valid(values)
         items = values if valid.all() else values.filter(as_arrow(valid))
@@ -272,12 +272,20 @@ class _Rows:
             yield self.part(rows, state_id, Chain(parts, len(rows)), _no_bytes(len(rows)))
 
     def _measured(
-        self, serializer: Serializer, array: pa.Array, column: str, *, access: int | None = None, rows: Any = None
+        self,
+        serializer: Serializer,
+        array: pa.Array,
+        column: str,
+        *,
+        access: int | None = None,
+        rows: Any = None,
+        is_key: bool = False,
     ) -> Piece:
+        encode = partial(measure_key, serializer) if is_key else partial(measure, serializer, last_access_ms=access)
         try:
-            return measure(serializer, array, last_access_ms=access)
+            return encode(array)
         except StatetoolError as error:
-            at = first_failing(serializer, array, last_access_ms=access)
+            at = first_failing(encode, array)
             row = at if rows is None else int(rows[at])
             error.message = f"{error.message}, in column {column!r} of the row with key {self.key_text(row)}"
             raise
@@ -329,6 +337,8 @@ def _cell(array: pa.Array, row: int) -> str:
     """Return a cell of a table as text."""
     try:
         return str(array[row])
+    except UnicodeDecodeError as error:
+        return repr(error.object)
     except (ValueError, OverflowError):
         return f"a {array.type} beyond the years of Python's own"
 
@@ -337,9 +347,12 @@ def _row_of(key: Serializer, array: pa.Array) -> pa.Array:
     """Return keys as rows of one field where the type of keys is such a row, as PyFlink makes of all keys, ``None`` included."""
     if not isinstance(key, RowSerializer) or len(key.nested) != 1:
         return array
-    is_row = pa.types.is_struct(array.type) and len(array.type) and array.type[0].name in (key.steps[0], "f0")
-    if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
-        return array
+    if pa.types.is_struct(array.type) and len(array.type):
+        own_name = array.type[0].name in (key.steps[0], "f0")
+        # A struct under another name is the row too, unless it is the row's field.
+        is_row = own_name or not isinstance(key.nested[0].logical, StructType)
+        if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
+            return array
     return pa.StructArray.from_arrays([array], names=list(key.steps))
 
 
@@ -371,7 +384,7 @@ def _element_entries(recipe: ElementRecipe, rows: pa.RecordBatch) -> EntryBatch:
             return MeasuredEntries.batch(
                 [MeasuredEntries(recipe.state_id, subtasks, _no_bytes(len(values)), as_piece(values))]
             )
-        keys = as_piece(_encoded_elements(meta.serializers["KEY_SERIALIZER"], rows, recipe.key))
+        keys = as_piece(_broadcast_keys(meta.serializers["KEY_SERIALIZER"], rows, recipe.key))
         everywhere = [np.full(len(values), subtask, dtype=np.int64) for subtask in range(recipe.parallelism)]
         return MeasuredEntries.batch(
             [MeasuredEntries(recipe.state_id, subtask, keys, as_piece(values)) for subtask in everywhere]
@@ -387,11 +400,23 @@ def as_piece(encoded: Encoded) -> Ranges:
 
 def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
     array = column_of(batch, column, serializer.logical)
+    encode = partial(encode_column, serializer)
     try:
-        return encode_column(serializer, array)
+        return encode(array)
     except StatetoolError as error:
-        error.message = f"{error.message}, in column {column!r}: {_cell(array, first_failing(serializer, array))}"
+        error.message = f"{error.message}, in column {column!r}: {_cell(array, first_failing(encode, array))}"
         raise
+
+
+def _broadcast_keys(serializer: Serializer, batch: pa.RecordBatch, column: str) -> Encoded:
+    keys = _encoded_elements(serializer, batch, column)
+    nulls = nulls_among(serializer, keys.data, keys.offsets[:-1], keys.offsets[1:])
+    if len(nulls):
+        raise EncodeError(
+            f"a null key in column {column!r}, row {nulls[0]} of its batch",
+            hint="filter such rows out, or fill them",
+        )
+    return keys
 
 
 def _subtasks(recipe: ElementRecipe, batch: pa.RecordBatch, values: Encoded) -> Int64s:

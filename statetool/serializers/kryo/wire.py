@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from statetool.errors import EncodeError
 from statetool.io.cursor import Cursor
-from statetool.io.output import Output
+from statetool.io.output import Output, java_float
 
 #: 2 is Kryo 2.24 (Flink 1.x), 5 is Kryo 5 (Flink 2.x).
 Generation = Literal[2, 5]
@@ -37,9 +37,9 @@ def read_fixed(c: Cursor, gen: Generation, kind: str) -> float:
 
 
 def write_fixed(out: Output, gen: Generation, kind: str, value: float) -> None:
-    """Append a number of fixed width."""
+    """Append a number of fixed width; of floats, Kryo knows one NaN as Java does."""
     try:
-        out += _FORMATS[gen, kind].pack(value)
+        out += _FORMATS[gen, kind].pack(java_float(value))
     except (struct.error, OverflowError) as e:
         raise EncodeError(f"{value!r} cannot be written: {e}") from e
 

@@ -237,8 +237,7 @@ final class Inspector extends AbstractStreamOperator<Long>
             return Values.of(((ValueState<?>) state).value());
         }
         if (state instanceof MapState) {
-            Iterable<? extends Map.Entry<?, ?>> entries = ((MapState<?, ?>) state).entries();
-            return entries == null ? null : Values.single("$map", Values.entries(entries));
+            return looked(cast(state));
         }
         if (state instanceof ReducingState) {
             return Values.of(((ReducingState<?>) state).get());
@@ -248,6 +247,27 @@ final class Inspector extends AbstractStreamOperator<Long>
         }
         Iterable<?> items = ((ListState<?>) state).get();
         return items == null ? null : Values.list(items);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static MapState<Object, Object> cast(State state) {
+        return (MapState<Object, Object>) state;
+    }
+
+    /** The entries of a map, each value by its key, as a job would look it up. */
+    private static Object looked(MapState<Object, Object> state) throws Exception {
+        Iterable<Map.Entry<Object, Object>> entries = state.entries();
+        if (entries == null) {
+            return null;
+        }
+        List<Object> rows = new ArrayList<>();
+        for (Map.Entry<Object, Object> e : entries) {
+            if (!state.contains(e.getKey())) {
+                throw new IllegalStateException("no entry of key " + e.getKey());
+            }
+            rows.add(Arrays.asList(Values.of(e.getKey()), Values.of(state.get(e.getKey()))));
+        }
+        return Values.single("$map", rows);
     }
 
     private static final class Last implements ReduceFunction<Object> {
