@@ -67,7 +67,8 @@ def _select_changed(
     kept = {f"{n}{s}": n for n in frame.columns for s in (SCALE, PRESENT) if f"{n}{s}" in companions}
     for name in change:
         if name not in visible.columns:
-            raise OptionError(f"there is no column {name!r} beside that of a state", hint="expressions name states")
+            what = "nanoseconds" if name.endswith(COMPANION) else "columns"
+            raise OptionError(f"there are no {what} {name!r} beside that of a state", hint="expressions name states")
     for companion, name in nanos.items():
         if name in change and companion not in change:
             raise OptionError(

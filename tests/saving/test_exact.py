@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,9 @@ from statetool.columns.companions import PRESENT, SCALE
 from statetool.entries.form import ALL_ENTRIES
 from statetool.errors import EncodeError, OptionError
 from statetool.serializers.options import OptionSerializer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: As Java's BigDecimal writes them: their scales are 4, 1, 2, 0, -3, 18 and 30.
 NUMBERS = ["58.6006", "1.5", "1.50", "7", "1E+3", "1E-18", "0E-30"]
@@ -44,7 +47,13 @@ def written(path: Path, *bootstraps: Any) -> st.Operator:
 
 
 @pytest.fixture(scope="module")
-def decimals(tmp_path_factory: pytest.TempPathFactory) -> st.Operator:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the savepoints of this module are."""
+    return tmp_path_factory.mktemp("exact")
+
+
+@pytest.fixture(scope="module")
+def decimals(folder: Path) -> st.Operator:
     """Keys and values of every shape with BigDecimals, written from text."""
     text = pa.array(NUMBERS)
     n = len(NUMBERS)
@@ -70,7 +79,7 @@ def decimals(tmp_path_factory: pytest.TempPathFactory) -> st.Operator:
         "timed": st.value(flink.BIG_DECIMAL, ttl=True),
     }
     state = st.bootstrap_keyed_state(pa.table(columns), key_type=flink.BIG_DECIMAL, states=states)
-    return written(tmp_path_factory.mktemp("decimals") / "sp", state)
+    return written(folder / "decimals", state)
 
 
 def _timed(value: pa.DataType) -> pa.DataType:
@@ -232,7 +241,7 @@ def test_operator_state_with_decimals_is_written_back_unchanged(tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def optional(tmp_path_factory: pytest.TempPathFactory) -> st.Operator:
+def optional(folder: Path) -> st.Operator:
     """Keys with Some, with None and without the state, of plain and timed values; lists and maps that hold None."""
     columns = {
         "key": pa.array([1, 2, 3]),
@@ -252,9 +261,7 @@ def optional(tmp_path_factory: pytest.TempPathFactory) -> st.Operator:
         "by": st.map_of(flink.STRING, OPTION),
         "timed": st.value(OPTION, ttl=True),
     }
-    return written(
-        tmp_path_factory.mktemp("optional") / "sp", st.bootstrap_keyed_state(pa.table(columns), states=states)
-    )
+    return written(folder / "optional", st.bootstrap_keyed_state(pa.table(columns), states=states))
 
 
 def test_null_values_are_told_from_absent_states(optional: st.Operator) -> None:
@@ -291,3 +298,38 @@ def test_nulls_that_nothing_tells_apart_are_refused(optional: st.Operator, tmp_p
     known = table.filter(pa.compute.field("o").is_valid())
     op = written(tmp_path / "known", st.bootstrap_keyed_state(known, like=optional))
     assert op.to_arrow().to_pylist() == [{"key": 1, "o": 10, f"o{PRESENT}": True}]
+
+
+# ---- with Spark ----------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+def test_expressions_that_change_nothing_keep_every_byte(
+    decimals: st.Operator, optional: st.Operator, folder: Path, spark: SparkSession, tmp_path: Path
+) -> None:
+    for name, operator in (("decimals", decimals), ("optional", optional)):
+        op = st.load(str(folder / name), spark=spark).with_uids(["op"])["op"]
+        change = {state: f"`{state}`" for state in op.inventory.keyed_states}
+        new = op.transform(change, where="key IS NULL" if name == "decimals" else None)
+        assert entries(new.write(str(tmp_path / name))["op"]) == entries(operator)
+        frame = op.keyed_state(ttl="raw")
+        state = st.bootstrap_keyed_state(frame.repartition(3), like=op)
+        assert entries(written(tmp_path / f"{name}-like", state)) == entries(operator)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("decimals", "optional")
+def test_expressions_keep_scales_and_null_values(folder: Path, spark: SparkSession, tmp_path: Path) -> None:
+    op = st.load(str(folder / "decimals"), spark=spark).with_uids(["op"])["op"]
+    new = op.transform({"v": "CAST(v + 1 AS DECIMAL(38, 18))"}, where="key = 7").write(str(tmp_path / "decimals"))["op"]
+    texts = {row["key"]: row["v"] for row in new.to_arrow(states=["v"], decimals="string").to_pylist()}
+    # A scale of -3 becomes 0, which 1001 needs.
+    assert [texts[key] for key in NUMBERS[:-1]] == ["1.5", "1.50", "7", "1001", "1E-18", "0E-30"]
+    more = op.transform({"v": "v", f"v{SCALE}": "3"}, where="key = 7").write(str(tmp_path / "scale"))["op"]
+    (row,) = more.to_arrow(states=["v"], decimals="string", keys=[Decimal(7)]).to_pylist()
+    assert row["v"] == "1000.000"
+
+    op = st.load(str(folder / "optional"), spark=spark).with_uids(["op"])["op"]
+    new = op.transform({"o": "o * 2"}).write(str(tmp_path / "optional"))["op"]
+    rows = sorted(new.to_arrow(states=["o", "n"]).to_pylist(), key=lambda row: row["key"])
+    assert [(row["o"], row[f"o{PRESENT}"]) for row in rows] == [(20, True), (None, True), (None, False)]
