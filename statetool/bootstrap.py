@@ -36,7 +36,7 @@ def bootstrap_keyed_state(
     Parameters
     ----------
     data
-        Spark DataFrame or ``pyarrow.Table``. A null means that the key has no such state; list states are arrays, map states maps.
+        Spark DataFrame or ``pyarrow.Table``, with companions as tables show them. A null means no such state; lists are arrays.
     key
         The key column; several make up a tuple.
     states

@@ -132,6 +132,10 @@ class Edits:
         types
             Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer,
             and any other gets one that follows from the column. Its kind stays.
+        decimals
+            How Java's big numbers are given, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, which ``<name>_scale`` has,
+            and gets more digits behind the point where its new value needs them. ``string``: as text, which is written with exactly its
+            digits, for numbers of more than 38 digits.
 
         Raises
         ------

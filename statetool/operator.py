@@ -150,7 +150,11 @@ class Operator(OperatorViews):
             can have them, ``always`` beside all SQL timestamps above precision 3; ``error`` refuses them, ``truncate`` drops them.
         decimals
             Java's BigDecimal as decimal(38,18) and BigInteger as decimal(38,0), an error where one does not fit: ``decimal``
-            (default); ``string`` is their exact text.
+            (default), with the scale of each BigDecimal in a column ``<name>_scale``; ``plain`` without that column; ``string`` is their
+            exact text.
+        presence
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` beside states whose values can be null
+            themselves (Scala's ``None``), true for keys that have the state; ``omit`` does not.
         on_error
             ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, its bytes are in the map ``_undecoded``.
         columns
@@ -186,7 +190,7 @@ class Operator(OperatorViews):
             One of :attr:`states`, or of :attr:`tables` where keyed and operator state share a name.
         subtask
             Of operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`keyed_state`, as are the errors; operator state has neither ``keys`` nor ``key_group``.
         """
         names = self._operator.state_tables
@@ -198,7 +202,7 @@ class Operator(OperatorViews):
 
         Parameters
         ----------
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`keyed_state`, :meth:`timers` and :meth:`state`, as far as the table has them; errors are the same.
         """
         return self.frame(ScanRequest.of(name, **options))
@@ -213,7 +217,7 @@ class Operator(OperatorViews):
         ----------
         states
             Names of the timer states wanted (``_timer_state/event_user-timers``).
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`keyed_state`, as are the errors.
         """
         return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
@@ -254,7 +258,7 @@ class Operator(OperatorViews):
             the same of another operator as ``(operator, name)``; or a Java type (``"com.acme.Order"``, declared; ``"String"``).
             Then there is a row for each element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
             (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut one.
-        ttl, ttl_ms, now_ms, nanos, decimals
+        ttl, ttl_ms, now_ms, nanos, decimals, presence
             As for :meth:`keyed_state`; without ``like`` there is nothing to show by them.
 
         Raises
@@ -404,7 +408,7 @@ class Operator(OperatorViews):
         ----------
         table
             One of :attr:`tables`.
-        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`table`, as are the errors.
 
         Raises

@@ -13,6 +13,7 @@ from statetool.declaring.states import StateType
 from statetool.errors import OptionError, UnknownNameError, suggest
 from statetool.snapshot.state_tables import KEYED_STATE
 from statetool.types import Scalar, TtlType
+from statetool.types.options import DecimalsMode
 from statetool.types.table_columns import state_columns
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class TransformOptions(TypedDict, total=False):
     states: Sequence[str] | None
     where: str | None
     types: Mapping[str, StateType] | None
+    decimals: DecimalsMode
 
 
 def transformed(
@@ -43,6 +45,7 @@ def transformed(
     states: Sequence[str] | None = None,
     where: str | None = None,
     types: Mapping[str, StateType] | None = None,
+    decimals: DecimalsMode = "decimal",
 ) -> tuple[KeyedBootstrap, ...]:
     """Return the tables of a transformation; see :meth:`statetool.edits.Edits.transform`."""
     metas = {
@@ -59,21 +62,21 @@ def transformed(
                 "where= goes with expressions",
                 hint="a function changes the rows it likes and returns all: keys that it leaves out lose these states",
             )
-        before, after, data = _by_function(operator, spark, change, states)
+        before, after, data = _by_function(operator, spark, change, states, decimals)
     else:
         if states is not None:
             raise OptionError("states= goes with a function", hint="expressions name their states")
-        before, after, data = _by_expressions(operator, metas, change, where)
+        before, after, data = _by_expressions(operator, metas, change, where, decimals)
     return tuple(_bootstraps(operator, metas, before, after, data, types or {}))
 
 
 def _by_function(
-    operator: Operator, spark: Any, change: Callable[[Any], Any], states: Sequence[str] | None
+    operator: Operator, spark: Any, change: Callable[[Any], Any], states: Sequence[str] | None, decimals: DecimalsMode
 ) -> tuple[pa.Schema, pa.Schema, Any]:
     if spark is None:
         import pyarrow as pa
 
-        table = operator.to_arrow(KEYED_STATE, states=states, ttl="raw", key_group=True)
+        table = operator.to_arrow(KEYED_STATE, states=states, ttl="raw", decimals=decimals, key_group=True)
         data = change(table)
         if not isinstance(data, pa.Table):
             raise OptionError(
@@ -83,7 +86,7 @@ def _by_function(
         return table.schema, data.schema, data
     from statetool.spark.schema import arrow_schema
 
-    frame = operator.keyed_state(states, ttl="raw", key_group=True)
+    frame = operator.keyed_state(states, ttl="raw", decimals=decimals, key_group=True)
     data = change(frame)
     if not hasattr(data, "mapInArrow"):
         raise OptionError(f"the function returns {type(data).__name__}, not a DataFrame")
@@ -91,27 +94,38 @@ def _by_function(
 
 
 def _by_expressions(
-    operator: Operator, metas: Mapping[str, StateMeta], change: Mapping[str, str], where: str | None
+    operator: Operator,
+    metas: Mapping[str, StateMeta],
+    change: Mapping[str, str],
+    where: str | None,
+    decimals: DecimalsMode,
 ) -> tuple[pa.Schema, pa.Schema, Any]:
-    from statetool.columns.types import COMPANION
+    from statetool.columns.companions import SUFFIXES, state_of_companion
     from statetool.spark.schema import arrow_schema
     from statetool.spark.transform import expressed
 
     column_of = state_columns(metas)
     for name in change:
-        if name not in metas and name.removesuffix(COMPANION) not in metas:
+        if name not in metas and state_of_companion(name, metas) is None:
             raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, metas))
     if not change:
         raise OptionError("nothing to change", hint='as in {"balance": "CAST(balance AS DECIMAL(20, 4))"}')
     # What an expression refers to stands in its text; a star may be all.
     text = " ".join((*change.values(), where or "")).lower()
     needed = [
-        n for n in metas if n in change or column_of[n].lower() in text or "*" in text or f"{n}{COMPANION}" in change
+        n
+        for n in metas
+        if n in change
+        or column_of[n].lower() in text
+        or "*" in text
+        or any(f"{n}{suffix}" in change for suffix in SUFFIXES)
     ]
-    frame = operator.keyed_state(needed, ttl="raw", key_group=True)
+    frame = operator.keyed_state(needed, ttl="raw", decimals=decimals, key_group=True)
     timed = [n for n in needed if metas[n].kind not in ("list", "map") and _ttl(metas[n])]
     columns = {column_of.get(n, n): sql for n, sql in change.items()}
-    data = expressed(frame, columns, where, [column_of[n] for n in timed])
+    own = {column_of[n] for n in needed}
+    companions = {f"{n}{suffix}" for n in ("key", *own) for suffix in SUFFIXES} - own
+    data = expressed(frame, columns, where, [column_of[n] for n in timed], companions & set(frame.columns))
     return arrow_schema(frame), arrow_schema(data), data
 
 
@@ -130,27 +144,31 @@ def _bootstraps(
     types: Mapping[str, StateType],
 ) -> list[KeyedBootstrap]:
     """Return one table for states that keep their serializers, and one for those that get new ones."""
-    import pyarrow as pa
-
+    from statetool.columns.companions import column_of_companion, needs_companion
     from statetool.columns.infer import infer_state
-    from statetool.columns.types import COMPANION
     from statetool.saving.bootstrap import KeyedBootstrap
 
     if "key" not in after.names:
         raise OptionError("the result has no column 'key'", hint="keep it: it says whose state the others are")
-    column_of_companion = {f"{n}{COMPANION}": n for n in after.names if pa.types.is_timestamp(after.field(n).type)}
-    for companion, column in column_of_companion.items():
-        if companion in before.names and column in before.names and companion not in after.names:
-            raise OptionError(
-                f"the result has no column {companion!r}, without which {column!r} would lose its nanoseconds",
-                hint="keep it, or fill it with zeros",
-            )
     state_of = {column: state for state, column in state_columns(metas).items()}
+    companions: set[str] = set()
+    for companion in dict.fromkeys((*before.names, *after.names)):
+        found = column_of_companion(companion, after, known=companion in before.names)
+        if found is None or state_of.get(companion, companion) in metas:
+            continue
+        column, kept, instead = found
+        if companion in after.names:
+            companions.add(companion)
+        elif column in before.names and needs_companion(companion, after.field(column).type):
+            raise OptionError(
+                f"the result has no column {companion!r}, without which {column!r} would lose {kept}",
+                hint=f"keep it, or {instead}",
+            )
     unchanged: list[str] = []
     retyped: dict[str, StateType] = {}
     for column in after.names:
         state = state_of.get(column, column)
-        if column in ("key", _KEY_GROUP) or (column in column_of_companion and state not in metas):
+        if column in ("key", _KEY_GROUP) or column in companions:
             continue
         if state in metas and state not in types and _same(before, after, column):
             unchanged.append(state)
@@ -178,21 +196,31 @@ def _bootstraps(
 
 
 def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
-    return name in before.names and _shape(before.field(name).type) == _shape(after.field(name).type)
+    from statetool.columns.companions import SCALE
+
+    if name not in before.names:
+        return False
+    # A BigDecimal holds decimals of all types.
+    any_decimal = f"{name}{SCALE}" in before.names
+    old, new = before.field(name).type, after.field(name).type
+    return bool(_shape(old, any_decimal=any_decimal) == _shape(new, any_decimal=any_decimal))
 
 
-def _shape(kind: pa.DataType) -> Any:
+def _shape(kind: pa.DataType, *, any_decimal: bool = False) -> Any:
     """Return what a type says of a state's values, apart from Arrow's layout, the order of fields and whether one may be null."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
-        return _shape(kind.value_type)
+        return _shape(kind.value_type, any_decimal=any_decimal)
+    if pa.types.is_decimal(kind) and any_decimal:
+        return "decimal"
     if pa.types.is_map(kind):
-        return "map", _shape(kind.key_type), _shape(kind.item_type)
+        return "map", *(_shape(part, any_decimal=any_decimal) for part in (kind.key_type, kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return "list", _shape(kind.value_type)
+        return "list", _shape(kind.value_type, any_decimal=any_decimal)
     if pa.types.is_struct(kind):
-        return "struct", sorted(((field.name, _shape(field.type)) for field in kind), key=lambda part: part[0])
+        fields = ((field.name, _shape(field.type, any_decimal=any_decimal)) for field in kind)
+        return "struct", sorted(fields, key=lambda part: part[0])
     if pa.types.is_timestamp(kind):
         return "timestamp", kind.tz is not None
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)

@@ -36,7 +36,7 @@ class OperatorViews(ABC):
 
         Parameters
         ----------
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`Operator.keyed_state`, as are the errors; asynchronous I/O has neither ``keys`` nor ``key_group``.
 
         Raises
@@ -55,7 +55,7 @@ class OperatorViews(ABC):
 
         Parameters
         ----------
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`Operator.keyed_state`, as are the errors.
 
         Raises
@@ -77,7 +77,7 @@ class OperatorViews(ABC):
         ----------
         name
             A state whose namespace is a window: its long form.
-        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, on_error, columns, split_bytes, memory_bytes
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`Operator.keyed_state`, as are the errors.
 
         Raises

@@ -18,7 +18,7 @@ from typing_extensions import assert_never
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.from_plain import null_key_error
 from statetool.columns.leaves import Column, Leaves, bitmap, offsets_of, spread
-from statetool.columns.types import arrow_type, column_arrays, column_fields, keeps_nanos
+from statetool.columns.types import arrow_type, keeps_nanos, member_arrays, member_fields
 from statetool.errors import StatetoolError
 from statetool.kernels import decode_fixed, slots
 from statetool.kernels import program as ir
@@ -147,8 +147,8 @@ class BinaryData(Leaves):
         arrays: list[pa.Array] = []
         fields: list[pa.Field] = []
         for field, array in zip(logical.fields, parts, strict=True):
-            arrays += column_arrays(array, field.type, self.options)
-            fields += column_fields(field.name, field.type, self.options)
+            arrays += member_arrays(array, field.type, self.options)
+            fields += member_fields(field.name, field.type, self.options)
         kind = arrow_type(logical, self.options) if isinstance(logical, VariantType) else pa.struct(fields)
         nulls = None if valid is None else bitmap(valid)
         return pa.StructArray.from_buffers(kind, n, [nulls], children=arrays)

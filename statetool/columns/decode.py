@@ -17,7 +17,7 @@ from statetool.columns.choices import NO_PROGRAM, null_where, struct_of
 from statetool.columns.from_plain import null_key_error
 from statetool.columns.graphs import Graphs
 from statetool.columns.leaves import Column, spread
-from statetool.columns.types import arrow_type, column_arrays
+from statetool.columns.types import arrow_type, member_arrays
 from statetool.errors import StatetoolError
 from statetool.kernels import elements
 from statetool.kernels import program as ir
@@ -296,7 +296,7 @@ class _Decoder(Graphs):
             refuse((access >= _MAX_MILLIS) | (access <= -_MAX_MILLIS), RANGE, pos)
             kind = arrow_type(logical, self.options)
             times = pa.Array.from_buffers(kind.field(0).type, len(pos), [None, pa.py_buffer(access * 1000)])
-            parts = [times, *column_arrays(array, logical.value, self.options)]
+            parts = [times, *member_arrays(array, logical.value, self.options)]
             return pa.StructArray.from_buffers(kind, len(pos), [None], children=parts), after
         if self.options.ttl == "hide_expired":
             array = null_where(array, self.expired(access))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from statetool.columns.types import arrow_type, column_fields, keeps_nanos, needs_companion
+from statetool.columns.types import arrow_type, keeps_nanos, member_fields, needs_companion
 from statetool.errors import DecodeError, StatetoolError
 from statetool.kernels.codes import DATE_RANGE, LONE_SURROGATE, NANOS, RANGE, coded_error
 from statetool.serializers.roaring import bitmap_ints
@@ -92,7 +92,10 @@ def to_python(value: Any, logical: LogicalType, options: ReadOptions) -> Any:
         case BitmapType():
             return bitmap_ints(value)
         case BigDecimalType():
-            return str(value) if options.decimals == "string" else scaled_decimal(value)
+            if options.decimals == "string":
+                return str(value)
+            decimal = scaled_decimal(value)
+            return decimal if options.decimals == "plain" else {"decimal": decimal, "scale": scale_of(value)}
         case BigIntegerType():
             if options.decimals == "string":
                 return str(Decimal(value))
@@ -150,7 +153,7 @@ def _hidden(value: Any, logical: LogicalType, options: ReadOptions) -> bool:
 
 def _put(row: dict[str, Any], name: str, logical: LogicalType, value: Any, options: ReadOptions) -> None:
     if needs_companion(logical, options):
-        first, second = (f.name for f in column_fields(name, logical, options))
+        first, second = (f.name for f in member_fields(name, logical, options))
         row[first] = None if value is None else value["timestamp"]
         row[second] = None if value is None else value["nanos"]
     else:
@@ -183,6 +186,13 @@ def decimal_error(what: str, limit: str) -> DecodeError:
     return DecodeError(
         f"a {what} of more than {limit}", hint="pass decimals='string' to read big numbers as text, exactly"
     )
+
+
+def scale_of(value: Decimal) -> int:
+    """Return the number of digits behind the point, negative where zeros before it are not written."""
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return -exponent
 
 
 def scaled_decimal(value: Decimal) -> Decimal:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow
 from statetool.columns.from_plain import decimal_error, plain_to_arrow, scaled_decimal
-from statetool.columns.types import BIG_DECIMAL, BIG_INTEGER, arrow_type, keeps_nanos
+from statetool.columns.types import BIG_DECIMAL, BIG_INTEGER, SCALED_DECIMAL, arrow_type, keeps_nanos
 from statetool.errors import DecodeError, StatetoolError
 from statetool.io.cursor import Cursor
 from statetool.kernels import decode_fixed, decode_numbers, decode_temporal, decode_text
@@ -201,7 +201,12 @@ class Leaves:
         decode_numbers.scale_decimals(out, scales, 18, _POWERS, low, high, valid, wide)
         words = np.stack([low, high], axis=1)
         self._fill_wide(words, wide, pos, end, _scaled_words)
-        return pa.Array.from_buffers(BIG_DECIMAL, n, [bitmap(valid), pa.py_buffer(words)]), after
+        nulls = bitmap(valid)
+        decimals = pa.Array.from_buffers(BIG_DECIMAL, n, [nulls, pa.py_buffer(words)])
+        if self.options.decimals == "plain":
+            return decimals, after
+        own = pa.Array.from_buffers(pa.int32(), n, [nulls, pa.py_buffer(scales.astype(np.int32))])
+        return pa.StructArray.from_buffers(SCALED_DECIMAL, n, [nulls], children=[decimals, own]), after
 
     def _big_numbers(self, pos: Positions, end: Positions) -> tuple[Positions, Any, Any, Positions]:
         n = len(pos)

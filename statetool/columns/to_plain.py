@@ -8,8 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, is_valid
-from statetool.columns.coerce import big_numbers, coerce, list_parts, map_parts, plain_timestamps, struct_parts
+from statetool.columns.coerce import (
+    big_numbers,
+    coerce,
+    list_parts,
+    map_parts,
+    mismatch,
+    plain_timestamps,
+    struct_parts,
+)
 from statetool.columns.map_keys import refuse_same_keys
+from statetool.columns.types import SCALED_DECIMAL
 from statetool.errors import EncodeError, StatetoolError
 from statetool.serializers.roaring import bitmap_bytes
 from statetool.types import (
@@ -36,6 +45,8 @@ def arrow_to_plain(array: pa.Array, logical: LogicalType, *, last_access_ms: int
         A column of another type, or a value that does not fit.
     """
     match logical:
+        case BigDecimalType() if pa.types.is_struct(array.type):
+            return _scaled(array)
         case BigDecimalType() | BigIntegerType() | DecimalType():
             return [_big(v, logical) for v in big_numbers(array, logical)]
         case TimestampType():
@@ -97,6 +108,34 @@ def _cut(values: list[Any], counts: list[int]) -> list[list[Any]]:
         rows.append(values[at : at + n])
         at += n
     return rows
+
+
+def _scaled(array: pa.Array) -> list[Any]:
+    """Return numbers with their scales: as many digits behind the point as these say, more where a number has more.
+
+    Without a scale a number has those digits that it needs.
+    """
+    if [f.name for f in array.type] != [f.name for f in SCALED_DECIMAL]:
+        raise mismatch(array, BigDecimalType())
+    decimals, scales = array.flatten()
+    numbers = [_big(v, BigDecimalType()) for v in big_numbers(decimals, BigDecimalType())]
+    return [
+        None if number is None else _of_scale(number, scale)
+        for number, scale in zip(numbers, coerce(scales, Scalar("int32")).to_pylist(), strict=True)
+    ]
+
+
+def _of_scale(number: Decimal, scale: int | None) -> Decimal:
+    sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    whole = int("".join(map(str, digits)))
+    while whole and whole % 10 == 0:
+        whole, exponent = whole // 10, exponent + 1
+    if not whole:
+        exponent = 0 if scale is None else -scale
+    scale = max(-exponent, 0 if scale is None else scale)
+    whole *= 10 ** (exponent + scale)
+    return Decimal((sign, tuple(map(int, str(whole))), -scale))
 
 
 def _big(value: Any, logical: BigDecimalType | BigIntegerType | DecimalType) -> Any:

@@ -16,6 +16,7 @@ from statetool.types import (
     ListType,
     LogicalType,
     MapType,
+    PresentType,
     Scalar,
     StructType,
     TimestampType,
@@ -49,13 +50,15 @@ VARIANT_STRUCT: Final = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
+#: A BigDecimal with its own scale, until tables show the scales in a companion column (:mod:`statetool.columns.companions`).
+SCALED_DECIMAL: Final = pa.struct([pa.field("decimal", BIG_DECIMAL), pa.field("scale", pa.int32())])
 COMPANION: Final = "_nanos"
 #: Digits of a second that Spark keeps.
 _MICROS: Final = 6
 
 
 def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
-    """Return the Arrow type of the values of a logical type.
+    """Return the Arrow type of the values of a logical type, as columns are decoded.
 
     Raises
     ------
@@ -68,9 +71,9 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
         case Scalar(name):
             return _SCALARS[name]
         case BigDecimalType():
-            return BIG_DECIMAL if options.decimals == "decimal" else pa.string()
+            return {"decimal": SCALED_DECIMAL, "plain": BIG_DECIMAL, "string": pa.string()}[options.decimals]
         case BigIntegerType():
-            return BIG_INTEGER if options.decimals == "decimal" else pa.string()
+            return pa.string() if options.decimals == "string" else BIG_INTEGER
         case BitmapType():
             return pa.list_(pa.field("element", pa.int32()))
         case DecimalType(precision, scale):
@@ -94,11 +97,13 @@ def arrow_type(logical: LogicalType, options: ReadOptions) -> pa.DataType:
         case VariantType():
             return VARIANT_STRUCT
         case StructType(fields):
-            return _struct([f for part in fields for f in column_fields(part.name, part.type, options)])
+            return _struct([f for part in fields for f in member_fields(part.name, part.type, options)])
         case TtlType(value):
             if options.ttl == "raw":
-                return pa.struct([pa.field("last_access", UTC_MICROS), *column_fields("value", value, options)])
+                return pa.struct([pa.field("last_access", UTC_MICROS), *member_fields("value", value, options)])
             return arrow_type(value, options)
+        case PresentType(value):
+            return pa.struct([pa.field("value", arrow_type(value, options))])
     raise UnsupportedError(f"{type(logical).__name__} has no Arrow type")
 
 
@@ -132,16 +137,16 @@ def needs_companion(logical: LogicalType, options: ReadOptions) -> bool:
     return isinstance(logical, TimestampType) and keeps_nanos(logical, options)
 
 
-def column_fields(name: str, logical: LogicalType, options: ReadOptions) -> list[pa.Field]:
-    """Return the field of a column, and that of its companion where it has one."""
+def member_fields(name: str, logical: LogicalType, options: ReadOptions) -> list[pa.Field]:
+    """Return the field of a part of a struct, and that of its nanoseconds where it has them."""
     whole = arrow_type(logical, options)
     if needs_companion(logical, options):
         return [pa.field(name, whole.field(0).type), pa.field(name + COMPANION, pa.int32())]
     return [pa.field(name, whole)]
 
 
-def column_arrays(array: pa.Array, logical: LogicalType, options: ReadOptions) -> list[pa.Array]:
-    """Return a column, and its companion where it has one, as :func:`column_fields` names them."""
+def member_arrays(array: pa.Array, logical: LogicalType, options: ReadOptions) -> list[pa.Array]:
+    """Return a part of structs, and its nanoseconds where it has them, as :func:`member_fields` names them."""
     return array.flatten() if needs_companion(logical, options) else [array]
 
 
@@ -152,7 +157,7 @@ def struct_columns(
     parts = iter(array.flatten())
     columns = []
     for field in logical.fields:
-        arrays = [next(parts) for _ in column_fields(field.name, field.type, options)]
+        arrays = [next(parts) for _ in member_fields(field.name, field.type, options)]
         kind = arrow_type(field.type, options)
         column = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(kind))
         columns.append((field.name, field.type, column))

@@ -28,7 +28,7 @@ from statetool.serializers.ends import find_ends, undescribed
 from statetool.serializers.opaque import OpaqueSerializer
 from statetool.serializers.pyflink import PythonSerializer, python_part
 from statetool.serializers.runtime import unwrap
-from statetool.types import ListType, LogicalType, MapType
+from statetool.types import ListType, LogicalType, MapType, PresentType, TtlType
 from statetool.types.options import ReadOptions
 
 _ACCESS_BYTES: Final = 8
@@ -90,6 +90,23 @@ class StateShape:
         if self.kind == "map" and self.user_key is not None:
             return MapType(self.user_key.logical, self.element.logical)
         return self.element.logical
+
+    @property
+    def holds_null(self) -> bool:
+        """Whether a key can have the state with a null for its value, which is not the same as having no such state.
+
+        That is Scala's ``None``. Java's null is no value to Flink: it removes a value state that is set to null, and reads a null with a
+        time to live, or a null accumulator, as if there were no state.
+        """
+        element = self.element
+        if isinstance(element.logical, TtlType):
+            element = dict(element.children())["value"]
+        return self.kind not in ("list", "map") and element.none_is_value
+
+    def column_type(self, options: ReadOptions) -> LogicalType:
+        """Return the type of the state's column in tables with a row for each key."""
+        shows_access = options.ttl == "raw" and isinstance(self.logical, TtlType)
+        return PresentType(self.logical) if self.holds_null and not shows_access else self.logical
 
 
 def unreadable(serializer: Serializer, *, tail: bool) -> bool:

@@ -14,7 +14,7 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``keys``                                   JSON list of keys: ``[1, "a", {"tuple": ["b", 2]}, {"bytes": "00ff"}, {"decimal": "1.50"}]``;
                                            only their key groups are read
 ``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
-``nanos``, ``decimals``, ``on_error``
+``nanos``, ``decimals``, ``presence``, ``on_error``
 ``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
                                            the fields of rows (``ReadOptions.columns``)
 ``key_group``, ``subtask``                 ``true`` adds the column

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.types import COMPANION
 from statetool.errors import OptionError
 
@@ -16,7 +17,9 @@ _ACCESS: Final = "__statetool_last_access_"
 _DIGITS: Final = {t.ByteType: 3, t.ShortType: 5, t.IntegerType: 10, t.LongType: 19}
 
 
-def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
+def expressed(
+    frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str], companions: Collection[str]
+) -> Any:
     """Return keys and changed columns.
 
     Parameters
@@ -25,6 +28,8 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
         A condition: other rows keep their values.
     timed
         Columns of values with their last access, which stays as it is; expressions see the values alone.
+    companions
+        Companions of scales and of null values among the columns.
 
     Raises
     ------
@@ -33,7 +38,7 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
         what becomes of the nanoseconds beside a timestamp.
     """
     try:
-        result = _select_changed(frame, change, where, timed)
+        result = _select_changed(frame, change, where, timed, companions)
         fields = result.schema.fields
     except AnalysisException as error:
         raise OptionError(f"Spark does not understand the expressions: {str(error).strip().splitlines()[0]}") from error
@@ -46,7 +51,9 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
     return result
 
 
-def _select_changed(frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str]) -> Any:
+def _select_changed(
+    frame: Any, change: Mapping[str, str], where: str | None, timed: Sequence[str], companions: Collection[str]
+) -> Any:
     visible = frame
     inside = {n for n in timed if f"value{COMPANION}" in frame.schema[n].dataType.names}
     for name in timed:
@@ -56,17 +63,25 @@ def _select_changed(frame: Any, change: Mapping[str, str], where: str | None, ti
             visible = visible.withColumn(f"{name}{COMPANION}", f.col(f"{_quoted(_ACCESS + name)}.value{COMPANION}"))
     stamps = (t.TimestampType, t.TimestampNTZType)
     outside = {n for n in frame.columns if isinstance(frame.schema[n].dataType, stamps)}
-    companions = {f"{n}{COMPANION}": n for n in outside | inside if f"{n}{COMPANION}" in visible.columns}
+    nanos = {f"{n}{COMPANION}": n for n in outside | inside if f"{n}{COMPANION}" in visible.columns}
+    kept = {f"{n}{s}": n for n in frame.columns for s in (SCALE, PRESENT) if f"{n}{s}" in companions}
     for name in change:
         if name not in visible.columns:
-            raise OptionError(f"there are no nanoseconds {name!r} beside a timestamp", hint="expressions name states")
-    for companion, name in companions.items():
+            what = "nanoseconds" if name.endswith(COMPANION) else "columns"
+            raise OptionError(f"there are no {what} {name!r} beside that of a state", hint="expressions name states")
+    for companion, name in nanos.items():
         if name in change and companion not in change:
             raise OptionError(
                 f"{name!r} has nanoseconds of its own in {companion!r}, and nothing says what becomes of them",
                 hint=f"give {companion} too: {companion!r} keeps them, '0' drops them",
             )
-    change = {companions[n]: _quoted(companions[n]) for n in change if n in companions} | dict(change)
+    columns_of = nanos | kept
+    change = {columns_of[n]: _quoted(columns_of[n]) for n in change if n in columns_of} | dict(change)
+    # Scales stay, but for numbers that need more digits; a state that was there stays, with a null that it can hold.
+    for companion, name in kept.items():
+        if name in change and companion not in change:
+            told = f"({change[name]}) IS NOT NULL OR {_quoted(companion)}"
+            change[companion] = told if companion.endswith(PRESENT) else _quoted(companion)
     expressions: dict[str, Any] = {name: _conditional(name, sql, where) for name, sql in change.items()}
     for name in (n for n in timed if n in change):
         with_access = _quoted(_ACCESS + name)
@@ -75,7 +90,7 @@ def _select_changed(frame: Any, change: Mapping[str, str], where: str | None, ti
         if name in inside:
             members.append(f.expr(expressions.pop(f"{name}{COMPANION}")).cast("int").alias(f"value{COMPANION}"))
         expressions[name] = f.when(value.isNotNull() | f.col(with_access).isNotNull(), f.struct(*members))
-    keys = [n for n in ("key", f"key{COMPANION}", "key_group") if n in frame.columns]
+    keys = [n for n in ("key", f"key{COMPANION}", f"key{SCALE}", "key_group") if n in frame.columns]
     key_columns = [f.col(_quoted(n)) for n in keys]
     columns = [(f.expr(c) if isinstance(c, str) else c).alias(n) for n, c in expressions.items()]
     result = visible.select(*key_columns, *columns)

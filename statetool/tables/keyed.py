@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from statetool.columns.arrays import as_arrow, is_valid
 from statetool.columns.batches import row_runs
+from statetool.columns.companions import column_arrays, column_fields
 from statetool.columns.decode import decode_column
 from statetool.columns.leaves import bitmap, offsets_of, spread
-from statetool.columns.types import arrow_type, column_arrays, column_fields, struct_columns
+from statetool.columns.types import arrow_type, struct_columns
 from statetool.columns.values import (
     StateShape,
     check_filled,
@@ -42,7 +43,7 @@ from statetool.kernels.arrays import Positions
 from statetool.kernels.walk import match_range
 from statetool.tables.decoding import decoding
 from statetool.tables.timer_times import TIMER_TIME, times_of
-from statetool.types import LogicalType, MapType, Scalar, StructType
+from statetool.types import LogicalType, MapType, PresentType, Scalar, StructType
 from statetool.types.options import ReadOptions
 
 Column = tuple[str, LogicalType, pa.Array]
@@ -163,7 +164,7 @@ class KeyedTable:
             start += len(entries)
             with decoding(name, batch, self.header.key, shape):
                 column = self.column(shape, entries, keys, rows, n, undecoded)
-            columns.append((name, shape.logical, column))
+            columns.append((name, shape.column_type(self.options), column))
         if self.options.on_error == "keep_raw":
             columns.append((UNDECODED, UNDECODED_TYPE, raw_column(undecoded, n)))
         return columns
@@ -180,6 +181,9 @@ class KeyedTable:
         row_of = np.flatnonzero(valid)
         for i in bad:
             undecoded.setdefault(int(row_of[i]), {})[shape.name] = bytes(entries.data[pos[i] : end[i]])
+        kind = shape.column_type(self.options)
+        if isinstance(kind, PresentType):
+            values = pa.StructArray.from_arrays([values], fields=list(arrow_type(kind, self.options)))
         return spread(values, valid)
 
     def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:

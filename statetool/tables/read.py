@@ -162,7 +162,7 @@ def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.
 
 
 def _in_schema(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
-    """Return the batch in the table's schema; a state that this subtask does not have is null.
+    """Return the batch in the table's schema; a state that this subtask does not have is null, and no key has it.
 
     Raises
     ------
@@ -173,11 +173,12 @@ def _in_schema(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
     by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+    no_state = np.zeros(batch.num_rows, dtype=np.bool_)
     arrays = []
     for field in schema:
         array = by_name.get(field.name)
         if array is None or (pa.types.is_null(array.type) and not pa.types.is_null(field.type)):
-            array = pa.nulls(batch.num_rows, field.type)
+            array = pa.nulls(batch.num_rows, field.type) if field.nullable else as_arrow(no_state)
         if not array.type.equals(field.type):
             raise FormatError(
                 f"column {field.name!r} has type {array.type} in this subtask and {field.type} in another one",

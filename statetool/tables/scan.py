@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from statetool.columns.types import column_fields
+from statetool.columns.companions import column_fields, has_scales
 from statetool.columns.values import StateShape
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
@@ -37,6 +37,7 @@ from statetool.tables.elements import element_columns
 from statetool.tables.in_flight import in_flight_columns
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
 from statetool.tables.matches import match_columns
+from statetool.tables.numeric_keys import equal_keys
 from statetool.tables.read import read_split
 from statetool.tables.request import ScanRequest
 from statetool.tables.splits import KeyedSplit, Split, TableKind, TableSpec
@@ -133,7 +134,10 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
         return _scan_keyed(operator, request, states, "timers", dict.fromkeys(queues), columns)
     names = _void_states(operator, states.keyed, request.states)
     column_of = state_columns(_void_states(operator, states.keyed, None))
-    columns = [("key", states.key_type), *((column_of[n], StateShape(states.keyed[n]).logical) for n in names)]
+    columns = [
+        ("key", states.key_type),
+        *((column_of[n], StateShape(states.keyed[n]).column_type(request.options)) for n in names),
+    ]
     return _scan_keyed(operator, request, states, "keyed_state", {n: column_of[n] for n in names}, columns)
 
 
@@ -146,7 +150,7 @@ def _scan_view(operator: OperatorInventory, request: ScanRequest, states: TableS
         namespace = keyed[names[0]].namespace
         assert namespace is not None
         columns = window_columns(key, namespace)
-        columns += [(column_of[n], StateShape(keyed[n]).logical) for n in names]
+        columns += [(column_of[n], StateShape(keyed[n]).column_type(request.options)) for n in names]
         merged = dict.fromkeys(n for n in MERGED if n in keyed)
         return _scan_keyed(operator, request, states, "windows", {**column_of, **merged}, columns)
     if request.table == MATCHES:
@@ -259,7 +263,7 @@ def _schema(
     if twice := {n for n in names if names.count(n) > 1}:
         raise OptionError(
             f"operator {operator.label!r} has columns that differ at most in case: {', '.join(sorted(twice))}",
-            hint="select some with states=[...] or read one state at a time",
+            hint="select some with states=[...], read one state at a time, or leave out companions with nanos=, decimals= or presence=",
         )
     return pa.schema(fields)
 
@@ -328,7 +332,7 @@ def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of keys, and the key groups that hold them."""
+    """Return the bytes of keys, and the key groups that hold them; numbers are compared as such, whatever their scale."""
     if serializer is None:
         return (), frozenset()
     encoded: list[bytes] = []
@@ -351,4 +355,6 @@ def encode_keys(
                 if hash_code is None
                 else {key_group_for(hash_code, operator.state.max_parallelism)}
             )
+    if encoded and has_scales(serializer.logical):
+        return equal_keys(operator, serializer, encoded)
     return tuple(encoded), frozenset(groups)

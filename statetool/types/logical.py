@@ -15,6 +15,7 @@ MapType            ``list`` of ``(key, value)`` in wire order, duplicates kept
 StructType         ``tuple``, a value for each field
 VariantType        ``(value, metadata)``: the binaries of a variant
 TtlType            ``(last_access_ms, value)``
+PresentType        ``(value,)``
 =================  ===========================================================================
 
 ``None`` is null everywhere.
@@ -133,5 +134,12 @@ class TtlType(LogicalType):
 
     How it is shown is the choice of the read (:class:`statetool.types.options.ReadOptions`).
     """
+
+    value: LogicalType
+
+
+@dataclass(frozen=True, slots=True)
+class PresentType(LogicalType):
+    """A value that can be null, of a state that a key may not have: the column of such a state (no serializer has this type)."""
 
     value: LogicalType

@@ -14,7 +14,8 @@ from statetool.errors import OptionError, suggest
 
 TtlMode = Literal["show", "raw", "hide_expired"]
 NanosMode = Literal["companion", "always", "error", "truncate"]
-DecimalsMode = Literal["decimal", "string"]
+DecimalsMode = Literal["decimal", "plain", "string"]
+PresenceMode = Literal["companion", "omit"]
 OnError = Literal["error", "keep_raw"]
 #: Names for the fields of a row, or their names and types as text: ``ROW<id BIGINT, name STRING>``.
 FieldNames = tuple[str, ...] | str
@@ -44,6 +45,7 @@ class ShowingOptions(TypedDict, total=False):
     now_ms: int | None
     nanos: NanosMode
     decimals: DecimalsMode
+    presence: PresenceMode
 
 
 class ReadingOptions(ShowingOptions, total=False):
@@ -73,8 +75,12 @@ class ReadOptions:
         more digits than its type says is an error. ``always``: beside ``TIMESTAMP(4)`` to ``(6)`` as well, whose values may have them all
         the same. ``error``: no such column, values with such digits are refused. ``truncate``: they are dropped.
     decimals
-        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit;
-        ``string``: both as text, exactly.
+        ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit. A column ``<name>_scale``
+        keeps the scale of each BigDecimal, which is part of the value (``1.5`` and ``1.50`` are not equal in Java): an int, or ints in
+        lists, maps and structs of the shape of the column. ``plain``: the same without that column. ``string``: both as text, exactly.
+    presence
+        ``companion``: a bool column ``<name>_present`` beside a state of ``keyed_state`` whose values can be null themselves (Scala's
+        ``None``), true for keys that have the state. ``omit``: no such column.
     on_error
         ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
     columns
@@ -105,7 +111,15 @@ class ReadOptions:
     )
     decimals: DecimalsMode = field(
         default="decimal",
-        metadata=as_text("word", "Java's big numbers as decimals of 38 digits, or as text.", DecimalsMode),
+        metadata=as_text(
+            "word",
+            "Java's big numbers as decimals with the scale in <name>_scale, without it, or as text.",
+            DecimalsMode,
+        ),
+    )
+    presence: PresenceMode = field(
+        default="companion",
+        metadata=as_text("word", "Null values told from absent states in <name>_present, or not.", PresenceMode),
     )
     on_error: OnError = field(
         default="error",

@@ -201,8 +201,14 @@ class TestBigNumbers:
         ]
         values = [None, *map(Decimal, words)]
         array, after = _decode(ir.BigDec(), BigDecimalType(), *map(self._decimal, values))
-        assert array.type == pa.decimal128(38, 18)
-        assert array.to_pylist() == values
+        (decimals, scales) = array.flatten()
+        assert decimals.type == pa.decimal128(38, 18)
+        assert decimals.to_pylist() == values
+        assert scales.to_pylist() == [None, 0, 2, 18, 3, -5, 0, 30]
+        plain, _ = _decode(
+            ir.BigDec(), BigDecimalType(), *map(self._decimal, values), options=ReadOptions(decimals="plain")
+        )
+        assert plain.equals(decimals)
         assert after == [len(self._decimal(v)) for v in values]
 
     @pytest.mark.parametrize("word", ["1E-19", "100000000000000000000", "-1E+20", "1E+1000000"])

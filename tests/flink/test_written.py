@@ -305,6 +305,53 @@ def test_keys_of_one_form_in_java_are_found(flink: FlinkMachine, tmp_path: Path,
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_big_decimals_that_were_read_and_written_back_are_found_by_key(
+    flink: FlinkMachine, tmp_path: Path, backend: str
+) -> None:
+    """Their hash codes, and so their key groups, depend on their scales: Flink looks each key up and gives its scale."""
+    numbers = [
+        "58.6006",
+        "1.5",
+        "1.50",
+        "7",
+        "-0.000000000000000001",
+        "0.00",
+        "-3.25",
+        "12345678901234567890",
+        "1000.0",
+    ]
+    first = pa.table({"key": numbers, "n": pa.array(range(9), pa.int64()), "v": list(reversed(numbers))})
+    bootstrap = statetool.bootstrap_keyed_state(
+        first,
+        key_type=types.BIG_DECIMAL,
+        states={"n": statetool.value("BIGINT"), "v": statetool.value(types.BIG_DECIMAL)},
+    )
+    writer = statetool.SavepointWriter.new().with_operator("decimals", bootstrap, parallelism=3)
+    writer.write(str(tmp_path / "first"), flink_version=flink.version)
+    states = [{"name": "n", "kind": "value", "type": "LONG"}, {"name": "v", "kind": "value", "type": "BIGDEC"}]
+    requests = [operator("decimals", "BIGDEC", states=states)]
+    keys = [{"$decimal": text} for text in numbers]
+    rows = {
+        "n": {"kind": "value", "rows": [{"key": k, "value": i} for i, k in enumerate(keys)]},
+        "v": {"kind": "value", "rows": [{"key": k, "value": v} for k, v in zip(keys, reversed(keys), strict=True)]},
+    }
+    expected = {"decimals": expected_operator("decimals", keyed_state=keyed(rows))}
+    answer = judge.restore(flink, tmp_path / "first", requests, backend=backend, savepoint=tmp_path / "flink")
+    assert judge.differences(answer, expected) == []
+
+    sp = statetool.load(answer["savepoint"]).with_uids(["decimals"])
+    op = sp["decimals"]
+    assert op.to_arrow(keys=[Decimal("58.60060")])["n"].to_pylist() == [0]
+    state = statetool.bootstrap_keyed_state(op.to_arrow(), like=op)
+    statetool.SavepointWriter.from_existing(sp).with_operator("decimals", state).write(str(tmp_path / "like"))
+    op.transform(lambda table: table).write(str(tmp_path / "same"))
+    for name in ("like", "same"):
+        answer = judge.restore(flink, tmp_path / name, requests, backend=backend)
+        assert judge.differences(answer, expected) == [], name
+
+
+@pytest.mark.full
 def test_windows_written_from_tables_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
     window = pa.struct({"start": pa.int64(), "end": pa.int64()})
     contents = pa.struct({"f0": pa.string(), "f1": pa.int32(), "f2": pa.int64()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from statetool.columns.companions import PRESENT, SCALE
 from statetool.columns.types import COMPANION
 from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.operator_state import OperatorHeader
@@ -18,12 +19,14 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 class StateColumn:
     """The column of one state.
 
-    ``last_access_ms`` is the last access of TTL values; ``None`` where the column has it, or the state has no TTL.
+    ``last_access_ms`` is the last access of TTL values; ``None`` where the column has it, or the state has no TTL. ``tells_null``: a null
+    may be one that the state holds, and is refused where no companion tells.
     """
 
     state_id: int
     column: str
     last_access_ms: int | None = None
+    tells_null: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,8 @@ class KeyedRecipe:
             used |= {self.timers.timestamp, self.timers.domain, self.timers.service}
         if self.long:
             used |= {"map_key", "list_index"}
-        return [i for i, name in enumerate(names) if name in used or name.removesuffix(COMPANION) in used]
+        used |= {f"{name}{suffix}" for name in used for suffix in (COMPANION, SCALE, PRESENT)}
+        return [i for i, name in enumerate(names) if name in used]
 
     @property
     def keyed_header(self) -> KeyedHeader:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -16,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from statetool.columns.arrays import as_arrow, as_numpy, is_valid
-from statetool.columns.coerce import coerce, list_parts, map_parts, with_companion
+from statetool.columns.coerce import coerce, list_parts, map_parts
+from statetool.columns.companions import has_scales
 from statetool.columns.encode import encode_column, first_failing, measure, measure_key
 from statetool.columns.pieces import Chain, Constant, Encoded, Flagged, Integers, Joined, Markers, Piece, Ranges, pack
 from statetool.columns.taken import row_sizes
 from statetool.columns.to_plain import arrow_to_plain
-from statetool.columns.types import COMPANION
 from statetool.columns.values import StateShape
 from statetool.errors import EncodeError, StatetoolError, UnsupportedError
 from statetool.formats.keyed.entries import EntryBatch, Int64s
@@ -29,15 +28,15 @@ from statetool.formats.state_meta import StateMeta
 from statetool.hashing.key_hash import key_groups
 from statetool.hashing.keys import KeyHasher
 from statetool.hashing.possible_keys import nulls_among
+from statetool.saving.bootstrap.input_columns import cell_text, column_of, key_array, row_of, state_mask
 from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
 from statetool.saving.streams.gather import INDEX_BYTES
 from statetool.saving.streams.keyed import parse_keyed_header
 from statetool.saving.streams.measured import MeasuredEntries
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
-from statetool.serializers.row import KIND_FIELD, RowSerializer
 from statetool.tables.elements import element_serializer
-from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
+from statetool.types import Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.shown import shown
 
@@ -87,12 +86,11 @@ class _Rows:
         self.header = recipe.keyed_header
         self.n = batch.num_rows
         key = self.header.key
-        self.key_array = _key_array(batch, recipe, key.logical)
-        self.keys = self._encoded_objects("key", key, _row_of(key, self.key_array), np.arange(self.n))
+        self.key_array = key_array(batch, recipe, key.logical)
+        self.keys = self._encoded_objects("key", key, row_of(key, self.key_array), np.arange(self.n))
         start, end = self.keys.offsets[:-1], self.keys.offsets[1:]
         self.groups = self._groups(key, start, end)
         self.key = Ranges(self.keys.data, start, end - start)
-        self.namespaces = None if recipe.namespace is None else batch.column(recipe.namespace)
         self.with_entry: Int64s = np.empty(0, dtype=np.int64)
         self._prefixes: Ranges | None = None
 
@@ -104,7 +102,7 @@ class _Rows:
             nulls = nulls_among(serializer, encoded.data, encoded.offsets[:-1], encoded.offsets[1:])
         if len(nulls):
             row = int(rows[nulls[0]])
-            cells = ", ".join(f"{name} {_cell(self.batch.column(name), row)}" for name in self.batch.schema.names)
+            cells = ", ".join(f"{name} {cell_text(self.batch.column(name), row)}" for name in self.batch.schema.names)
             raise EncodeError(
                 f"a row without a {what}: {cells}",
                 hint=f"Flink has no null {what}s: filter such rows out, or fill them",
@@ -129,7 +127,11 @@ class _Rows:
             row = int(wrong[0])
             raise EncodeError(
                 f"key {self.key_text(row)} is given key group {in_column[row]}, its hash code belongs to {groups[row]}",
-                hint="leave key_group= out: it is computed",
+                hint=(
+                    "check the key column: its values are not those that were read"
+                    if has_scales(key.logical)
+                    else "leave key_group= out: it is computed"
+                ),
             )
         return groups
 
@@ -192,7 +194,9 @@ class _Rows:
 
     def namespace_of(self, namespace: Serializer, rows: Int64s) -> Ranges:
         """Encode the namespaces of rows."""
-        array = pa.nulls(len(rows)) if self.namespaces is None else self.namespaces.take(as_arrow(rows))
+        name = self.recipe.namespace
+        array = pa.nulls(self.n) if name is None else column_of(self.batch, name, namespace.logical, exact=True)
+        array = array.take(as_arrow(rows))
         return as_piece(self._encoded_objects("namespace", namespace, array, rows))
 
     def state(self, state: StateColumn, meta: StateMeta) -> MeasuredEntries:
@@ -200,8 +204,9 @@ class _Rows:
         if self.recipe.long:
             return self.long_form(state, shape, meta)
         column = column_of(self.batch, state.column, shape.logical, self.recipe)
-        rows = np.flatnonzero(is_valid(column))
-        present = column if len(rows) == len(column) else column.filter(as_arrow(is_valid(column)))
+        has_state = state_mask(self.batch, self.recipe, state, shape, column, self.key_text)
+        rows = np.flatnonzero(has_state)
+        present = column if len(rows) == len(column) else column.filter(as_arrow(has_state))
         if shape.kind == "map":
             counts, keys, values = map_parts(present)
             return self.map_entries(state, shape, meta, np.repeat(rows, counts), keys, values)
@@ -221,7 +226,7 @@ class _Rows:
         values = column_of(self.batch, state.column, shape.element.logical)
         if shape.kind == "map":
             assert shape.user_key is not None
-            keys = column_of(self.batch, "map_key", shape.user_key.logical)
+            keys = column_of(self.batch, "map_key", shape.user_key.logical, exact=True)
             return self.map_entries(state, shape, meta, rows, keys, values)
         measured = self._measured(shape.element, values, state.column, access=state.last_access_ms)
         if shape.kind == "list" and not shape.framed_bytes:
@@ -295,9 +300,9 @@ class _Rows:
         array = self.key_array.slice(row, 1)
         logical = self.header.key.logical
         try:
-            return shown(arrow_to_plain(_row_of(self.header.key, array), logical)[0], logical)
+            return shown(arrow_to_plain(row_of(self.header.key, array), logical)[0], logical)
         except StatetoolError:
-            return _cell(array, 0)  # not a key of this type
+            return cell_text(array, 0)  # not a key of this type
 
     def part(self, rows: Int64s, state_id: int, keys: Piece, values: Piece) -> MeasuredEntries:
         return MeasuredEntries(state_id, self.groups[rows], keys, values)
@@ -308,52 +313,8 @@ def _shape(header: bytes, types: TypeContext, state_id: int) -> StateShape:
     return StateShape(parse_keyed_header(header, types).states[state_id])
 
 
-def column_of(batch: pa.RecordBatch, name: str, logical: LogicalType, recipe: KeyedRecipe | None = None) -> pa.Array:
-    """Return a column, with the nanoseconds of its companion; a column of a state of ``recipe`` is no companion."""
-    array = batch.column(name)
-    below = name + COMPANION
-    if isinstance(logical, TtlType):
-        logical = logical.value
-    if recipe is not None and any(state.column == below for state in recipe.states):
-        return array
-    if isinstance(logical, TimestampType) and below in batch.schema.names and pa.types.is_timestamp(array.type):
-        return with_companion(array, batch.column(below))
-    return array
-
-
 def _no_bytes(n: int) -> Piece:
     return Constant(n, 0, 0)
-
-
-def _key_array(batch: pa.RecordBatch, recipe: KeyedRecipe, logical: LogicalType) -> pa.Array:
-    if len(recipe.key) == 1:
-        return column_of(batch, recipe.key[0], logical, recipe)
-    kinds = [field.type for field in logical.fields] if isinstance(logical, StructType) else []
-    columns = [column_of(batch, name, kind, recipe) for name, kind in zip_longest(recipe.key, kinds[: len(recipe.key)])]
-    return pa.StructArray.from_arrays(columns, names=[f"f{i}" for i in range(len(columns))])
-
-
-def _cell(array: pa.Array, row: int) -> str:
-    """Return a cell of a table as text."""
-    try:
-        return str(array[row])
-    except UnicodeDecodeError as error:
-        return repr(error.object)
-    except (ValueError, OverflowError):
-        return f"a {array.type} beyond the years of Python's own"
-
-
-def _row_of(key: Serializer, array: pa.Array) -> pa.Array:
-    """Return keys as rows of one field where the type of keys is such a row, as PyFlink makes of all keys, ``None`` included."""
-    if not isinstance(key, RowSerializer) or len(key.nested) != 1:
-        return array
-    if pa.types.is_struct(array.type) and len(array.type):
-        own_name = array.type[0].name in (key.steps[0], "f0")
-        # A struct under another name is the row too, unless it is the row's field.
-        is_row = own_name or not isinstance(key.nested[0].logical, StructType)
-        if is_row and (len(array.type) == 1 or array.type[len(array.type) - 1].name == KIND_FIELD):
-            return array
-    return pa.StructArray.from_arrays([array], names=list(key.steps))
 
 
 def _millis(array: pa.Array) -> Int64s:
@@ -404,7 +365,7 @@ def _encoded_elements(serializer: Serializer, batch: pa.RecordBatch, column: str
     try:
         return encode(array)
     except StatetoolError as error:
-        error.message = f"{error.message}, in column {column!r}: {_cell(array, first_failing(encode, array))}"
+        error.message = f"{error.message}, in column {column!r}: {cell_text(array, first_failing(encode, array))}"
         raise
 
 

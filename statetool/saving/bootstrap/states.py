@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from statetool.columns.companions import PRESENT, SCALE, has_scales, shows_scales, unscaled_part
 from statetool.columns.infer import complete_state, infer_namespace, infer_state, infer_type
 from statetool.columns.types import COMPANION
 from statetool.columns.values import StateShape
@@ -30,7 +31,7 @@ from statetool.saving.bootstrap.model import SERVICE_COLUMNS, KeyedBootstrap, Ta
 from statetool.serializers.base import Serializer
 from statetool.serializers.row import RowSerializer
 from statetool.serializers.snapshot import write_proxied
-from statetool.types import Scalar, TimestampType, TtlType
+from statetool.types import LogicalType, Scalar, StructType, TimestampType, TtlType
 from statetool.types.python_types import PythonState
 from statetool.types.table_columns import state_columns
 
@@ -133,7 +134,63 @@ def planned_table(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> P
         need(table.schema, (bootstrap.namespace,), "the table")
     metas = _like_states(bootstrap, table) if bootstrap.like is not None else _declared_states(bootstrap, table)
     timers = () if table.timers is None else _timers(bootstrap, table, key)
+    _check_key_scales(bootstrap, table, key)
+    if bootstrap.like is not None:
+        for meta, column in metas:
+            _check_state_scales(bootstrap, table.schema, meta, column)
+            if bootstrap.namespace is not None and meta.namespace is not None:
+                check_scales(table.schema, bootstrap.namespace, meta.namespace.logical)
     return PlannedTable(bootstrap, table, tuple(metas), timers)
+
+
+def check_scales(schema: pa.Schema, column: str, logical: LogicalType, own: Container[str] = ()) -> None:
+    """Refuse a column of decimals that may have lost the scales of the ``BigDecimal`` s that they were read from.
+
+    Parameters
+    ----------
+    own
+        Columns that are states, and no companions.
+
+    Raises
+    ------
+    OptionError
+        Names the ways to say the scales.
+    """
+    scale = column + SCALE
+    kind = schema.field(column).type
+    path = unscaled_part(kind, logical)
+    if path is None or (scale in schema.names and scale not in own):
+        return
+    part = f"{path} in column {column!r}" if path else f"column {column!r}"
+    raise OptionError(
+        f"{part} is decimal(38,18): the scale that each BigDecimal had is not known",
+        hint=f"keep the column {scale!r} beside it, or read it with decimals='string', or cast it to text or to DECIMAL(p, s) of the scale",
+    )
+
+
+def _check_key_scales(bootstrap: KeyedBootstrap, table: Table, key: Serializer) -> None:
+    if not has_scales(key.logical):
+        return
+    kinds = [f.type for f in key.logical.fields] if isinstance(key.logical, StructType) else []
+    for schema in filter(None, (table.schema, table.timers)):
+        names = bootstrap.key if set(bootstrap.key) <= set(schema.names) else ("key",)
+        for name, kind in [(names[0], key.logical)] if len(names) == 1 else zip(names, kinds, strict=False):
+            if name in schema.names:
+                check_scales(schema, name, kind)
+
+
+def _check_state_scales(bootstrap: KeyedBootstrap, schema: pa.Schema, meta: StateMeta, column: str) -> None:
+    shape = StateShape(meta)
+    own = () if bootstrap.states is None else bootstrap.states
+    try:
+        if not bootstrap.long:
+            check_scales(schema, column, shape.logical, own)
+            return
+        check_scales(schema, column, shape.element.logical)
+        if shape.user_key is not None and "map_key" in schema.names:
+            check_scales(schema, "map_key", shape.user_key.logical)
+    except StatetoolError as error:
+        raise error.at(state=meta.name) from error.__cause__
 
 
 def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Container[str] = ()) -> list[str]:
@@ -141,6 +198,9 @@ def _state_columns(bootstrap: KeyedBootstrap, schema: pa.Schema, known: Containe
     others = {*bootstrap.key, bootstrap.key_group, bootstrap.namespace}
     stamps = {field.name for field in schema if pa.types.is_timestamp(field.type)}
     others |= {f"{n}{COMPANION}" for n in stamps if f"{n}{COMPANION}" not in known}
+    # Decimals that a user made, of another type, may well have a state beside them whose name ends as companions do.
+    decimals = {field.name for field in schema if shows_scales(field.type)}
+    others |= {f"{n}{SCALE}" for n in decimals if f"{n}{SCALE}" not in known}
     return [n for n in schema.names if n not in others]
 
 
@@ -211,8 +271,10 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
         names = list(bootstrap.states)
     else:
         state_of = {column: state for state, column in column_of.items()}
-        companions = {f"{column}{COMPANION}" for column, state in state_of.items() if _keeps_nanos(known[state])}
-        names = [state_of.get(n, n) for n in _state_columns(bootstrap, table.schema, state_of.keys() - companions)]
+        companions = {n for column, state in state_of.items() for n in _companions(column, known[state])}
+        others = companions - set(known) | {f"{n}{SCALE}" for n in bootstrap.key}
+        columns = _state_columns(bootstrap, table.schema, state_of.keys() - companions)
+        names = [state_of.get(n, n) for n in columns if n not in others]
     for name in names:
         if name not in known:
             raise UnknownNameError(f"operator {like.label!r} has no keyed state {name!r}", hint=suggest(name, known))
@@ -229,16 +291,20 @@ def _like_states(bootstrap: KeyedBootstrap, table: Table) -> list[tuple[StateMet
     return list(zip(metas, columns, strict=True))
 
 
-def _keeps_nanos(meta: StateMeta) -> bool:
-    logical = StateShape(meta).element.logical
+def _companions(column: str, meta: StateMeta) -> set[str]:
+    """Return the names of the companions that a state's column may have."""
+    shape = StateShape(meta)
+    logical = shape.element.logical
     logical = logical.value if isinstance(logical, TtlType) else logical
-    return isinstance(logical, TimestampType) and logical.unit == "ns"
+    keeps_nanos = isinstance(logical, TimestampType) and logical.unit == "ns"
+    kept = {COMPANION: keeps_nanos, SCALE: has_scales(shape.logical), PRESENT: shape.holds_null}
+    return {f"{column}{suffix}" for suffix, is_kept in kept.items() if is_kept}
 
 
 def _check_timer_columns(bootstrap: KeyedBootstrap, schema: pa.Schema) -> None:
     """Refuse unknown columns in a table of timers: a misspelled ``domain`` would make other timers."""
     known = [*bootstrap.key, "key", "timestamp", "namespace", *SERVICE_COLUMNS, bootstrap.key_group]
-    shown = {"time", *(f"{name}{COMPANION}" for name in known)}
+    shown = {"time", *(f"{name}{suffix}" for name in known for suffix in (COMPANION, SCALE))}
     for name in schema.names:
         if name not in known and name not in shown:
             raise UnknownNameError(

@@ -18,12 +18,13 @@ from statetool.formats.state_meta import StateMeta
 from statetool.hashing.formulas import HashFormula
 from statetool.saving.bootstrap.model import ElementBootstrap, KeyedBootstrap, Table, need
 from statetool.saving.bootstrap.recipe import ElementRecipe, KeyedRecipe, StateColumn, TimerColumns
-from statetool.saving.bootstrap.states import PlannedTable, is_list, key_type, one_key, planned_table
+from statetool.saving.bootstrap.states import PlannedTable, check_scales, is_list, key_type, one_key, planned_table
 from statetool.saving.composition import StreamJob
 from statetool.saving.streams.elements import ElementStreams
 from statetool.saving.streams.keyed import KeyedStreams
 from statetool.saving.streams.runs import PRESENCE
 from statetool.serializers.base import Serializer
+from statetool.tables.elements import element_serializer
 from statetool.types import TtlType
 from statetool.types.declared import TypeContext
 
@@ -103,7 +104,12 @@ def _recipes(
         presence=presence,
         long=bootstrap.long,
         states=tuple(
-            StateColumn(state_id=ids[m.name], column=column, last_access_ms=_last_access(bootstrap, m.name))
+            StateColumn(
+                state_id=ids[m.name],
+                column=column,
+                last_access_ms=_last_access(bootstrap, m.name),
+                tells_null=bootstrap.like is not None,
+            )
             for m, column in planned.metas
         ),
         types=streams.types,
@@ -215,6 +221,11 @@ def _element_meta(bootstrap: ElementBootstrap, table: Table) -> StateMeta:
             )
         if meta.kind != bootstrap.kind:
             raise OptionError(f"operator state {bootstrap.name!r} is a {meta.kind} state there")
+        serializers = {bootstrap.value: element_serializer(meta)}
+        if broadcast:
+            serializers[bootstrap.key] = meta.serializers["KEY_SERIALIZER"]
+        for column, serializer in serializers.items():
+            check_scales(table.schema, column, serializer.logical)
         return meta
     value = _element_type(bootstrap.value_type, table.schema.field(bootstrap.value).type)
     key = _element_type(bootstrap.key_type, table.schema.field(bootstrap.key).type) if broadcast else None
