@@ -102,6 +102,7 @@ class NewFile:
         with contextlib.suppress(OSError):
             if discard is not None:
                 discard()
+                self._file.closed = True  # fsspec uploads what is not closed when Python forgets it
             else:
                 self._file.close()
         remove(self.uri)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import shutil
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -259,3 +262,22 @@ def test_the_last_request_of_an_object_store_does_not_overwrite(bucket: Any, fol
         bucket.forbid = None
     check_whole(target)
     assert str(st.load(target).metadata_rows("states")) == str(st.load(str(folder / "files")).metadata_rows("states"))
+
+
+def test_an_interrupt_during_the_last_request_awaits_its_end(bucket: Any, folder: Path) -> None:
+    target = "s3://writes/interrupted"
+    assert threading.current_thread() is threading.main_thread()
+
+    def forbid(method: str, path: str, query: str) -> str:
+        if put_of_metadata(method, path, query):
+            _thread.interrupt_main()
+            time.sleep(0.3)
+        return ""
+
+    bucket.forbid = forbid
+    try:
+        with pytest.raises(KeyboardInterrupt, match="is complete"):
+            st.copy(str(folder / "files"), target)
+    finally:
+        bucket.forbid = None
+    check_whole(target)

@@ -61,7 +61,10 @@ class FailingIO:
 
 class _Proxy:
     def __init__(self, inner: Any, failing: FailingIO, names: tuple[str, ...]) -> None:
-        self._inner, self._failing, self._names = inner, failing, names
+        self.__dict__.update(_inner=inner, _failing=failing, _names=names)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._inner, name, value)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._inner, name)

@@ -5,6 +5,7 @@ Small streams stay in memory and go into ``_metadata``, as Flink keeps them; lar
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -62,8 +63,12 @@ class StreamOutput:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        if kind is None and (self._file is not None or self.size_bytes >= self._inline_bytes):
-            self._flush()
+        try:
+            if kind is None and (self._file is not None or self.size_bytes >= self._inline_bytes):
+                self._flush()
+        except BaseException:
+            self._stack.__exit__(*sys.exc_info())
+            raise
         self._stack.__exit__(kind, *exc)  # type: ignore[arg-type]
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
