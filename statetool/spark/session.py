@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -73,6 +74,7 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
     active = session_class.getActiveSession()
     if active is not None:
         return active
+    _quieten_query_logs()
     builder = session_class.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if "SPARK_REMOTE" in os.environ:
         return builder.getOrCreate()
@@ -93,6 +95,16 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
         raise MissingDependencyError(
             "the Java that was found could not start Spark", hint="Spark 4 needs Java 17 or later; see the lines above"
         ) from error
+
+
+def _quieten_query_logs() -> None:
+    """Keep PySpark 4 from logging each rejected expression as kilobytes of JSON: the error says it, and traces are part of it."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _session_class() -> Any:

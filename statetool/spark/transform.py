@@ -41,7 +41,8 @@ def expressed(
         result = _select_changed(frame, change, where, timed, companions)
         fields = result.schema.fields
     except AnalysisException as error:
-        raise OptionError(f"Spark does not understand the expressions: {str(error).strip().splitlines()[0]}") from error
+        given = ", ".join(f"{name}={sql}" for name, sql in change.items()) + (f" where {where}" if where else "")
+        raise OptionError(f"Spark does not understand {given}: {str(error).strip().splitlines()[0]}") from error
     for field in fields:
         if not isinstance(field.dataType, t.NullType) and "void" in field.dataType.simpleString():
             raise OptionError(

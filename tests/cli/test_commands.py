@@ -223,6 +223,15 @@ def test_a_reader_that_has_enough_is_no_error(command: str) -> None:
     assert re.search(b"error|pipe|Traceback", words, re.IGNORECASE) is None, words
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", ">&- 2>&-"])
+def test_a_closed_stdout_is_no_error(closed: str, tmp_path: Path) -> None:
+    """A file that is opened later does not get its number."""
+    words = [sys.executable, "-m", "statetool", "head", SAVEPOINT, "timers"]
+    done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout == done.stderr == b""
+
+
 def test_of_a_write_that_nobody_reads_nothing_is_promised(tmp_path: Path) -> None:
     asked = [sys.executable, "-m", "statetool", "uid", SAVEPOINT, str(tmp_path / "new"), "timers=alarms"]
     with subprocess.Popen(asked, stdout=subprocess.PIPE) as process:

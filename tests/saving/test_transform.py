@@ -143,14 +143,26 @@ def test_expressions_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("nosuch + 1", "does not understand.*`nosuch`"),
-        ("registered +* 1", "does not understand.*PARSE_SYNTAX_ERROR"),
+        ("nosuch + 1", r"does not understand registered=nosuch \+ 1: .*`nosuch`"),
+        ("registered +* 1", r"does not understand registered=registered \+\* 1: .*PARSE_SYNTAX_ERROR"),
         ("array()", r"nothing says what is in 'registered': array<void>\. cast"),
     ],
 )
 def test_expressions_that_spark_does_not_take_are_refused(spark: SparkSession, sql: str, words: str) -> None:
     with pytest.raises(OptionError, match=words):
         statetool.load(SAVEPOINT, spark)["timers"].transform({"registered": sql})
+
+
+def test_a_rejected_expression_is_one_line(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["transform", SAVEPOINT, str(tmp_path / "sp"), "--uid", "timers", "--set", "registered=nosuch + 1"]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: Spark does not understand registered=nosuch + 1: [UNRESOLVED_COLUMN")
+    assert len(line) < 400
+    assert capfd.readouterr().err == ""
 
 
 def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark.sql.datasource", reason="PySpark before 4.0 has no Python data sources")
 import statetool
-from statetool.errors import UnsupportedError
+from statetool.errors import CheckpointDeletedError, UnsupportedError
 from statetool.spark import streaming
 from statetool.spark.streaming import CheckpointStream, CheckpointTable
 from tests.support.data_sources import data_sources
@@ -27,10 +27,10 @@ def job(corpus: Path, tmp_path: Path) -> Path:
     return checkpoint_root(corpus, tmp_path) / JOB
 
 
-def checkpoint(job: Path, number: int) -> None:
-    """Take a checkpoint: a copy of the fourth."""
+def checkpoint(job: Path, number: int, *, of: int = 4) -> None:
+    """Take a checkpoint: a copy of another one, by default of the fourth."""
     folder = job / f"chk-{number}"
-    link(job / "chk-4", folder)
+    link(job / f"chk-{of}", folder)
     data = bytearray((folder / "_metadata").read_bytes())
     data[8:16] = number.to_bytes(8, "big")
     replace_file(folder / "_metadata", bytes(data))
@@ -142,6 +142,39 @@ def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[in
     for row in spark.read.parquet(str(work / "table")).collect():
         by_checkpoint.setdefault((row.checkpoint_id, row.compared_with), []).append((row.change, row.key, row.a))
     return {place: sorted(rows) for place, rows in by_checkpoint.items()}
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_query_that_ends_with_a_deleted_checkpoint_reads_the_next(job: Path, planned: bool) -> None:
+    """Flink keeps one checkpoint: the newest at the start of the query goes before, or after, a batch of it was chosen."""
+    shutil.rmtree(job / "chk-3")
+    stream = CheckpointStream(
+        CheckpointTable.of({"path": str(job), "operatorUid": "timers", "failOnDataLoss": "false"})
+    )
+    stream.prepareForTriggerAvailableNow()
+    start = stream.initialOffset()
+    if planned:
+        first = stream.latestOffset(start, None)
+        assert first["checkpoint"] == 4
+    checkpoint(job, 5)
+    shutil.rmtree(job / "chk-4")
+    if planned:
+        with pytest.warns(UserWarning, match="checkpoint 4 was deleted before it was read: Flink deleted checkpoint 4"):
+            assert stream.partitions(start, first) == []
+        start = first
+    end = stream.latestOffset(start, None)
+    assert end["checkpoint"] == 5
+    assert stream.partitions(start, end)
+    checkpoint(job, 6, of=5)
+    assert stream.latestOffset(end, None) == end
+
+
+def test_tasks_of_a_deleted_checkpoint_say_so(spark: Any, job: Path) -> None:
+    frame = statetool.load(str(job / "chk-4"), spark, local_bytes=0)["timers"].keyed_state()
+    for file in (job / "chk-4").iterdir():
+        file.unlink()
+    with pytest.raises(CheckpointDeletedError, match="Flink deleted this checkpoint while it was read"):
+        frame.collect()
 
 
 def test_a_loss_that_no_row_would_tell_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
