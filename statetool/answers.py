@@ -14,7 +14,7 @@ from statetool.io.threads import in_threads
 from statetool.shown import needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
-from statetool.types.options import refuse_unknown
+from statetool.types.options import name_list, refuse_unknown, whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def measured(inventory: Inventory, **options: Unpack[StatisticsOptions]) -> Stat
         bandwidth_mib=options.get("bandwidth_mib", BANDWIDTH_MIB),
         latency_ms=options.get("latency_ms", LATENCY_MS),
     )
-    names = options.get("operators")
+    names = _optional_names("operators", options.get("operators"))
     operators = list(inventory.operators.values()) if names is None else [inventory.operator(n) for n in names]
     return statistics_of(operators, request, each_of(options.get("spark"), options.get("threads")))
 
@@ -234,18 +234,24 @@ def compared(
     from statetool.comparison.plan import ComparisonRequest, plan_comparison
 
     refuse_unknown(options, list(ComparisonOptions.__annotations__))
-    operators, states, keys = options.get("operators"), options.get("states"), options.get("keys")
+    keys = options.get("keys")
     request = ComparisonRequest(
-        operators=None if operators is None else tuple(operators),
-        states=None if states is None else tuple(states),
+        operators=_optional_names("operators", options.get("operators")),
+        states=_optional_names("states", options.get("states")),
         keys=None if keys is None else tuple(keys),
         access_times=options.get("access_times", True),
     )
     return Comparison(plan_comparison(before, after, request), spark, options.get("threads"))
 
 
+def _optional_names(option: str, names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else name_list(option, names)
+
+
 def each_of(spark: SparkSession | None, threads: int | None) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
     """Return a function that calls another for each of many items, in tasks of a session or in threads of this process."""
+    if threads is not None:
+        whole_number("threads", threads, least=1)
     if spark is None:
         return partial(in_threads, threads=threads)
     from statetool.spark.tasks import run_tasks

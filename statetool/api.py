@@ -15,13 +15,14 @@ from statetool.answers import Comparison, ComparisonOptions, StatisticsOptions, 
 from statetool.connected import SnapshotConnectors
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.declaring.flink_types import parse_type
-from statetool.errors import warn
+from statetool.errors import OptionError, UnknownNameError, warn
 from statetool.operator import Operator
 from statetool.serializers.base import Serializer
 from statetool.shown import ShownMapping, needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.types.declared import TypeContext
+from statetool.types.options import name_list, whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,10 +79,8 @@ def load(
 
     Raises
     ------
-    SnapshotNotFoundError
-        There is no snapshot.
-    FormatError
-        Its metadata is damaged.
+    SnapshotNotFoundError, FormatError
+        There is no snapshot, or its metadata is damaged.
     """
     keys = {
         name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
@@ -89,7 +88,8 @@ def load(
     }
     classes = (*declared_classes(), *read_declarations(declarations))
     types = TypeContext(kryo=kryo, classes=classes, python=python_types(python or {}), unsafe_pickle=unsafe_pickle)
-    inventory = Inventory(path, rebase=tuple((rebase or {}).items()), uids=tuple(uids), key_types=keys, types=types)
+    names, moved = name_list("uids", uids), tuple((rebase or {}).items())
+    inventory = Inventory(path, rebase=moved, uids=names, key_types=keys, types=types)
     if spark is not None:
         _prepare(spark, sources=True)
     return Savepoint(inventory, spark, local_bytes)
@@ -145,6 +145,7 @@ def verify(
     """
     from statetool.verification.verify import verify_inventory
 
+    whole_number("most", most, least=1)
     savepoint = load(src, rebase=rebase) if isinstance(src, str) else src
     savepoint = savepoint.with_uids(uids) if uids else savepoint
     return verify_inventory(
@@ -233,6 +234,11 @@ class Savepoint(SnapshotConnectors):
         return ShownMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
     def __getitem__(self, name: str) -> Operator:
+        if not isinstance(name, str):
+            raise UnknownNameError(
+                f"{name!r} is not the name of an operator",
+                hint="sp['uid'] is an operator by uid or operator id, and sp['uid'].table(name) a table of it",
+            )
         return Operator(self._inventory, self._inventory.operator(name), self._spark, self._local_bytes, self)
 
     def __iter__(self) -> Iterator[str]:
@@ -343,7 +349,7 @@ class Savepoint(SnapshotConnectors):
         """
         return measured(self._inventory, **options)
 
-    def diff(self, other: Savepoint, **options: Unpack[ComparisonOptions]) -> Comparison:
+    def diff(self, other: Savepoint | str, **options: Unpack[ComparisonOptions]) -> Comparison:
         """Compare with another snapshot, key by key; this one is ``before``.
 
         Backend, form, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded, and equal values
@@ -352,7 +358,7 @@ class Savepoint(SnapshotConnectors):
         Parameters
         ----------
         other
-            The snapshot ``after``.
+            The snapshot ``after``, or its path: it is opened with the types and the ``rebase`` of this one.
         operators, states
             Names of those that are compared; by default all.
         keys
@@ -373,11 +379,20 @@ class Savepoint(SnapshotConnectors):
         UnknownNameError
             Neither has such an operator or state.
         OptionError, EncodeError
-            Keys of no operator, or of another type.
+            Keys of no operator, or of another type; ``other`` is neither a savepoint nor a path.
         FormatError
             A damaged header. State that only statetool cannot read is named by :attr:`Comparison.unread`, and the two are not ``equal``.
         """
-        return compared(self._inventory, other.inventory, self._spark, **options)
+        return compared(self._inventory, self._opened(other), self._spark, **options)
+
+    def _opened(self, other: Savepoint | str) -> Inventory:
+        """Return another snapshot, opened as this one was where only its path is given."""
+        match other:
+            case Savepoint():
+                return other.inventory
+            case str():
+                return Inventory(other, rebase=self._inventory.rebase, types=self._inventory.types)
+        raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
 
     def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:
         """Write one HTML page of all answers about the snapshot, which loads and runs nothing; what cannot be answered is said in its place.

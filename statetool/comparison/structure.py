@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -122,10 +123,20 @@ def _serializers(
     difference: _Differences, state: str | None, what: str, before: Serializer, after: Serializer
 ) -> Iterator[StructureDifference]:
     if before.type_name != after.type_name or before.logical != after.logical:
-        yield difference(state, what, _type(before), _type(after))
+        first, second = _type(before), _type(after)
+        if first == second:  # of fields with the same names
+            first, second = (f"{first}: {s.logical}" for s in (before, after))
+        yield difference(state, what, first, second)
     elif snapshot_bytes(before) != snapshot_bytes(after):
         first, second = (f"{s.snapshot_class} version {s.snapshot_version}" for s in (before, after))
+        if first == second:
+            first, second = (f"{first}, {_digest(snapshot_bytes(s))}" for s in (before, after))
         yield difference(state, f"{what}: serializer", first, second, severity="note")
+
+
+def _digest(content: bytes) -> str:
+    """Return what tells contents of one size apart."""
+    return f"{len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _described(meta: StateMeta | None) -> str | None:
@@ -148,14 +159,15 @@ def _uncompared(
     for what in ("raw operator", "input channel", "output channel"):
         before, after = (sum(r.size_bytes for r in file_rows(o) if r.slot == what) for o in (old, new))
         if before or after:
-            yield difference(None, f"{what} state, not compared", f"{before} bytes", f"{after} bytes", severity="note")
+            size = f"{after} bytes" if before != after else f"{after} bytes too, equal or not"
+            yield difference(None, f"{what} state, not compared", f"{before} bytes", size, severity="note")
     for o in (old, new):
         if o.keyed.own_raw_subtasks:
             yield difference(None, "raw keyed state, not compared", None, None, severity="note")
             break
     first, second = (_coordinator(o) for o in (old, new))
     if first != second:
-        yield difference(None, "coordinator", f"{len(first)} bytes", f"{len(second)} bytes", severity="note")
+        yield difference(None, "coordinator", _digest(first), _digest(second), severity="note")
 
 
 def _coordinator(operator: OperatorInventory) -> bytes:

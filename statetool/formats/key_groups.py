@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from statetool.errors import OptionError
+from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,8 +76,10 @@ def check_max_parallelism(max_parallelism: int, parallelism: int = 1) -> int:
     Raises
     ------
     OptionError
-        Outside of ``1 <= parallelism <= max_parallelism <= 32768``.
+        Outside of ``1 <= parallelism <= max_parallelism <= 32768``, or not whole numbers.
     """
+    parallelism = whole_number("parallelism", parallelism)
+    max_parallelism = whole_number("max_parallelism", max_parallelism)
     if not 1 <= parallelism <= max_parallelism <= MAX_PARALLELISM_LIMIT:
         raise OptionError(
             f"max parallelism {max_parallelism} with parallelism {parallelism}",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from statetool.saving.publish import INLINE_BYTES, StagedFile, Staging
+from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     from statetool.columns.pieces import Bytes, Encoded
@@ -118,6 +119,10 @@ class Composition:
     max_parallelism: int = 128
     reference: bool = False
     inline_bytes: int = INLINE_BYTES
+
+    def __post_init__(self) -> None:
+        if self.checkpoint_id is not None:
+            whole_number("checkpoint_id", self.checkpoint_id, least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from statetool.saving.composition import OperatorChange
 from statetool.saving.plan import check_moves, moved
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types.options import whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +129,8 @@ def _by_id(inventory: Inventory) -> dict[str, OperatorInventory]:
 
 
 def _by_operator(inventory: Inventory, numbers: int | Mapping[str, int]) -> dict[str, int]:
-    if isinstance(numbers, int):
-        return dict.fromkeys(_by_id(inventory), numbers)
+    if not isinstance(numbers, Mapping):
+        return dict.fromkeys(_by_id(inventory), whole_number("max_parallelism", numbers))
     by_id: dict[str, int] = {}
     for name, number in numbers.items():
         operator_id = inventory.operator(name).state.operator_id

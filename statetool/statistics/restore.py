@@ -6,6 +6,7 @@ its key groups, whole, as Flink does: after a change of parallelism those are mo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -33,7 +34,7 @@ class Link:
         OptionError
             A number that makes no sense.
         """
-        if bandwidth_mib <= 0 or latency_ms < 0:
+        if not (0 < bandwidth_mib < math.inf and 0 <= latency_ms < math.inf):  # nan too
             raise OptionError(
                 f"a bandwidth of {bandwidth_mib} MiB/s with a latency of {latency_ms} ms",
                 hint="the bandwidth is above 0, the latency at least 0",

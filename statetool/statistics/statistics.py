@@ -18,6 +18,7 @@ from statetool.statistics import rows as table_rows
 from statetool.statistics.records import TABLES, Part, Scope, SizeRow
 from statetool.statistics.restore import Link, restore_rows
 from statetool.statistics.source import Measured, MeasureTask, measure
+from statetool.types.options import whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,8 +76,11 @@ class StatisticsRequest:
         OptionError
             A number that makes no sense.
         """
-        if largest < 0:
+        if whole_number("largest", largest) < 0:
             raise OptionError(f"largest={largest}", hint="how many of the largest are named: 0 or more")
+        for name, number in (("ttl_ms", ttl_ms), ("now_ms", now_ms)):
+            if number is not None:
+                whole_number(name, number)
         if parallelism is not None:
             check_max_parallelism(32768, parallelism)
         now = time.time_ns() // 1_000_000 if now_ms is None else now_ms

@@ -12,7 +12,7 @@ columns     JSON object of paths and lists of names, or ``ROW<...>``
 keys        JSON list of plain keys; what JSON does not have is an object of one member:
             ``{"tuple": [...]}``, ``{"bytes": "hex"}``, ``{"decimal": "1.50"}``, ``{"int": "0x..."}``
             beyond 64 bits, ``{"float": "hex of its 8 bytes"}`` of NaN and infinities,
-            ``{"str": "hex of UTF-8"}`` with lone surrogates
+            ``{"str": "hex of UTF-8"}`` with lone surrogates; one string key may be a bare word
 ==========  ========================================================================================
 """
 
@@ -20,15 +20,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from statetool.errors import OptionError, suggest
 from statetool.types.options import TextKind
 
+#: A key that nobody can take for JSON, or for a list.
+_WORD: Final = re.compile(r"[^\s,\[\]{}\"']+")
+_KEYS_HINT: Final = "as JSON: '[1, 2]' of numbers, '[\"a\", \"b\"]' of strings; one string may be a bare word"
 #: A plain key (:mod:`statetool.types.logical`): dates are days since 1970-01-01, times and timestamps numbers in the unit of their type.
 Key: TypeAlias = "bool | int | float | str | bytes | Decimal | tuple[Key, ...] | list[Key] | None"
 
@@ -73,7 +77,7 @@ class Option:
             case "columns":
                 return parse_object(self.name, text)
             case "keys":
-                return tuple(_key_from_json(key) for key in _parse_list(self.name, text))
+                return tuple(_key_from_json(key) for key in _parse_keys(self.name, text))
             case "number":
                 try:
                     return int(text)
@@ -154,6 +158,21 @@ def _parse_list(name: str, text: str) -> list[Any]:
     if not isinstance(values, list):
         raise OptionError(f"{name}={text!r} is not a JSON list")
     return values
+
+
+def _parse_keys(name: str, text: str) -> list[Any]:
+    """Return the keys of a JSON list; one word that is no JSON is a string key."""
+    try:
+        value = parse_json(name, text)
+    except OptionError as error:
+        if _WORD.fullmatch(text):
+            return [text]
+        raise OptionError(error.message, hint=_KEYS_HINT) from error
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list):
+        raise OptionError(f"{name}={text!r} is not a JSON list", hint=_KEYS_HINT)
+    return value
 
 
 def plain_key(value: Any) -> Key:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -49,6 +52,15 @@ from statetool.types.options import Columns, ReadOptions
 from statetool.types.table_columns import state_columns
 
 NamedColumns = list[tuple[str, LogicalType]]
+_NUMBERS: Final = frozenset(Scalar(kind) for kind in ("int8", "int16", "int32", "int64", "float32", "float64"))
+_KINDS: Final = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    bytes: "bytes",
+    type(None): "null",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +341,21 @@ def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
     return [*columns, ("value", shape.item.logical)]
 
 
+def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
+    """Refuse strings for numbers and other values for strings, with what was understood."""
+    of_strings = serializer.logical == Scalar("string")
+    of_numbers = serializer.logical in _NUMBERS
+    if (of_strings and not isinstance(value, str)) or (of_numbers and isinstance(value, str)):
+        fitting = str(value) if of_strings else value if re.fullmatch(r"-?\d+", value) else 7
+        written = json.dumps([fitting]) if of_strings else f"[{fitting}]"
+        raise EncodeError(
+            f"the key {value!r} is {_KINDS.get(type(value), f'a {type(value).__name__}')}, and the keys are of type {serializer.type_name}",
+            hint=f"give keys={[fitting]!r}, --keys {shlex.quote(written)}"
+            if of_strings
+            else f"give keys=[{fitting}], --keys '{written}'",
+        ).at(operator=operator)
+
+
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
@@ -338,6 +365,7 @@ def encode_keys(
     encoded: list[bytes] = []
     groups: set[int] = set()
     for value in keys:
+        _check_scalar(serializer, value, operator.label)
         try:
             forms = serializer.key_forms(value)
         except (TypeError, AttributeError, ValueError) as e:

@@ -178,6 +178,19 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
             raise OptionError(f"no option {name!r}", hint=suggest(name, known))
 
 
+def name_list(option: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the value of an option that is a list of names.
+
+    Raises
+    ------
+    OptionError
+        It is one string.
+    """
+    if isinstance(names, str):
+        raise OptionError(f"{option}= takes a list of names, not one string", hint=f"pass {option}=[{names!r}]")
+    return tuple(names)
+
+
 def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
     """Return the value of an option that is a whole number.
 

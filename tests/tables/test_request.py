@@ -157,7 +157,7 @@ def test_what_makes_no_sense_is_refused_when_it_is_asked_for(arguments: dict[str
         ({"columns": "[]"}, "not a JSON object"),
         ({"columns": '{"key": ["a"], "key": ["b"]}'}, "member twice"),
         ({"states": "[5]"}, "not a list of names"),
-        ({"keys": "a"}, "not JSON"),
+        ({"keys": "a b"}, "not JSON"),
         ({"keys": '{"tuple": []}'}, "not a JSON list"),
         ({"keys": '[{"tuple": [], "bytes": ""}]'}, "not a key"),
         ({"keys": '[{"bytes": "0"}]'}, "not a key"),

@@ -1,0 +1,150 @@
+"""Slips at the command line and in Python that were taken for something else, or ended in an error of Python's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import statetool as st
+from statetool.cli.main import cli
+from statetool.comparison.structure import operator_differences
+from statetool.demo import SAVEPOINT
+from statetool.errors import EncodeError, OptionError, UnknownNameError
+from statetool.formats.metadata import parse_metadata, write_metadata
+from statetool.formats.metadata.handles import ByteStreamHandle
+from tests.statistics.test_statistics import snapshot
+
+ANY = cast("Any", True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda sp, to: st.SavepointWriter.new(max_parallelism=ANY),
+        lambda sp, to: st.SavepointWriter.from_existing(sp, max_parallelism=ANY),
+        lambda sp, to: st.rescale(sp, to, ANY, dry_run=True),
+        lambda sp, to: st.rescale(sp, to, {"timers": ANY}, dry_run=True),
+        lambda sp, to: st.rescale(sp, to, cast("Any", "64"), dry_run=True),
+        lambda sp, to: st.rescale(sp, to, cast("Any", 64.0), dry_run=True),
+        lambda sp, to: st.rescale(sp, to, 64, parallelism=ANY, dry_run=True),
+        lambda sp, to: sp.stats(largest=ANY),
+        lambda sp, to: sp.stats(parallelism=ANY),
+        lambda sp, to: sp.stats(ttl_ms=ANY),
+        lambda sp, to: sp.stats(now_ms=ANY),
+        lambda sp, to: sp.stats(threads=ANY),
+        lambda sp, to: sp.diff(sp, threads=ANY),
+        lambda sp, to: st.verify(sp, most=ANY),
+        lambda sp, to: st.verify(sp, threads=ANY),
+    ],
+)
+def test_true_is_not_the_number_1(call: Callable[[st.Savepoint, str], Any], tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="is not a whole number"):
+        call(st.load(SAVEPOINT), str(tmp_path / "new"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"bandwidth_mib": float("nan")}, {"latency_ms": float("inf")}, {"latency_ms": float("nan")}]
+)
+def test_what_is_no_number_measures_no_restore(options: Any) -> None:
+    with pytest.raises(OptionError, match="a bandwidth of"):
+        st.load(SAVEPOINT).stats(**options)
+
+
+def test_one_name_is_no_list_of_names() -> None:
+    sp = st.load(SAVEPOINT)
+    for call in (
+        lambda: sp.stats(operators="timers"),
+        lambda: sp.diff(sp, operators="timers"),
+        lambda: sp.diff(sp, states="registered"),
+        lambda: st.load(SAVEPOINT, uids="timers"),
+    ):
+        with pytest.raises(OptionError, match=r"takes a list of .*, not one string"):
+            call()
+
+
+@pytest.mark.parametrize("name", [("a", "b"), 5, None, b"timers", slice(1, 2)])
+def test_what_is_no_name_is_an_unknown_one(name: Any) -> None:
+    with pytest.raises(UnknownNameError, match=r"is not the name of an operator.*sp\['uid'\]"):
+        st.load(SAVEPOINT)[name]
+
+
+def test_a_comparison_takes_a_path(tmp_path: Path) -> None:
+    sp = st.load(SAVEPOINT)
+    assert sp.diff(SAVEPOINT, operators=["timers"]).equal
+    assert sp.diff(st.load(SAVEPOINT), operators=["timers"]).equal
+    with pytest.raises(OptionError, match="5 is neither a savepoint nor a path"):
+        sp.diff(cast("Any", 5))
+
+
+def head(*arguments: str, code: int = 0) -> Any:
+    done = CliRunner().invoke(cli, ["head", *arguments, "--json"])
+    assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+    return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+@pytest.mark.parametrize("keys", ["timer-3", '["timer-3"]', '"timer-3"'])
+def test_a_bare_word_is_a_key(keys: str) -> None:
+    assert [r["key"] for r in head(SAVEPOINT, "timers", "--keys", keys)] == ["timer-3"]
+
+
+def test_a_key_of_another_type_says_what_was_understood(tmp_path: Path) -> None:
+    number = head(SAVEPOINT, "timers", "--keys", "[1]", code=3)
+    assert "the key 1 is a number, and the keys are of type String [operator timers]" in number
+    assert """--keys '["1"]'""" in number
+    table = pa.table({"key": [7], "n": [1]})
+    writer = st.SavepointWriter.new().with_operator("o", st.bootstrap_keyed_state(table))
+    path = writer.write(str(tmp_path / "sp"), flink_version="2.3").path
+    assert head(path, "o", "--keys", "[7]") == [{"key": 7, "n": 1}]
+    text = head(path, "o", "--keys", '["7"]', code=3)
+    assert "the key '7' is a string, and the keys are of type Long [operator o]" in text
+    assert "--keys '[7]'" in text
+    word = head(path, "o", "--keys", "seven", code=3)
+    assert "the key 'seven' is a string, and the keys are of type Long" in word
+    with pytest.raises(EncodeError, match="the key True is a boolean"):
+        st.load(SAVEPOINT)["timers"].to_arrow(keys=[True])
+
+
+@pytest.mark.parametrize("keys", ["5", "[5", '{"tuple": [1]}', "null", "a,b", ""])
+def test_what_is_no_list_of_keys_says_how_one_is_written(keys: str) -> None:
+    assert """'["a", "b"]'""" in head(SAVEPOINT, "timers", "--keys", keys, code=2)
+
+
+def test_no_difference_has_the_same_text_before_and_after(corpus: Path) -> None:
+    cases = ("v1_20_5-rocksdb-canonical", "v2_3_0-rocksdb-canonical", "v2_3_0-unaligned", "v2_3_0-hashmap-canonical")
+    savepoints = [st.load(snapshot(corpus, case)) for case in cases]
+    seen = 0
+    for first in savepoints:
+        for second in savepoints:
+            for row in first.diff(second).structure:
+                assert row.before is None or row.before != row.after, row
+                seen += row.before is not None
+    assert seen > 10
+    old = savepoints[1]["timers"].inventory
+    assert [list(part) for part in operator_differences(old, old, None)] == [[]] * 5
+
+
+def test_coordinators_of_one_size_are_told_apart(connector_cases: Path, tmp_path: Path) -> None:
+    """Both were of as many bytes, before and after."""
+    path = connector_cases / "v2_3_0-kafka-source" / "snapshot"
+    shutil.copytree(path, tmp_path / "changed")
+    metadata = parse_metadata((path / "_metadata").read_bytes())
+    changed = []
+    for operator in metadata.operators:
+        held = operator.coordinator
+        if isinstance(held, ByteStreamHandle):
+            operator = replace(operator, coordinator=replace(held, data=held.data[:-1] + bytes([held.data[-1] ^ 1])))
+        changed.append(operator)
+    (tmp_path / "changed" / "_metadata").write_bytes(write_metadata(replace(metadata, operators=tuple(changed))))
+    (row,) = [r for r in st.load(str(path)).diff(str(tmp_path / "changed")).structure if r.what == "coordinator"]
+    assert row.before is not None
+    assert row.after is not None
+    assert row.before.partition(" ")[0] == row.after.partition(" ")[0]
+    assert row.before != row.after
