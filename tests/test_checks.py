@@ -14,10 +14,10 @@ import statetool
 from statetool import flink
 from statetool.columns.from_plain import plain_to_arrow
 from statetool.errors import UnknownSerializerError
-from tests import corpus_check
+from tests import corpus_check, roundtrip_check
 from tests.roundtrip_check import check_roundtrip
 from tests.serializer_check import Case, check
-from tests.support import build
+from tests.support import build, canonical
 
 
 def test_values_that_stay_bytes_are_failures_unless_it_is_known() -> None:
@@ -118,3 +118,31 @@ def test_dates_that_python_does_not_have_are_compared(tmp_path: Path) -> None:
             check(Case(name="date", snapshot=build.simple("Date"), data=data, values=[{"$millis": millis}])).failures
             == []
         )
+
+
+def test_round_trips_take_declarations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A subclass that the snapshot does not describe is read and written once it is declared."""
+    (tmp_path / "snapshot").mkdir()
+    value = b"\4\0\4Bike\2\0\0\0\0\7\0\0\0\0\2"
+    vehicle = build.pojo("Vehicle", {"wheels": build.INT})
+    group = canonical.group_of(canonical.serializer(build.STRING), "a", 128)
+    states = [canonical.keyed("v", "value", vehicle)]
+    subtask = canonical.Subtask(key=build.STRING, states=states, entries=[("v", group, b"\2a\0", value)])
+    op = canonical.savepoint(tmp_path / "snapshot", [subtask])
+    row = {"key": "a", "value": {"$class": "Bike", "gear": 7, "wheels": 2}}
+    keyed = {"states": {"v": {"kind": "value", "rows": [row]}}, "event_time_timers": [], "processing_time_timers": []}
+    described = {"operator_id": op.operator_id, "max_parallelism": 128, "parallelism": 1, "keyed_state": keyed}
+    (tmp_path / "case.json").write_text('{"kind": "canonical", "metadata": "_metadata"}')
+    (tmp_path / "expected.json").write_text(json.dumps({"operators": {"op": described}}))
+    schema = {
+        "type": "record",
+        "name": "Bike",
+        "java-extends": ["Vehicle"],
+        "fields": [{"name": n, "type": "int"} for n in ("gear", "wheels")],
+    }
+    (tmp_path / "bike.avsc").write_text(json.dumps(schema))
+    declared = [str(tmp_path), "--via", "arrow", "--declare", str(tmp_path / "bike.avsc")]
+    assert roundtrip_check.main(declared) == corpus_check.main(declared) == 0
+    assert "PASS" in capsys.readouterr().out
+    # Without it the round trip leaves the state out, and the value is there as its bytes only.
+    assert "raw=1" in str(corpus_check.check_case(corpus_check.find_cases(tmp_path, None)[0], [("arrow", None)]))

@@ -116,15 +116,20 @@ def migrate(
     for refusal in plan.refused:
         Output.say(f"refused: {refusal}")
     say_done(target, dry_run)
-    if checked is not None:
-        Output.say(f"check against {new_job}: {checked.verdict}" + (f": {checked.reason}" if checked.reason else ""))
-        for warning in checked.warnings:
-            Output.say(f"warning: {warning}")
-    elif not dry_run:
-        Output.say(f"not checked: run statetool check {target} B with a savepoint of the new job")
+    if not dry_run:
+        _say_verdict(checked, target, new_job)
     needed = any(row.needs != "nothing" for row in plan.rows)
     if plan.refused or needed or (checked is not None and checked.verdict == "not"):
         sys.exit(1)
+
+
+def _say_verdict(checked: Check | None, target: str, new_job: str | None) -> None:
+    if checked is None:
+        Output.say(f"not checked: run statetool check {target} B with a savepoint of the new job")
+        return
+    Output.say(f"check against {new_job}: {checked.verdict}" + (f": {checked.reason}" if checked.reason else ""))
+    for warning in checked.warnings:
+        Output.say(f"warning: {warning}")
 
 
 def _verdict_row(checked: Check) -> StepRow:
