@@ -100,7 +100,7 @@ def _utf8(array: pa.Array) -> pa.Array:
     """Return strings, all of which are UTF-8: Arrow does not look, and Spark makes others of binaries."""
     try:
         array.validate(full=True)
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid as invalid:
         wide = pa.types.is_large_string(array.type)
         for raw in array.view(pa.large_binary() if wide else pa.binary()).to_pylist():
             try:
@@ -110,7 +110,7 @@ def _utf8(array: pa.Array) -> pa.Array:
                     f"a string that is not valid UTF-8: {_shortened(raw)}",
                     hint="decode the bytes in the encoding they are in, as decode(bytes, 'ISO-8859-1') in Spark, or write BINARY",
                 ) from e
-        raise
+        raise EncodeError(f"strings that Arrow refuses: {invalid}") from invalid
     return array
 
 
