@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Literal
 
 import click
 
@@ -18,6 +19,12 @@ from statetool.cli.rewriting import rewriting, say_done
 @click.option("--uid", required=True, help="The operator, by uid or id.")
 @click.option("--set", "sets", multiple=True, required=True, metavar="STATE=SQL", help="A state and its new value.")
 @click.option("--where", metavar="SQL", help="Values of other keys stay.")
+@click.option(
+    "--decimals",
+    type=click.Choice(["decimal", "string"]),
+    default="decimal",
+    help="Java's big numbers as decimals of 38 digits, or as text.",
+)
 def transform(
     source: str,
     target: str,
@@ -28,6 +35,7 @@ def transform(
     uid: str,
     sets: tuple[str, ...],
     where: str | None,
+    decimals: Literal["decimal", "string"],
 ) -> None:
     """Write SRC to DST with values of an operator's states computed by SQL expressions; the rest stays byte for byte.
 
@@ -36,7 +44,7 @@ def transform(
     from statetool.spark.session import local_session
 
     change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
-    edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where)
+    edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where, decimals=decimals)
     if dry_run:
         show_differences(edits.preview(), Output(form), 20)
     else:
