@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 @click.option("--uid", required=True, help="The operator, by uid or id.")
 @click.option("--set", "sets", multiple=True, required=True, metavar="STATE=SQL", help="A state and its new value.")
 @click.option("--where", metavar="SQL", help="Values of other keys stay.")
+@click.option(
+    "--decimals",
+    type=click.Choice(["decimal", "string"]),
+    default="decimal",
+    help="Java's big numbers as decimals of 38 digits, or as text.",
+)
 def transform(
     source: str,
     target: str,
@@ -34,6 +40,7 @@ def transform(
     uid: str,
     sets: tuple[str, ...],
     where: str | None,
+    decimals: Literal["decimal", "string"],
 ) -> None:
     """Write SRC to DST with values of an operator's states computed by SQL expressions; the rest stays byte for byte.
 
@@ -42,7 +49,7 @@ def transform(
     from statetool.spark.session import local_session
 
     change = pairs(sets, "--set STATE=SQL", "as in --set 'balance=CAST(balance AS BIGINT)'")
-    edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where)
+    edits = opened(source, rebase, spark=local_session())[uid].transform(change, where=where, decimals=decimals)
     if dry_run:
         show_differences(edits.preview(), Output(form), 20)
     else:
@@ -113,13 +120,21 @@ def migrate(
     finally:
         if form == "json":
             out.rows(rows)
+    _report_result(plan, checked, target, new_job, dry_run=dry_run)
+
+
+def _report_result(
+    plan: MigrationPlan, checked: Check | None, target: str, new_job: str | None, *, dry_run: bool
+) -> None:
+    """Print refusals and the verdict, and exit with 1 if a step is open or the result is not known to restore."""
     for refusal in plan.refused:
         Output.say(f"refused: {refusal}")
     say_done(target, dry_run)
     if not dry_run:
         _say_verdict(checked, target, new_job)
-    needed = any(row.needs != "nothing" for row in plan.rows)
-    if plan.refused or needed or (checked is not None and checked.verdict == "not"):
+    is_open = bool(plan.refused) or any(row.needs != "nothing" for row in plan.rows)
+    restores = checked is None or checked.verdict in ("fully", "after_migration")
+    if is_open or not restores:
         sys.exit(1)
 
 

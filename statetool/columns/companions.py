@@ -74,15 +74,19 @@ _KEPT: Final = (
 
 def shows_scales(kind: pa.DataType) -> bool:
     """Return whether a column has a decimal as tables show a ``BigDecimal``."""
-    if pa.types.is_nested(kind):
-        return any(shows_scales(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(kind == BIG_DECIMAL)
+    return bool(kind == BIG_DECIMAL) or any(map(shows_scales, _parts(kind)))
 
 
 def _has_decimals(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        return any(_has_decimals(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(pa.types.is_decimal(kind))
+    return bool(pa.types.is_decimal(kind)) or any(map(_has_decimals, _parts(kind)))
+
+
+def _parts(kind: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_struct(kind):
+        return [field.type for field in kind]
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.value_type] if _is_list(kind) else []
 
 
 @lru_cache(maxsize=1024)

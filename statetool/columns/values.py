@@ -271,6 +271,12 @@ def map_values(element: Serializer, data: Bytes, pos: Positions, end: Positions,
     bad = np.flatnonzero(flags > 1)
     if len(bad):
         raise DecodeError(f"the null flag of a map entry is {flags[bad[0]]}").at(offset=int(pos[bad[0]]))
+    null = np.flatnonzero(flags == 1) if element.none_is_value else bad
+    if len(null):
+        raise DecodeError(
+            f"a null in the place of a {element.type_name}, whose None is an object",
+            hint="pass on_error='keep_raw' to see its bytes",
+        ).at(offset=int(pos[null[0]]))
     present = np.flatnonzero(flags == 0)
     array = decode_framed(element, data, pos[present] + 1, end[present], options)
     return spread(array, flags == 0)

@@ -253,7 +253,7 @@ def test_errors_and_warnings_of_the_library_are_escaped(path: str, recwarn: pyte
 def test_the_prompt_says_names_as_escapes(path: str) -> None:
     command = [sys.executable, "-m", "statetool", "shell", path]
     done = subprocess.run(command, input="print(sp, list(sp.operators))\n", capture_output=True, text=True, check=True)
-    assert "checkpoint 0, 1 operators" in done.stderr
+    assert "checkpoint 0, 1 operator" in done.stderr
     assert harmful(done.stdout) == harmful(done.stderr) == []
 
 

@@ -276,7 +276,7 @@ def test_files_and_names_that_cannot_be_are_errors_of_ours(tmp_path: Path) -> No
     done = CliRunner().invoke(cli, ["sources", "lag", f"{SAVEPOINT}/../kafka-source", "--ends", str(given)])
     assert (done.exit_code, "is no CSV in UTF-8" in done.stderr) == (3, True)
     done = CliRunner().invoke(cli, ["copy", SAVEPOINT, str(tmp_path / "a\0b")])
-    assert (done.exit_code, "is no name of a directory" in done.stderr) == (2, True)
+    assert (done.exit_code, "is not a valid name of a directory" in done.stderr) == (2, True)
     done = CliRunner().invoke(cli, ["diff", SAVEPOINT, SAVEPOINT, "--operator", "timers", "--keys", ""])
     assert (done.exit_code, "keys is not JSON" in done.stderr) == (2, True)
 

@@ -7,15 +7,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import statetool as st
 from statetool import flink
 from statetool.columns.companions import PRESENT, SCALE
+from statetool.columns.decode import as_data
+from statetool.columns.values import map_values
 from statetool.entries.form import ALL_ENTRIES
-from statetool.errors import EncodeError, OptionError
+from statetool.errors import DecodeError, EncodeError, OptionError
 from statetool.serializers.options import OptionSerializer
+from statetool.types.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -298,6 +302,15 @@ def test_nulls_that_nothing_tells_apart_are_refused(optional: st.Operator, tmp_p
     known = table.filter(pa.compute.field("o").is_valid())
     op = written(tmp_path / "known", st.bootstrap_keyed_state(known, like=optional))
     assert op.to_arrow().to_pylist() == [{"key": 1, "o": 10, f"o{PRESENT}": True}]
+
+
+def test_a_null_of_java_in_a_map_is_not_taken_for_none() -> None:
+    data = as_data(b"\0\0" + b"\1")
+    pos, end = np.array([0, 2]), np.array([2, 3])
+    with pytest.raises(DecodeError, match=r"a null in the place of a .*Option") as caught:
+        map_values(OPTION, data, pos, end, ReadOptions())
+    assert caught.value.where.offset == 2
+    assert map_values(OPTION, data, pos[:1], end[:1], ReadOptions()).to_pylist() == [None]
 
 
 # ---- with Spark ----------------------------------------------------------------------------------
