@@ -1,15 +1,15 @@
-"""Follow a job's checkpoints and keep a table that mirrors a table of its state: Parquet, Delta or Iceberg.
+"""Follow a job's checkpoints and maintain a Parquet, Delta or Iceberg table that mirrors a table of its state.
 
 As a job::
 
     spark-submit --py-files statetool.zip follow.py s3a://bucket/checkpoints/<job id> --operator orders \\
         --target s3a://lake/orders --offsets s3a://lake/_offsets/orders
 
-``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies.
-``--offsets`` is the query's checkpointLocation: started again with the same one, the job goes on where it was, and each checkpoint is
-folded once, whatever was killed when. With ``--once`` it ends when it has read what is there. A table of Parquet is a directory of
-versions: ``statetool.folded(spark, target)`` reads the last. Delta and Iceberg need their packages (``--packages``) and a table's name.
-Exit codes: 0 fine, 2 usage, 3 unreadable input.
+``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
+``--offsets`` is the query's checkpointLocation: restarted with the same one, the job resumes, and each checkpoint is folded exactly once,
+even after a crash. With ``--once`` the job ends after reading the existing checkpoints. A Parquet table is a directory of versions:
+``statetool.folded(spark, target)`` reads the latest. Delta and Iceberg need their packages (``--packages``) and a table name.
+Exit codes: 0 success, 2 usage error, 3 unreadable input.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _follow(parsed: argparse.Namespace) -> None:
     fold = statetool.fold_into(parsed.target, key=parsed.key or ["key"], format=parsed.format)
     spark = local_session(name="statetool follow")
     statetool.register(spark)
-    # What a row was before makes no difference to the table, and would have to be looked up.
+    # The previous value of a row does not affect the table, and would have to be looked up.
     options = {"operatorUid": parsed.operator, "table": parsed.table, "mode": "changes", "upserts": "true"}
     options |= {name: value for name, _, value in more_options}
     frame = spark.readStream.format("flink-state").options(**options).load(parsed.root)
