@@ -21,7 +21,7 @@ def spark_schema(schema: pa.Schema) -> Any:
 def spark_type(kind: pa.DataType) -> Any:
     """Return the Spark type of an Arrow type.
 
-    Variants are Spark's where it has them (4.0 and later); PySpark 3.5 shows a struct of their two binaries.
+    Variants become Spark's variants if it has them (4.0 and later); PySpark 3.5 shows a struct of their two binaries.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def spark_type(kind: pa.DataType) -> Any:
 
 
 def arrow_schema(frame: Any) -> pa.Schema:
-    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC whatever the session's zone is (PySpark 3.5 does not ask)."""
+    """Return the Arrow schema of a DataFrame's rows; timestamps are in UTC regardless of the session's time zone."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if "timezone" in signature(to_arrow_schema).parameters:

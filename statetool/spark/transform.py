@@ -24,13 +24,13 @@ def expressed(frame: Any, change: Mapping[str, str], where: str | None, timed: S
     where
         A condition: other rows keep their values.
     timed
-        Columns of values with their last access, which stays as it is; expressions see the values alone.
+        Columns of values with their last access, which does not change; expressions see only the values.
 
     Raises
     ------
     OptionError
-        Spark does not understand an expression, a column would get a type that does not hold the values that it keeps, or nothing says
-        what becomes of the nanoseconds beside a timestamp.
+        Spark cannot parse an expression, a column would get a type that cannot hold the values that stay unchanged, or the nanoseconds
+        beside a timestamp are not specified.
     """
     try:
         result = _select_changed(frame, change, where, timed)
@@ -91,7 +91,7 @@ def _select_changed(frame: Any, change: Mapping[str, str], where: str | None, ti
 
 
 def _holds(new: t.DataType, old: t.DataType) -> bool:
-    """Tell whether the type that Spark finds for both holds every value of the old one exactly."""
+    """Return True if Spark's common type of both holds every value of the old type exactly."""
     match old, new:
         case t.ArrayType(), t.ArrayType():
             return _holds(new.elementType, old.elementType)
