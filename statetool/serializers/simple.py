@@ -1,7 +1,7 @@
 """Serializers without parts: their snapshot has no payload (``SimpleTypeSerializerSnapshot``).
 
-Version 3 has nothing after the version word, version 2 (Flink 1.7) the serializer's class name, and up to 1.6
-``ParameterlessTypeSerializerConfig`` names the serializer's class.
+Version 3 has nothing after the version number, version 2 (Flink 1.7) has the serializer's class name, and up to 1.6
+``ParameterlessTypeSerializerConfig`` contains the serializer's class name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from statetool.types import LogicalType, Scalar
 class SimpleType:
     """One such type.
 
-    ``name`` is the simple name of Flink's serializer class without ``Serializer``; ``package`` is there for
-    classes that share it. ``length`` is ``getLength()``, ``size`` the bytes on the wire where that differs.
+    ``name`` is the simple name of Flink's serializer class without ``Serializer``; ``package`` is set for classes that share it. ``length``
+    is ``getLength()``, ``size`` the bytes on the wire if that differs.
     """
 
     name: str
@@ -40,7 +40,7 @@ class SimpleType:
     hash_code: Callable[[Any], int] | None = None
 
     def serializer(self) -> SimpleSerializer:
-        """Return the serializer without a snapshot of its own."""
+        """Return the serializer with a default snapshot."""
         return SimpleSerializer(f"{self.name}Serializer${self.name}SerializerSnapshot", 3, self, None)
 
 
