@@ -56,7 +56,7 @@ _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
 _FEATURES: Final = {
     "incremental": "incremental",
-    "changelog.enabled": "change log",
+    "changelog.enabled": "changelog",
     "file-merging.enabled": "merged files",
     "unaligned.enabled": "unaligned",
     "snapshot-compression": "compressed",
