@@ -1,8 +1,8 @@
-"""Write every case of a corpus again and compare what is read back with what the corpus expects.
+"""Rewrite every case of a corpus and compare the result with the expected rows.
 
 ``python -m tests.roundtrip_check DIR [--kinds canonical] [--via arrow|spark|both]``: each case is written by
-``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written like its operator.
-One line a case, a last line ``cases=N passed=N``; exit 0 only when all pass.
+``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written with ``like=`` the operator.
+Prints one line per case and a last line ``cases=N passed=N``; exits 0 only if all pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
 
 def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:
-    """Read every table of an operator, and yield what writes it like the operator."""
+    """Read every table of an operator, and yield bootstraps that write it like the operator."""
 
     def read(table: str, **arguments: Any) -> Any:
         if spark is None:
@@ -57,7 +57,7 @@ def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:
 
 
 def readable_states(op: statetool.Operator) -> list[str]:
-    """Return the states of the table ``keyed_state``, but for those with values that only user code can read."""
+    """Return the states of the table ``keyed_state``, except those with values that only user code can read."""
     names = [f.name for f in op.scan("keyed_state").schema][1:]
     names = [n for n in names if n in op.states]
     while True:
@@ -73,7 +73,7 @@ def readable_states(op: statetool.Operator) -> list[str]:
 
 
 def write_unchanged(sp: statetool.Savepoint, target: Path) -> None:
-    """Write a savepoint as it is."""
+    """Write an unchanged copy of a savepoint."""
     statetool.SavepointWriter.from_existing(sp).write(str(target))
 
 
@@ -82,7 +82,7 @@ def write_tables(sp: statetool.Savepoint, target: Path) -> None:
     writer = statetool.SavepointWriter.from_existing(sp)
     for name, op in sp.operators.items():
         if any(s.finished for s in op.inventory.state.subtasks):
-            continue  # Flink keeps no state of finished subtasks, so none is given to them
+            continue  # Flink stores no state for finished subtasks, so none is written for them
         bootstraps = list(bootstraps_of(op, sp.spark))
         if bootstraps:
             writer = writer.with_operator(name, *bootstraps)
@@ -90,7 +90,7 @@ def write_tables(sp: statetool.Savepoint, target: Path) -> None:
 
 
 def check_roundtrip(case: Case, spark: Any) -> tuple[list[str], int]:
-    """Write a case both ways; return what differs, and the number of rows compared."""
+    """Write a case both ways; return the differences, and the number of rows compared."""
     problems: list[str] = []
     rows = 0
     for what, write in (("unchanged", write_unchanged), ("tables", write_tables)):
@@ -108,7 +108,7 @@ def check_roundtrip(case: Case, spark: Any) -> tuple[list[str], int]:
 
 
 class _MovedCase(Case):
-    """A case whose snapshot is elsewhere."""
+    """A case with its snapshot in another place."""
 
     target: Path
 

@@ -1,13 +1,18 @@
 """Check every serializer case of a corpus: ``python -m tests.serializer_check DIR``.
 
-``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), folders with
-``serializer-snapshot`` and ``test-data`` at any depth, and beside some of them ``expected.json`` with values, byte
-offsets, hash codes and key groups for 128. A snapshot is behind its proxy (i32 1 or 2) or bare.
+``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), and folders at any depth with
+``serializer-snapshot`` and ``test-data``, some also with ``expected.json``, which has values, byte offsets, hash codes and key groups for
+128. A snapshot has its proxy (i32 1 or 2) before it, or is bare.
 
-Of each case: the snapshot is read to its last byte and written back; the values are decoded, skipped and compared, and
-encoded back to the same bytes; by kernels they become the same Arrow column; hash codes and key groups are compared. A value that
-stays bytes is a failure unless :data:`UNSUPPORTED` says why. Prints a line for each case that fails, those of that list, and
-last ``cases=N passed=N failed=N unsupported=N``; exit status 0 when none failed.
+For each case:
+
+- The snapshot is read to its last byte and written back.
+- The values are decoded, skipped and compared, and encoded back to the same bytes.
+- Kernels decode them to the same Arrow column.
+- Hash codes and key groups are compared.
+
+A value that stays bytes is a failure unless :data:`UNSUPPORTED` gives a reason. Prints a line per failed case, the cases of that list, and
+finally ``cases=N passed=N failed=N unsupported=N``; exits 0 if none failed.
 """
 
 from __future__ import annotations
@@ -44,7 +49,7 @@ from tests.support.expected import to_json
 from tests.support.expected_scalars import same
 from tests.support.kryo_classes import CLASSES
 
-#: Serializers whose Java hash is not computed, and why.
+#: Serializers whose Java hash is not computed, with the reason.
 NO_HASH: Final = {
     "identity hash, no key type": (
         "PrimitiveArray", "StringArray", "GenericArray", "EnumSerializer", "ValueArraySerializer",
@@ -60,7 +65,7 @@ NO_HASH: Final = {
         "ScalaTry", "Traversable",
     ),
 }  # fmt: skip
-#: Data files that come without a snapshot, and the case whose snapshot describes them (or the snapshot itself).
+#: Data files without a snapshot, and the case with their snapshot (or the snapshot itself).
 BORROWED: Final = {
     "flink-1.7-string-array-serializer-data": "flink-core/string-array-serializer-1.13",
     "flink-1.7-array-list-serializer-data": "flink-runtime/arraylist-serializer-1.13",
@@ -68,7 +73,7 @@ BORROWED: Final = {
     "flink-1.7-avro-type-serializer-address-data": "flink-avro/specific-avro-serializer-1.13",
     "flink-1.7-avro-generic-type-serializer-address-data": "flink-avro/generic-avro-serializer-1.13",
 }
-#: The only cases whose values may stay bytes, by how their names end, and what is said of them.
+#: The only cases whose values may stay bytes, by the end of their names, with the reported reason.
 UNSUPPORTED: Final = {
     "/binary-rowdata": "its snapshot has no types",
     "/flink-1.3.2-scala-types-serializer-data": "data without a snapshot",
@@ -81,7 +86,7 @@ _OPTIONS: Final = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case; ``values`` is ``None`` where no values are given."""
+    """One case; ``values`` is ``None`` if no values are given."""
 
     name: str
     snapshot: bytes | None
@@ -96,7 +101,7 @@ class Case:
 
     @property
     def context(self) -> TypeContext:
-        """What is known from outside: the version of Kryo, the classes of the corpora, and that unit tests register no JDK class."""
+        """Return outside information: the version of Kryo, the classes of the corpora, and that unit tests register no JDK class."""
         first = re.search(r"(\d)\.\d+", self.name)
         gen: Literal[2, 5] = 5 if first is not None and int(first[1]) >= 2 else 2
         return TypeContext(kryo=gen, classes=CLASSES, chill=not self.name.startswith("flink-core/"))
@@ -104,13 +109,13 @@ class Case:
 
 @dataclass(slots=True)
 class Result:
-    """What came out of a case: nothing (passed), failures, or serializers that keep values as bytes."""
+    """Result of a case: nothing (passed), failures, or serializers whose values stay bytes."""
 
     failures: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
 
     def leave(self, case: Case, reason: str) -> None:
-        """Note that values stay bytes: a failure where that is not known of the case."""
+        """Record that values stay bytes, which is a failure unless expected for the case."""
         known = next((words for end, words in UNSUPPORTED.items() if f"/{case.name}".endswith(end)), None)
         (self.failures if known is None or known not in reason else self.unsupported).append(reason)
 
