@@ -183,7 +183,7 @@ def read_index(root: Path) -> dict[str, dict[str, str]]:
 
 
 def check(case: Case) -> Result:
-    """Check one case; what escapes as anything but our own errors is reported as a crash."""
+    """Check one case; any exception but a ``StatetoolError`` is reported as a crash."""
     result = Result()
     try:
         serializer = _check_snapshot(case, result)
@@ -254,7 +254,7 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
     if c.left:
         result.failures.append(f"{c.left} bytes trail after {len(values)} values")
     _check_column(s, values, data, [*starts, c.pos], result)
-    if not (s.children() and _has_rows(s)):  # inside others, rows of other classes hash by identity
+    if not (s.children() and _has_rows(s)):  # when nested, rows of other classes use the identity hash
         _check_hashes(case, s, values, result)
     if _shown_as_bytes(s):
         result.leave(case, f"{s.type_name} (shown as its exact bytes)")
@@ -266,7 +266,7 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
 
 
 def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int], result: Result) -> None:
-    """Kernels find the same ends, and make the column of what was decoded one by one."""
+    """Check that kernels find the same ends, and make the same column as decoding one by one."""
     start, end = np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64)
     raw = as_data(data)
     if (program := compile_skip(s.program())) is not None:
@@ -277,7 +277,7 @@ def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int
     try:
         plain = plain_to_arrow(values, s.logical, _OPTIONS)
     except StatetoolError as error:
-        # Arrow maps have no null keys, and its timestamps an end, whichever way they are made.
+        # Arrow maps have no null keys, and its timestamps are limited, in both ways.
         try:
             decode_column(s.program(), s.logical, raw, start, end, _OPTIONS)
         except StatetoolError as other:
@@ -288,7 +288,7 @@ def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int
     column, after = decode_column(s.program(), s.logical, raw, start, end, _OPTIONS)
     if column.type != plain.type or column.type != arrow_type(s.logical, _OPTIONS):
         result.failures.append(f"the column is {column.type}, that of values decoded one by one {plain.type}")
-    # NaN is not equal to itself, its text is.
+    # NaN is not equal to itself, but its text is.
     elif repr(column.to_pylist()) != repr(plain.to_pylist()):
         result.failures.append(
             f"the column is {_short(column.to_pylist())}, decoded one by one {_short(plain.to_pylist())}"
@@ -298,7 +298,7 @@ def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int
 
 
 def _shown_as_bytes(s: Serializer) -> bool:
-    """Whether a part is a binary row whose snapshot does not tell its types."""
+    """Return True if a part is a binary row whose snapshot does not store its types."""
     return type(s) in (BinaryDataSerializer, BinaryRowSerializer) or any(
         _shown_as_bytes(child) for _, child in s.children()
     )
@@ -309,7 +309,7 @@ def _has_rows(s: Serializer) -> bool:
 
 
 def _check_frames(case: Case, s: Serializer, data: bytes, result: Result) -> None:
-    """Values that only user code can read: each frame must come back as its exact bytes."""
+    """Check values that only user code can read: each frame must be returned as its exact bytes."""
     offsets = case.offsets or [0]
     for start, end in zip(offsets, [*offsets[1:], len(data)], strict=True):
         c = Cursor(data, start, end)
@@ -332,13 +332,13 @@ def _check_encoded(s: Serializer, value: Any, raw: bytes, result: Result) -> Non
 
 
 def _only_identity_differs(s: Serializer, value: Any, encoded: bytes) -> bool:
-    """Flink writes 0, 1 and 10 as codes only where the object *is* the cached constant, which no value can tell."""
+    """Return True if only codes differ: Flink writes 0, 1 and 10 as codes only if the object *is* the cached constant."""
     holds = any(name in s.type_name for name in ("BigInt", "BigDec"))
     return (holds or _uses_kryo(s)) and s.decode(c := Cursor(encoded)) == value and c.left == 0
 
 
 def _uses_kryo(s: Serializer) -> bool:
-    """Kryo writes an object that occurs twice once; a plain value does not tell that."""
+    """Return True if Kryo is used: it writes a repeated object once, which a plain value does not show."""
     return s.type_name.startswith("Kryo ") or any(_uses_kryo(child) for _, child in s.children())
 
 
@@ -361,7 +361,7 @@ def _check_hashes(case: Case, s: Serializer, values: list[Any], result: Result) 
 
 
 def _user_part(s: Serializer) -> bool:
-    """Whether a part of the type has no hash of its own."""
+    """Return True if a part of the type has no computable hash."""
     return any(
         _user_part(child) or any(part in child.snapshot_class for parts in NO_HASH.values() for part in parts)
         for _, child in s.children()
@@ -373,7 +373,7 @@ def _same(found: Any, expected: Any, exact_class: bool) -> bool:
 
 
 def _without_class(value: Any) -> Any:
-    """Drop class names: Flink's own migration cases are described with shortened ones."""
+    """Drop class names: Flink's migration cases are described with shortened ones."""
     if isinstance(value, dict):
         return {k: _without_class(v) for k, v in value.items() if k != "$class"}
     return [_without_class(v) for v in value] if isinstance(value, list) else value

@@ -172,9 +172,7 @@ def test_another_max_parallelism_changes_no_row(tmp_path: Path, table: str) -> N
 
 @pytest.mark.full
 def test_changes_of_a_real_job(corpus: Path, tmp_path: Path) -> None:
-    """With no shared files and with shared files: each table of each operator, with the changes applied, equals that of the later
-    checkpoint.
-    """
+    """With and without shared files: each table of each operator, with the changes applied, equals that of the later checkpoint."""
     job = checkpoint_root(corpus, tmp_path) / JOB
     old, new = job / "chk-3", job / "chk-4"
     seen = 0
