@@ -1,4 +1,4 @@
-"""What a session needs for tables of lakes, whose jars are not on PyPI (``--delta``, ``--iceberg``)."""
+"""Session settings for lakehouse tables, whose jars are not on PyPI (``--delta``, ``--iceberg``)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 _ICEBERG: Final = "org.apache.iceberg.spark"
-#: By option: extensions and catalogs, as the lakes' own pages say.
+#: By option: extensions and catalogs, according to the formats' documentation.
 _CONFIGURATION: Final = {
     "--delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",  # of a log of a few lines; 50 tasks are the default
+        "spark.databricks.delta.snapshotPartitions": "2",  # for a log of a few lines; the default is 50 tasks
     },
     "--iceberg": {
         "spark.sql.extensions": f"{_ICEBERG}.extensions.IcebergSparkSessionExtensions",
@@ -22,7 +22,7 @@ _CONFIGURATION: Final = {
 
 
 def submit_options(jar_folders: dict[str, Path], folder: Path) -> str:
-    """Return what spark-submit is told: ``jar_folders`` are by option, ``folder`` is where tables are kept."""
+    """Return the arguments for spark-submit; ``jar_folders`` are by option, ``folder`` is the location of tables."""
     if not jar_folders:
         return ""
     jars = [str(jar) for place in jar_folders.values() for jar in sorted(place.glob("*.jar"))]

@@ -1,5 +1,6 @@
 """Values read back from Arrow as plain values (:mod:`statetool.types.logical`), read with ``nanos='companion'`` and
-``decimals='string'`` so that nothing is lost on the way."""
+``decimals='string'`` so that nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _MICRO = timedelta(microseconds=1)
 
 
 def row_value(row: dict[str, Any], column: str, logical: LogicalType) -> Any:
-    """Return the plain value of a column of a row, its companion put back."""
+    """Return the plain value of a column of a row, with its companion column merged in."""
     if isinstance(logical, TtlType):
         return None if row[column] is None else (0, row_value(row, column, logical.value))
     if isinstance(logical, TimestampType) and logical.unit == "ns":
@@ -34,7 +35,7 @@ def row_value(row: dict[str, Any], column: str, logical: LogicalType) -> Any:
 
 
 def plain(value: Any, logical: LogicalType) -> Any:
-    """Return what ``to_pylist`` gave as a plain value."""
+    """Convert a result of ``to_pylist`` to a plain value."""
     if value is None:
         return None
     match logical:
