@@ -1,4 +1,7 @@
-"""An image of Spark with statetool, built from the package's ``Dockerfile`` without a daemon or registry; the base is built here."""
+"""An image of Spark with statetool, built from the package's ``Dockerfile`` without a daemon or registry.
+
+The base image is built here too. Building needs root.
+"""
 
 from __future__ import annotations
 
