@@ -33,7 +33,7 @@ from statetool.formats.stream import Stream
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: What Flink up to 1.3 wrote for an operator without timer services: their number, 0.
+#: Bytes that Flink up to 1.3 wrote for an operator without timer services: their number, 0.
 _NO_SERVICE = bytes(4)
 
 

@@ -44,7 +44,7 @@ def parse_table_type(text: str) -> SqlType:
     Raises
     ------
     OptionError
-        Not a type; names what was expected.
+        Not a valid type; the message names the expected tokens.
     """
     tokens = tokens_of(text)
     sql = TableTypes(tokens, text).type()

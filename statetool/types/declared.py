@@ -97,7 +97,7 @@ class TypeContext:
     classes
         The user's declarations.
     chill
-        Whether Flink's own registrations (ids 73 to 84) exist, as in every cluster.
+        Whether Flink's default registrations (ids 73 to 84) exist, as in every cluster.
     python
         Types of the states of Python jobs by state name (``count``), or, to distinguish operators, by operator and state
         (``counter.count``).

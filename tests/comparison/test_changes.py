@@ -135,7 +135,7 @@ def read_bytes(job: Job, keys: list[int], *, upserts: bool) -> tuple[float, list
 
 @pytest.mark.parametrize(("size", "upserts"), [(5000, False), (100, True)])
 def test_with_a_tenth_of_the_keys_changed_little_is_read(tmp_path: Path, size: int, upserts: bool) -> None:
-    """Of a block's values only the changed ones are looked up. If many of a block changed, upserts look up none."""
+    """Only the changed values of a block are looked up. If many of a block changed, upserts look up none."""
     rng, n = random.Random(1), 5_000_000 // size
     with Job(tmp_path / "root") as job:
         for key in range(n):

@@ -79,7 +79,7 @@ def test_every_migration_of_avro_restores_with_its_values(
 
 
 def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
-    """Migrate the states of old jobs. Compare what a new job finds with what it finds in states written in its own form."""
+    """Migrate the states of old jobs. A new job must find the same in them as in states written in its own form."""
     old = written(work / "old", None, new=False, migrations=migrations)
     requests = [one.new.request(one.name) for one in migrations]
     new_job = statetool.load(snapshot_of_new_job(flink, work, requests), uids=[m.name for m in migrations])

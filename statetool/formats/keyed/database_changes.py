@@ -2,7 +2,7 @@
 
 A key that occurs only in shared files is the same in both databases. Files of only one side are read completely: those of the new side
 contain everything written since, and both together show what a compaction only moved between files, and what it dropped (deleted entries
-leave no trace). Of shared files, only the blocks that may contain differing keys are read: they contain the old values, and the older
+leave no trace). In shared files, only the blocks that may contain differing keys are read: they contain the old values, and the older
 operands of merges.
 """
 
