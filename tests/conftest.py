@@ -14,18 +14,18 @@ from hypothesis import HealthCheck, settings
 from tests.support.corpora import HERE, unpack
 from tests.support.lakes import submit_options
 
-# Tests read little, and shall see what runs over much (the other way round: .ci/uncompiled, tests/kernels/test_jit.py).
+# Tests read little data, but must exercise the code used for large data (for the other way see .ci/uncompiled, tests/kernels/test_jit.py).
 os.environ.setdefault("STATETOOL_JIT", "1")
 
-# Kernels compile at their first call and machines are busy: how long an example takes says nothing of it.
+# Kernels compile at their first call and machines are busy, so the duration of an example is not meaningful.
 SLOW: Final = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 settings.register_profile(
     "statetool", settings(deadline=None, suppress_health_check=SLOW, derandomize="CI" in os.environ)
 )
 settings.load_profile("statetool")
 
-#: Fixtures of what is not ours to copy or too large to fetch, and the option that says where it is. Written with an equals sign:
-#: pytest takes a path that stands alone for the place of the tests, and does not find this file then.
+#: Fixtures with data that cannot be copied or is too large to download, and the option that gives its location. The options need an equals
+#: sign: otherwise pytest takes the path for the location of the tests, and does not find this file.
 GIVEN: Final = {
     "migration_savepoints": "--shared",
     "migration_cases": "--shared",
@@ -40,7 +40,7 @@ LEFT_OUT: Final = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what only the start of a run can add."""
+    """Add options that are only known at the start of a run."""
     parser.addoption("--full", action="store_true", help="run everything, the tests marked with full too")
     parser.addoption(
         "--shared", metavar="DIR", help="folder with Flink's own migration cases: *.tar.xz, as they are packed"
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for; it is counted and named at the end, never skipped in silence."""
+    """Leave out tests that were not requested; they are counted and named at the end, never skipped silently."""
     reasons: dict[pytest.Item, str] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what was left out to the process that tells of it; all workers collect the same."""
+    """Pass the tests left out to the process that reports them; all workers collect the same."""
     workeroutput = getattr(session.config, "workeroutput", None)
     if workeroutput is not None:
         left: Counter[str] = session.config.stash.get(LEFT_OUT, Counter())
@@ -91,12 +91,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker left out."""
+    """Take the tests that a worker left out."""
     node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how to run what was left out."""
+    """Print how to run the tests left out."""
     said = {
         "--full": "of the full run were left out: pytest --full",
         "--shared": "read Flink's own migration cases and were left out: pytest --shared=DIR",
@@ -113,25 +113,25 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of PyFlink jobs (``tests/flink/pyflink/job``), one folder a case."""
+    """Savepoints of PyFlink jobs (``tests/flink/pyflink/job``), one folder per case."""
     return unpack(HERE / "corpus" / "pyflink.tar.xz", tmp_path_factory.mktemp("pyflink"))
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints and checkpoints of DataStream jobs, one folder a case."""
+    """Savepoints and checkpoints of DataStream jobs, one folder per case."""
     return unpack(HERE / "corpus" / "public-datastream.tar.xz", tmp_path_factory.mktemp("corpus")) / "public"
 
 
 @pytest.fixture(scope="session")
 def sql_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of SQL jobs and of sources, one folder a case."""
+    """Savepoints of SQL jobs and of sources, one folder per case."""
     return unpack(HERE / "corpus" / "public-sql-sources.tar.xz", tmp_path_factory.mktemp("sql")) / "public"
 
 
 @pytest.fixture(scope="session")
 def connector_cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of jobs whose sources and sinks have connectors, one folder a case."""
+    """Savepoints of jobs with source and sink connectors, one folder per case."""
     return unpack(HERE / "corpus" / "connectors.tar.xz", tmp_path_factory.mktemp("connectors"))
 
 
@@ -143,13 +143,13 @@ def connector_migration(pytestconfig: pytest.Config, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="session")
 def migration_savepoints(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Savepoints of Flink's own migration tests (``--shared``)."""
+    """Savepoints of Flink's migration tests (``--shared``)."""
     return unpack_shared(pytestconfig, "flink-migration-savepoints.tar.xz", tmp_path_factory) / "savepoints"
 
 
 @pytest.fixture(scope="session")
 def migration_cases(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Serializer cases of Flink's own migration tests (``--shared``)."""
+    """Serializer cases of Flink's migration tests (``--shared``)."""
     return unpack_shared(pytestconfig, "serializers.tar.xz", tmp_path_factory) / "serializers"
 
 
@@ -168,7 +168,7 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
     """One local session for all tests."""
     from statetool.spark.session import local_session
 
-    # Short queries: the JVM's second compiler and its collector threads would take the cores of the tests.
+    # Queries are short: the JVM's second compiler and its collector threads would take cores away from the tests.
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     lakes = submit_options(tmp_path_factory.mktemp("lakes")) if pytestconfig.getoption("--lakes") else ""
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{quick}" {lakes} pyspark-shell')
@@ -181,7 +181,7 @@ def spark(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one test declares is not known to the next."""
+    """Declarations of one test do not affect the next."""
     from statetool.declaring import classes as declarations
 
     monkeypatch.setattr(declarations, "_declared", {})

@@ -1,11 +1,11 @@
-"""Compare every row of the corpus's savepoints with what the corpus expects.
+"""Compare every row of the corpus's savepoints with the expected rows.
 
 ``python -m tests.corpus_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: DIR holds (at any depth) case folders
 with ``case.json`` and ``expected.json``; FILE is an Avro schema of classes, as ``statetool --declare`` takes it. One line a case, a last
 line ``cases=N passed=N``; exit 0 only when all pass.
 
-Values whose bytes only user code can read (Kryo's user classes, subclasses that a snapshot does not describe) must be there as
-exact bytes; the line of a case says how many rows that were (``raw``).
+Values whose bytes only user code can read (Kryo's user classes, subclasses that a snapshot does not describe) must be present as
+exact bytes; the line of a case has the number of such rows (``raw``).
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Case:
 
 
 class Checker:
-    """Compares one case read one way."""
+    """Comparison of one case read in one way."""
 
-    #: Whether states may hold classes of the user's that are not declared.
+    #: Whether states may contain undeclared user classes.
     may_be_undeclared = False
 
     def __init__(self, case: Case, spark: Any, declarations: tuple[ClassDeclaration, ...] = ()) -> None:
@@ -146,7 +146,7 @@ class Checker:
                 try:
                     self.long_form(op, name, *metas[name], keyed["states"][name])
                 except UnknownSerializerError as error:
-                    # A class of the user's among Kryo's: its rows are compared where the bytes are.
+                    # A user class inside Kryo values: its rows are compared where the bytes are available.
                     self.undeclared.add(name)
                     if not self.may_be_undeclared:
                         self.problems.append(f"{op.name}.{name}: {error}")
@@ -177,7 +177,7 @@ class Checker:
             self.problems.append(f"{what}: kind {meta.kind}, expected {wanted['kind']}")
         shape = StateShape(meta)
         if opaque(shape) or self.undescribed(op, name, wanted):
-            return  # compared through keyed_state, where the bytes are
+            return  # compared through keyed_state, which has the bytes
         groups: dict[str, list[Any]] = defaultdict(list)
         heads: dict[str, dict[str, Any]] = {}
         for row in rows_with_numbers(self.read(op, self.table(op, "keyed", name))):
@@ -231,7 +231,7 @@ class Checker:
             head = self.json(row, "key", key)
             undecoded = dict(row["_undecoded"] or ())
             for name, meta in void.items():
-                # Of a map, the entries that cannot be decoded are named.
+                # For a map, the entries that cannot be decoded are named.
                 missing = name in undecoded or any(n.startswith(f"{name}[") for n in undecoded)
                 if row[column_of[name]] is None and not missing:
                     continue
@@ -257,7 +257,7 @@ class Checker:
             )
 
     def whole(self, row: dict[str, Any], column: str, meta: StateMeta) -> Any:
-        """Return all that a state holds for a key; of Flink 2's own states, the serializer is that of an element."""
+        """Return everything that a state holds for a key; for Flink 2's async states, the serializer is that of an element."""
         shape = StateShape(meta)
         if meta.backend_type != KEY_VALUE_V2 or shape.kind not in ("list", "map"):
             return self.json(row, column, meta.value)
@@ -272,7 +272,7 @@ class Checker:
         return sorted(pairs, key=lambda pair: json_text(pair[0]))
 
     def undescribed(self, op: statetool.Operator, name: str, wanted: dict[str, Any]) -> bool:
-        """Tell whether rows are of classes that the snapshot says nothing about."""
+        """Return True if rows are of classes that the snapshot does not describe."""
         described = described_classes(op._operator.keyed_states[name][1].value)
         classes = {r["value"].get("$class") for r in wanted["rows"] if isinstance(r.get("value"), dict)} - {None}
         return bool(described) and bool(classes - described)
@@ -331,7 +331,7 @@ class Checker:
 
 
 def bytes_of(value: Any) -> Any:
-    """Return exact bytes as the corpus writes them; what it knows in another form cannot be compared, and is a difference."""
+    """Return exact bytes in the corpus's notation; other notations cannot be compared, and count as a difference."""
     return {"$hex": value.hex()} if isinstance(value, bytes) else value
 
 
@@ -343,7 +343,7 @@ def tree(serializer: Serializer) -> Iterator[Serializer]:
 
 
 def described_classes(serializer: Serializer) -> set[str]:
-    """Return the classes of POJOs that a serializer can decode."""
+    """Return the POJO classes that a serializer can decode."""
     found = set()
     for s in tree(serializer):
         if hasattr(s, "pojo_class"):
@@ -353,23 +353,23 @@ def described_classes(serializer: Serializer) -> set[str]:
 
 
 def opaque(shape: StateShape) -> bool:
-    """Tell whether a part of the state's value can only be read by user code."""
+    """Return True if only user code can read a part of the state's value."""
     parts = [shape.element, *([shape.user_key] if shape.user_key is not None else [])]
     return shape.framed_bytes or any(s.framed_only for p in parts for s in tree(p))
 
 
 def any_order(wanted: dict[str, Any]) -> bool:
-    """Tell whether the corpus does not know the order of a list's elements."""
+    """Return True if the corpus does not record the order of a list's elements."""
     return "the order within a key is not defined" in wanted.get("note", "")
 
 
 def left_out(wanted: dict[str, Any]) -> bool:
-    """Tell whether the corpus does not know a state's rows."""
+    """Return True if the corpus does not record a state's rows."""
     return any_order(wanted) and not wanted["rows"]
 
 
 def in_order(name: str, row: dict[str, Any], *, unordered: bool) -> dict[str, Any]:
-    """Give rows one order of members, and window sets and lists that have none one order of elements."""
+    """Sort the members of rows, and the elements of window sets and of lists without a defined order."""
     row = {k: row[k] for k in ("key", "namespace", "value") if k in row}
     if (name == "merging-window-set" or unordered) and isinstance(row.get("value"), list):
         row["value"] = sorted(row["value"], key=json_text)
@@ -379,7 +379,7 @@ def in_order(name: str, row: dict[str, Any], *, unordered: bool) -> dict[str, An
 def find_cases(root: Path, kinds: set[str] | None) -> list[Case]:
     """Return the cases below a folder."""
     cases = [Case(p.parent) for p in sorted(root.rglob("case.json")) if (p.parent / "expected.json").exists()]
-    # Two of the oldest hold state that Flink dropped: there is no snapshot to open.
+    # Two of the oldest contain state that Flink dropped: there is no snapshot to open.
     cases = [c for c in cases if c.expected]
     return [c for c in cases if kinds is None or c.kind in kinds]
 

@@ -1,8 +1,8 @@
-"""Damage savepoints and read them: rows or our own error with its place, never anything else.
+"""Damage savepoints and read them: the result must be rows or a ``StatetoolError`` with a location, never anything else.
 
-``python -m tests.damage_check DIR [--kinds canonical] [--truncations 200] [--changes 2000] [--seed 1]``: each case is cut off at many
-places and, separately, has single bytes changed; after each damage every table of the operators whose bytes it may have touched is
-read. A read that takes more than 60 s, or a process that grows beyond 512 MB above where it stood, fails the check.
+``python -m tests.damage_check DIR [--kinds canonical] [--truncations 200] [--changes 2000] [--seed 1]``: each case is truncated at many
+positions and, separately, has single bytes changed. After each damage, every table of the possibly affected operators is read. The check
+fails if a read takes more than 60 s, or if the process grows by more than 512 MB.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ OPTIONS: dict[str, Any] = {"nanos": "always", "decimals": "string"}
 
 
 class Damage:
-    """One case in a folder of its own, where files are damaged and put right again."""
+    """One case in a separate folder, where files are damaged and repaired."""
 
     def __init__(self, case: Case, folder: Path) -> None:
         self.folder = folder / case.folder.name
-        for part in ("snapshot", "dstl"):  # change logs lie beside the checkpoint root
+        for part in ("snapshot", "dstl"):  # changelogs are stored next to the checkpoint root
             if (case.folder / part).exists():
                 shutil.copytree(case.folder / part, self.folder / part)
         self.metadata = self.folder / "snapshot" / str(case.info["metadata"])
@@ -44,7 +44,7 @@ class Damage:
         self.with_place = 0
 
     def touched(self, file: Path, offset: int, *, cut: bool) -> list[str] | None:
-        """Return the operators that the damage may have touched, ``None`` for all."""
+        """Return the operators that the damage may affect, ``None`` for all."""
         if file != self.metadata:
             return self.users.get(file.name, [])
         if cut:
@@ -53,7 +53,7 @@ class Damage:
         return inside or None
 
     def try_read(self, operators: list[str] | None, *, limit: int = 4) -> None:
-        """Read what the damage may have touched; our own errors are fine when they name a file."""
+        """Read everything that the damage may affect; a ``StatetoolError`` that names a file is a valid result."""
         try:
             savepoint = statetool.load(str(self.metadata))
         except StatetoolError as error:
@@ -76,13 +76,13 @@ class Damage:
                     self.check(error)
 
     def check(self, error: StatetoolError) -> None:
-        """Our error must name a file."""
+        """Check that the error names a file."""
         assert str(error)
         if error.where.file is not None:
             self.with_place += 1
 
     def run(self, truncations: int, changes: int, dice: random.Random) -> None:
-        """Do all damage to this case."""
+        """Apply all damage to this case."""
         weights = [max(1, p.stat().st_size) for p in self.files]
         for cut in [True] * truncations + [False] * changes:
             (file,) = dice.choices(self.files, weights)
@@ -106,17 +106,17 @@ class Damage:
 
 
 def peak_bytes() -> int:
-    """Return the largest memory this process has had."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def check_damage(cases: list[Case], *, truncations: int, changes: int, seed: int) -> None:
-    """Damage cases; raises on anything but our own errors.
+    """Damage cases; raise an error for any result other than a ``StatetoolError``.
 
     Raises
     ------
     AssertionError
-        Memory grew beyond the limit.
+        Memory grew above the limit.
     """
     dice = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Write every case of a corpus again and compare what is read back with what the corpus expects.
+"""Rewrite every case of a corpus and compare the result with the expected rows.
 
 ``python -m tests.roundtrip_check DIR [--kinds canonical] [--via arrow|spark|both] [--declare FILE]``: each case is written by
 ``SavepointWriter.from_existing`` unchanged, and once more with every table of every operator read, and written like its operator. FILE is
@@ -27,7 +27,7 @@ EXACT: ShowingOptions = {"ttl": "raw", "nanos": "always", "decimals": "string"}
 
 
 def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:
-    """Read every table of an operator, and yield what writes it like the operator."""
+    """Read every table of an operator, and yield bootstraps that write it like the operator."""
 
     def read(table: str, **arguments: Any) -> Any:
         if spark is None:
@@ -60,7 +60,7 @@ def bootstraps_of(op: statetool.Operator, spark: Any) -> Iterator[Any]:
 
 
 def readable_states(op: statetool.Operator) -> list[str]:
-    """Return the states of the table ``keyed_state``, but for those with values that only user code can read."""
+    """Return the states of the table ``keyed_state``, except those with values that only user code can read."""
     names = [f.name for f in op.scan("keyed_state").schema][1:]
     names = [n for n in names if n in op.states]
     while True:
@@ -76,7 +76,7 @@ def readable_states(op: statetool.Operator) -> list[str]:
 
 
 def write_unchanged(sp: statetool.Savepoint, target: Path) -> None:
-    """Write a savepoint as it is."""
+    """Write an unchanged copy of a savepoint."""
     statetool.SavepointWriter.from_existing(sp).write(str(target))
 
 
@@ -85,7 +85,7 @@ def write_tables(sp: statetool.Savepoint, target: Path) -> None:
     writer = statetool.SavepointWriter.from_existing(sp)
     for name, op in sp.operators.items():
         if any(s.finished for s in op.inventory.state.subtasks):
-            continue  # Flink keeps no state of finished subtasks, so none is given to them
+            continue  # Flink stores no state for finished subtasks, so none is written for them
         bootstraps = list(bootstraps_of(op, sp.spark))
         if bootstraps:
             writer = writer.with_operator(name, *bootstraps)
@@ -111,7 +111,7 @@ def check_roundtrip(case: Case, spark: Any, declarations: tuple[ClassDeclaration
 
 
 class _MovedCase(Case):
-    """A case whose snapshot is elsewhere."""
+    """A case with its snapshot in another place."""
 
     target: Path
 

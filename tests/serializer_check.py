@@ -1,13 +1,18 @@
 """Check every serializer case of a corpus: ``python -m tests.serializer_check DIR``.
 
-``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), folders with
-``serializer-snapshot`` and ``test-data`` at any depth, and beside some of them ``expected.json`` with values, byte
-offsets, hash codes and key groups for 128. A snapshot is behind its proxy (i32 1 or 2) or bare.
+``DIR`` holds ``INDEX.tsv`` (module, case, version, snapshot class, expected JSON, note), and folders at any depth with
+``serializer-snapshot`` and ``test-data``, some also with ``expected.json``, which has values, byte offsets, hash codes and key groups for
+128. A snapshot has its proxy (i32 1 or 2) before it, or is bare.
 
-Of each case: the snapshot is read to its last byte and written back; the values are decoded, skipped and compared, and
-encoded back to the same bytes; by kernels they become the same Arrow column; hash codes and key groups are compared. A value that
-stays bytes is a failure unless :data:`UNSUPPORTED` says why. Prints a line for each case that fails, those of that list, and
-last ``cases=N passed=N failed=N unsupported=N``; exit status 0 when none failed.
+For each case:
+
+- The snapshot is read to its last byte and written back.
+- The values are decoded, skipped and compared, and encoded back to the same bytes.
+- Kernels decode them to the same Arrow column.
+- Hash codes and key groups are compared.
+
+A value that stays bytes is a failure unless :data:`UNSUPPORTED` gives a reason. Prints a line per failed case, the cases of that list, and
+finally ``cases=N passed=N failed=N unsupported=N``; exits 0 if none failed.
 """
 
 from __future__ import annotations
@@ -45,7 +50,7 @@ from tests.support.expected import to_json
 from tests.support.expected_scalars import same
 from tests.support.kryo_classes import CLASSES
 
-#: Serializers whose Java hash is not computed, and why.
+#: Serializers whose Java hash is not computed, with the reason.
 NO_HASH: Final = {
     "identity hash, no key type": (
         "PrimitiveArray", "StringArray", "GenericArray", "EnumSerializer", "ValueArraySerializer",
@@ -61,7 +66,7 @@ NO_HASH: Final = {
         "ScalaTry", "Traversable",
     ),
 }  # fmt: skip
-#: Data files that come without a snapshot, and the case whose snapshot describes them (or the snapshot itself).
+#: Data files without a snapshot, and the case with their snapshot (or the snapshot itself).
 BORROWED: Final = {
     "flink-1.7-string-array-serializer-data": "flink-core/string-array-serializer-1.13",
     "flink-1.7-array-list-serializer-data": "flink-runtime/arraylist-serializer-1.13",
@@ -69,7 +74,7 @@ BORROWED: Final = {
     "flink-1.7-avro-type-serializer-address-data": "flink-avro/specific-avro-serializer-1.13",
     "flink-1.7-avro-generic-type-serializer-address-data": "flink-avro/generic-avro-serializer-1.13",
 }
-#: The only cases whose values may stay bytes, by how their names end, and what is said of them.
+#: The only cases whose values may stay bytes, by the end of their names, with the reported reason.
 UNSUPPORTED: Final = {
     "/binary-rowdata": "its snapshot has no types",
     "/flink-1.3.2-scala-types-serializer-data": "data without a snapshot",
@@ -82,7 +87,7 @@ _OPTIONS: Final = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case; ``values`` is ``None`` where no values are given."""
+    """One case; ``values`` is ``None`` if no values are given."""
 
     name: str
     snapshot: bytes | None
@@ -97,7 +102,7 @@ class Case:
 
     @property
     def context(self) -> TypeContext:
-        """What is known from outside: the version of Kryo, the classes of the corpora, and that unit tests register no JDK class."""
+        """Return outside information: the version of Kryo, the classes of the corpora, and that unit tests register no JDK class."""
         first = re.search(r"(\d)\.\d+", self.name)
         gen: Literal[2, 5] = 5 if first is not None and int(first[1]) >= 2 else 2
         return TypeContext(kryo=gen, classes=CLASSES, chill=not self.name.startswith("flink-core/"))
@@ -105,13 +110,13 @@ class Case:
 
 @dataclass(slots=True)
 class Result:
-    """What came out of a case: nothing (passed), failures, or serializers that keep values as bytes."""
+    """Result of a case: nothing (passed), failures, or serializers whose values stay bytes."""
 
     failures: list[str] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
 
     def leave(self, case: Case, reason: str) -> None:
-        """Note that values stay bytes: a failure where that is not known of the case."""
+        """Record that values stay bytes, which is a failure unless expected for the case."""
         known = next((words for end, words in UNSUPPORTED.items() if f"/{case.name}".endswith(end)), None)
         (self.failures if known is None or known not in reason else self.unsupported).append(reason)
 
@@ -179,7 +184,7 @@ def read_index(root: Path) -> dict[str, dict[str, str]]:
 
 
 def check(case: Case) -> Result:
-    """Check one case; what escapes as anything but our own errors is reported as a crash."""
+    """Check one case; any exception but a ``StatetoolError`` is reported as a crash."""
     result = Result()
     try:
         serializer = _check_snapshot(case, result)
@@ -250,7 +255,7 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
     if c.left:
         result.failures.append(f"{c.left} bytes trail after {len(values)} values")
     _check_column(s, values, data, [*starts, c.pos], result)
-    if not (s.children() and _has_rows(s)):  # inside others, rows of other classes hash by identity
+    if not (s.children() and _has_rows(s)):  # when nested, rows of other classes use the identity hash
         _check_hashes(case, s, values, result)
     if _shown_as_bytes(s):
         result.leave(case, f"{s.type_name} (shown as its exact bytes)")
@@ -262,7 +267,7 @@ def _check_data(case: Case, s: Serializer, data: bytes, result: Result) -> None:
 
 
 def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int], result: Result) -> None:
-    """Kernels find the same ends, and make the column of what was decoded one by one."""
+    """Check that kernels find the same ends, and make the same column as decoding one by one."""
     start, end = np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64)
     raw = as_data(data)
     if (program := compile_skip(s.program())) is not None:
@@ -273,7 +278,7 @@ def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int
     try:
         plain = plain_to_arrow(values, s.logical, _OPTIONS)
     except StatetoolError as error:
-        # Arrow maps have no null keys, and its timestamps an end, whichever way they are made.
+        # Arrow maps have no null keys, and its timestamps are limited, in both ways.
         try:
             decode_column(s.program(), s.logical, raw, start, end, _OPTIONS)
         except StatetoolError as other:
@@ -291,7 +296,7 @@ def _check_column(s: Serializer, values: list[Any], data: bytes, edges: list[int
 
 
 def _shown_as_bytes(s: Serializer) -> bool:
-    """Whether a part is a binary row whose snapshot does not tell its types."""
+    """Return True if a part is a binary row whose snapshot does not store its types."""
     return type(s) in (BinaryDataSerializer, BinaryRowSerializer) or any(
         _shown_as_bytes(child) for _, child in s.children()
     )
@@ -302,7 +307,7 @@ def _has_rows(s: Serializer) -> bool:
 
 
 def _check_frames(case: Case, s: Serializer, data: bytes, result: Result) -> None:
-    """Values that only user code can read: each frame must come back as its exact bytes."""
+    """Check values that only user code can read: each frame must be returned as its exact bytes."""
     offsets = case.offsets or [0]
     for start, end in zip(offsets, [*offsets[1:], len(data)], strict=True):
         c = Cursor(data, start, end)
@@ -325,13 +330,13 @@ def _check_encoded(s: Serializer, value: Any, raw: bytes, result: Result) -> Non
 
 
 def _only_identity_differs(s: Serializer, value: Any, encoded: bytes) -> bool:
-    """Flink writes 0, 1 and 10 as codes only where the object *is* the cached constant, which no value can tell."""
+    """Return True if only codes differ: Flink writes 0, 1 and 10 as codes only if the object *is* the cached constant."""
     holds = any(name in s.type_name for name in ("BigInt", "BigDec"))
     return (holds or _uses_kryo(s)) and s.decode(c := Cursor(encoded)) == value and c.left == 0
 
 
 def _uses_kryo(s: Serializer) -> bool:
-    """Kryo writes an object that occurs twice once; a plain value does not tell that."""
+    """Return True if Kryo is used: it writes a repeated object once, which a plain value does not show."""
     return s.type_name.startswith("Kryo ") or any(_uses_kryo(child) for _, child in s.children())
 
 
@@ -354,7 +359,7 @@ def _check_hashes(case: Case, s: Serializer, values: list[Any], result: Result) 
 
 
 def _user_part(s: Serializer) -> bool:
-    """Whether a part of the type has no hash of its own."""
+    """Return True if a part of the type has no computable hash."""
     return any(
         _user_part(child) or any(part in child.snapshot_class for parts in NO_HASH.values() for part in parts)
         for _, child in s.children()
@@ -366,7 +371,7 @@ def _same(found: Any, expected: Any, exact_class: bool) -> bool:
 
 
 def _without_class(value: Any) -> Any:
-    """Drop class names: Flink's own migration cases are described with shortened ones."""
+    """Drop class names: Flink's migration cases are described with shortened ones."""
     if isinstance(value, dict):
         return {k: _without_class(v) for k, v in value.items() if k != "$class"}
     return [_without_class(v) for v in value] if isinstance(value, list) else value

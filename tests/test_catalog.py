@@ -1,4 +1,4 @@
-"""A root of snapshots as a catalog."""
+"""A directory of snapshots as a catalog."""
 
 from __future__ import annotations
 

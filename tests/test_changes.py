@@ -1,4 +1,4 @@
-"""Existing savepoints changed: operators and states replaced, removed, renamed; all else byte for byte."""
+"""Changes to existing savepoints: operators and states replaced, removed, renamed; everything else byte for byte."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_slip_in_a_uid_adds_no_operator(base: st.Savepoint, tmp_path: Path) ->
 
 
 def test_flinks_own_savepoint_comes_back_through_tables(tmp_path: Path) -> None:
-    """Every table of the bundled savepoint is read, written like its operator, and read again."""
+    """Every table of the bundled savepoint is read, written with ``like=`` its operator, and read again."""
     sp = st.load(SAVEPOINT)
     copy = st.SavepointWriter.from_existing(sp).write(str(tmp_path / "copy"))
     for name in sp:
@@ -208,7 +208,7 @@ def test_releases_that_cannot_read_it_are_refused(base: st.Savepoint, tmp_path: 
 
 
 def test_keys_that_hash_in_user_code(corpus: Path, tmp_path: Path) -> None:
-    """Keys of Flink's own savepoint go to the key groups that Flink gave them, by a formula that they prove."""
+    """Keys of a savepoint written by Flink go to the key groups that Flink assigned, by a formula inferred from them."""
     sp = st.load(str(corpus / "v2_3_0-rocksdb-canonical" / "snapshot"))
     op = sp["by-pojo"]
     table = op.to_arrow(**EXACT)

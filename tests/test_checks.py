@@ -1,4 +1,4 @@
-"""The checks themselves are strict: what they shall find is found."""
+"""The checks themselves are strict: they find the errors that they must find."""
 
 from __future__ import annotations
 

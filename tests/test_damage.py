@@ -14,5 +14,5 @@ pytestmark = pytest.mark.full
     "name", ["v1_13_6-rocksdb-canonical", "v2_3_0-hashmap-canonical", "v2_3_0-rocksdb-canonical-compressed"]
 )
 def test_damaged_savepoints_give_rows_or_our_error(corpus: Path, name: str) -> None:
-    """A part of ``python -m tests.damage_check``, which does all cases with 200 cuts and 2,000 changes."""
+    """A part of ``python -m tests.damage_check``, which runs all cases with 200 truncations and 2,000 changes."""
     check_damage([Case(corpus / name)], truncations=60, changes=400, seed=3)

@@ -1,4 +1,4 @@
-"""What is loaded with what: each room alone needs no heavy package that is not its own. Which way imports go: :mod:`tests.test_shape`."""
+"""Heavy imports: no package loads a heavy dependency that it does not need. For the direction of imports see :mod:`tests.test_shape`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import statetool
 from tests.test_shape import ROOMS
 
 ROOT = Path(statetool.__file__).parent
-#: Packages that take long to load, which wait until they are needed elsewhere, and the rooms whose modules load them at once.
+#: Slow imports, which are deferred until needed, and the packages whose modules import them at once.
 HEAVY: Final[dict[str, set[str]]] = {
     "pyspark": set(),
     "pyarrow": {"columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},
@@ -24,18 +24,18 @@ HEAVY: Final[dict[str, set[str]]] = {
 
 
 def modules(room: str) -> list[str]:
-    """Return the modules of a room."""
+    """Return the modules of a package."""
     files = sorted((ROOT / room).rglob("*.py"))
     names = [".".join(("statetool", *f.relative_to(ROOT).with_suffix("").parts)) for f in files]
     return [n.removesuffix(".__init__") for n in names]
 
 
-# The data sources in spark/ are for PySpark 4 alone.
+# The data sources in spark/ require PySpark 4.
 @pytest.mark.parametrize(
     "room", [r for line in ROOMS for r in line if (ROOT / r).is_dir() and r not in (".", "spark", "cli", "jobs")]
 )
 def test_a_room_alone_loads_no_heavy_package_but_its_own(room: str) -> None:
-    # The package's own __init__ is the public face above all rooms, so it is stood in for here.
+    # The top-level __init__ is the public API above all packages, so it is replaced here.
     code = (
         "import sys, types, importlib\n"
         f"face = types.ModuleType('statetool'); face.__path__ = [{str(ROOT)!r}]; sys.modules['statetool'] = face\n"
@@ -73,7 +73,7 @@ def test_spark_is_imported_in_the_spark_room_only() -> None:
     "work",
     [
         "sp['by-short'].to_arrow()",
-        # What tasks of Spark do.
+        # Imports of Spark tasks.
         "from statetool.spark.guard import checked; "
         "any(map(len, checked(iter(sp['collections-by-string'].to_arrow(states=['prices', 'visits', 'names']).to_batches()))))",
         "statetool.rescale(SAVEPOINT, sys.argv[1], {'timers': 300})",
@@ -83,7 +83,7 @@ def test_spark_is_imported_in_the_spark_room_only() -> None:
     ],
 )
 def test_small_works_need_no_pandas(tmp_path: Path, work: str) -> None:
-    # Arrow imports it for pa.array(), pa.scalar() and to_numpy(), which takes longer than such a work.
+    # Arrow imports it for pa.array(), pa.scalar() and to_numpy(), which takes longer than such a small job.
     pq.write_table(
         pa.table({"k": ["a"], "n": [1], "s": ["b"], "m": pa.array([[("c", 0.5)]], pa.map_("string", "double"))}),
         tmp_path / "rows.parquet",

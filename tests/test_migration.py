@@ -1,4 +1,4 @@
-"""Flink's own migration savepoints, 1.3 to 1.13: canonical and heap layout, to the last byte."""
+"""Savepoints of Flink's migration tests, 1.3 to 1.13: canonical and heap layout, to the last byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statetool.errors import UnknownSerializerError
 
 
 def test_all_states_decode_but_for_classes_of_user_code(migration_savepoints: Path) -> None:
-    """In the layout of the heap backend a value of a class that only user code can read hides where the next one starts."""
+    """In the layout of the heap backend, a value of a class that only user code can read hides the start of the next one."""
     read = 0
     for path in sorted(migration_savepoints.rglob("_metadata")):
         savepoint = statetool.load(str(path))

@@ -1,4 +1,4 @@
-"""The notebooks are run: they print what is stored in them, and among it the numbers that they are about."""
+"""The notebooks are executed: they print their stored outputs, which contain the expected numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.notebooks import NOTEBOOKS, executed, printed
 
-#: Of each notebook what must be among its outputs, whoever stored them.
+#: Expected text in the outputs of each notebook, stored and new.
 EXPECTED = {
     "a-first-state": ["{'EUR': 0.25}", "2027-01-15 08:00:00+00:00", "ValueStateDescriptor<Long> countState", "True"],
     "compare-two-savepoints": ["difference by-short", "timers.registered: +0 -1 ~1", "by-short.v: +0 -88 ~0"],

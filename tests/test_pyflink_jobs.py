@@ -1,4 +1,4 @@
-"""Savepoints of real PyFlink jobs are read as what the jobs had put in (``tests/flink/pyflink`` has the job)."""
+"""Savepoints of real PyFlink jobs are read with the values of the jobs (``tests/flink/pyflink`` has the job)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CODED: Final = (
 THREAD: Final = ("thread-2.3.0-hashmap", "thread-1.17.2-hashmap")
 TABLE: Final = ("table-2.3.0-rocksdb", "table-1.20.5-rocksdb-native")
 FAR: Final = 4102444800000
-#: As the job's descriptors say; those of single types come with the case.
+#: As in the job's descriptors; those of single types come with the case.
 STATES: Final = {
     "items": "ListState(STRING)",
     "sizes": "MapState(STRING, LONG)",
@@ -69,7 +69,7 @@ def rows(op: Any, table: str, **options: Any) -> Rows:
 
 
 def shown(kind: PythonType, value: Any) -> Any:
-    """Return how a value of the job, as ``expected.json`` has it, is shown."""
+    """Return a value of ``expected.json`` in the form in which statetool shows it."""
     if value is None:
         return None
     match kind.name:
@@ -99,7 +99,7 @@ def shown(kind: PythonType, value: Any) -> Any:
 
 
 def loaded(kind: PythonType, value: Any) -> Any:
-    """Return a value as :func:`shown` has it, JSON of pickles read."""
+    """Return a value in the form of :func:`shown`, with the JSON of pickles parsed."""
     match kind.name:
         case "PICKLED_BYTE_ARRAY":
             value = json.loads(value)
@@ -138,7 +138,7 @@ def test_every_type_and_kind_of_state(jobs: Path, case: str) -> None:
         average = row["average"] if case in CODED else dict(zip(("f0", "f1"), json.loads(row["average"]), strict=True))
         assert [average["f0"], average["f1"]] == values["average"]
         assert row["ttl_value"] == values["ttl_value"]
-        # Each array has a time of its own, so the values of one stay together.
+        # Each array has a separate timestamp, so the values of one array stay together.
         flat = row["ttl_items"] if case in THREAD else [v for items in row["ttl_items"] for v in items]
         assert flat == values["ttl_items"]
         assert row["ttl_sizes"] == [tuple(one) for one in values["ttl_sizes"]]

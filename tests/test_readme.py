@@ -1,4 +1,4 @@
-"""What the README and the pages beside the code show is run, and their outputs are compared."""
+"""Examples in the README pages are executed, and their outputs compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERIALIZERS = (ROOT / "statetool" / "serializers" / "README.md").read_text()
 TABLES = (ROOT / "statetool" / "tables" / "README.md").read_text()
 SAVING = (ROOT / "statetool" / "saving" / "README.md").read_text()
 FORMATS = (ROOT / "statetool" / "formats" / "README.md").read_text()
-#: Python with the output that follows it, if one does.
+#: Python, followed by its output, if any.
 PYTHON = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ (statetool|rm -r) (.*?)(?:  +#.*)?\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -46,7 +46,7 @@ PAGES = {
 
 
 def run_block(code: str, names: dict[str, Any]) -> str:
-    """Run a block as a notebook does: the value of a last expression is shown."""
+    """Run a block like a notebook cell: the value of a last expression is printed."""
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -82,7 +82,7 @@ def test_python_examples_show_what_they_show(
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
-#: Pages with examples of the shell; those of the README start Spark several times.
+#: Pages with shell examples; those of the README start Spark several times.
 SHELL_PAGES = [name for name, text in PAGES.items() if CONSOLE.search(text)]
 
 
@@ -102,7 +102,7 @@ def test_shell_examples_show_what_they_show(tmp_path: Path, page: str) -> None:
 
 
 def shows(printed: str, expected: str) -> bool:
-    """Tell whether a page shows what is printed, with ``...`` in the place of lines that it leaves out."""
+    """Return True if a page shows the printed text, with ``...`` in place of omitted lines."""
     first, *more = expected.split("...\n")
     if not more:
         return printed == first
@@ -113,7 +113,7 @@ def shows(printed: str, expected: str) -> bool:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Return what examples leave where they are run, which would make their second run fail."""
+    """Return the files that examples leave in their folder, which would make a second run fail."""
     return sorted(p.name for p in folder.iterdir() if p.name != "statetool")
 
 
@@ -165,7 +165,7 @@ def test_the_table_of_options_is_that_of_the_code() -> None:
 
 @pytest.mark.full
 def test_what_the_support_table_says_is_what_the_corpora_show(corpus: Path, tmp_path: Path) -> None:
-    """The file was made from more snapshots than the project has; what these show must stand in it."""
+    """The file was made from more snapshots than the project has; the results of the available ones must be in it."""
     cases = unpack(HERE / "serializers" / "generated.tar.xz", tmp_path)
     avro = unpack(HERE / "serializers" / "avro" / "cases.tar.xz", tmp_path / "avro")
     facts = verified()

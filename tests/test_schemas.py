@@ -41,7 +41,7 @@ from tests.connectors.test_commit_ids import new as committing
 from tests.connectors.test_commit_ids import paimon
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
-#: Records that commands on whole snapshots and directories emit as JSON, by the name of their schema.
+#: Records that commands on snapshots and directories print as JSON, by schema name.
 RECORDS = {
     "snapshots": SnapshotRow,
     "chain_checkpoints": ChainCheckpoint,
@@ -96,7 +96,7 @@ def test_what_the_tool_emits_fits_its_schema(corpus: Path, table: str) -> None:
 
 
 def emitted(corpus: Path, name: str) -> list[Any]:
-    """Return records of a kind, as the tool makes them."""
+    """Return records of a kind, made by the tool."""
     root = str(corpus / "v2_3_0-rocksdb-incremental")
     match name:
         case "snapshots":
@@ -143,7 +143,7 @@ def emitted(corpus: Path, name: str) -> list[Any]:
 
 
 def connected(cases: Path, name: str) -> list[Any]:
-    """Return records of sources or sinks, as the tool makes them."""
+    """Return records of sources or sinks, made by the tool."""
     sinks = ("sinks", "transactions", "pending")
     case = "kafka-sink" if name in sinks else "hybrid-first" if name == "backlog" else "kafka-source-inconsistent"
     savepoint = statetool.load(str(cases / f"v2_3_0-{case}" / "snapshot"))

@@ -1,4 +1,4 @@
-"""The shape of the package: imports go one way, and modules and functions are such as one can hold in mind."""
+"""Architecture of the package: the direction of imports, and the size of modules and functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import statetool
 
 ROOT: Final = Path(statetool.__file__).parent
 TESTS: Final = Path(__file__).parent
-#: Rooms from the lowest up; those of one line do not import each other's modules but downwards. ``.`` are the modules beside the rooms.
+#: Packages from the lowest up; those on one line import each other's modules only downwards. ``.`` are the top-level modules.
 ROOMS: Final = (
     ("errors",),
     ("io", "types"),
@@ -38,7 +38,7 @@ ROOMS: Final = (
 )
 MOST_LINES: Final = 800
 MOST_FUNCTION_LINES: Final = 60
-#: What names a stored form of keyed state.
+#: Names of stored forms of keyed state.
 FORM_NAMES: Final = re.compile(
     r"\b(Stored(Stream|Database|Log|Timers)|(Stream|Database|Log|Timer)Source|(Stream|Database|ChangeLog|RawTimer)Form)\b"
 )
@@ -56,7 +56,7 @@ def modules() -> dict[str, Path]:
 
 
 def imported(name: str) -> set[str]:
-    """Return the modules that a module imports, inside of functions too; not those that only annotations need."""
+    """Return the modules that a module imports, also inside functions; not those that only annotations need."""
     file = modules()[name]
     tree = ast.parse(file.read_text())
     typing_only = {
@@ -126,20 +126,20 @@ def test_no_circle() -> None:
 
 
 def test_stored_forms_are_named_in_their_own_modules() -> None:
-    """A new form is one module and a line in ``entries/forms.py``: nothing else knows forms."""
+    """A new form is one module and a line in ``entries/forms.py``: nothing else depends on forms."""
     naming = [n for n, f in modules().items() if n not in FORM_MODULES and FORM_NAMES.search(f.read_text())]
     assert len(naming) <= 5, naming
 
 
 def test_modules_can_be_held_in_mind() -> None:
-    """Those of tests too."""
+    """Including modules of tests."""
     files = [*modules().values(), *TESTS.rglob("*.py")]
     long = {str(f): lines for f in files if (lines := f.read_text().count("\n")) > MOST_LINES}
     assert not long
 
 
 def test_functions_can_be_held_in_mind() -> None:
-    """Those of kernels have a list of their own (``tests/kernels/test_shape.py``)."""
+    """Kernels have separate limits (``tests/kernels/test_shape.py``)."""
     long = {}
     for name, file in modules().items():
         if room(name) == "kernels":

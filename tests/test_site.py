@@ -1,4 +1,4 @@
-"""The documents become one site in which every link leads somewhere."""
+"""The documents become one site in which every link has a target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.site import build, dead_links
 
-#: Own and inherited ones.
+#: Defined and inherited methods.
 API = (
     "load",
     "uids_in",

@@ -1,7 +1,7 @@
-"""Savepoints of SQL jobs, byte by byte: every key and value is written back as it was, every key lies in its key group.
+"""Savepoints of SQL jobs, byte by byte: every key and value is written back unchanged, every key is in its key group.
 
-Beside the corpus's, two of Flink 2.3.0 (``sql-more.tar.xz``, with the job that wrote them): ``null-keys`` groups by nulls of ``DECIMAL(38, 10)``,
-``TIMESTAMP(9)`` and others, ``aggregates`` has accumulators and distinct views of many types with a time to live.
+In addition to the corpus, two of Flink 2.3.0 (``sql-more.tar.xz``, with the job that wrote them): ``null-keys`` groups by nulls of
+``DECIMAL(38, 10)``, ``TIMESTAMP(9)`` and others, ``aggregates`` has accumulators and distinct views of many types with TTL.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _entries(op: statetool.Operator) -> Iterator[tuple[KeyedHeader, int, int, by
 
 
 def _written_back(s: Serializer, raw: bytes, *, whole: bool = True) -> int:
-    """Check that a value is written as it was read, and return its size."""
+    """Check that a value is encoded back to the same bytes, and return its size."""
     c = Cursor(raw)
     out = Output()
     s.encode(out, s.decode(c))
@@ -53,7 +53,7 @@ def _written_back(s: Serializer, raw: bytes, *, whole: bool = True) -> int:
 
 
 def check_bytes(path: Path) -> int:
-    """Check every entry of a savepoint and return how many there are."""
+    """Check every entry of a savepoint and return the number of entries."""
     entries = 0
     for op in statetool.load(str(path)).operators.values():
         for header, state, group, key, value in _entries(op):

@@ -1,7 +1,7 @@
-"""What the operators of SQL jobs keep, in savepoints of Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 (``sql-operators.tar.xz``).
+"""State of the operators of SQL jobs, in savepoints of Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 (``sql-operators.tar.xz``).
 
-``generator/jobs.py`` in the archive has the tables, their rows and the queries; what is expected here follows from them. Jobs that Flink
-could compile have their plan beside the savepoint, from which columns get their names.
+``generator/jobs.py`` in the archive has the tables, their rows and the queries, from which the expected values are derived. Jobs that Flink
+could compile have their plan next to the savepoint, from which columns get their names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.corpora import HERE, unpack
 from tests.support.quick import quick
 from tests.test_sql_bytes import check_bytes
 
-#: Rows that plans do not name: of a lookup table, of a function's own state, of values that are rows themselves.
+#: Rows that plans do not name: of a lookup table, of a function's state, of values that are rows themselves.
 UNNAMED: Final = {
     ("2.3.0/ptf_states", "memory"), ("2.3.0/ptf_states", "ttl"), ("2.3.0/ptf_states", "row"), ("2.3.0/ptf_timers", "memory"),
 }  # fmt: skip
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def _stateful(case: Path) -> list[statetool.Operator]:
-    """Return the operators of a job but for those of the generator's source."""
+    """Return the operators of a job, except the generator's source."""
     operators = statetool.load(str(case)).operators.values()
     return [op for op in operators if any(not t.startswith("SourceReader") for t in op.tables)]
 
@@ -69,7 +69,7 @@ def test_every_state_decodes_and_is_written_back_as_it_was(root: Path, version: 
         for op in _stateful(case):
             for table in op.tables:
                 assert op.to_arrow(table, nanos="companion", columns=_columns(op, case)).num_rows >= 0
-    # Keys of maps that are sort keys or unique keys with nulls are among them: written otherwise, Flink would not find them.
+    # Keys of maps that are sort keys or unique keys with nulls are among them: Flink would not find them if written differently.
 
 
 @pytest.mark.parametrize("version", quick(["1.15.4", "1.17.2", "1.20.5", "2.3.0"], "2.3.0"))
@@ -91,7 +91,7 @@ def test_a_plan_names_all_rows(root: Path, version: str) -> None:
 
 
 def _holds(actual: Any, expected: Any) -> bool:
-    """Tell whether a value has all that is expected; more fields are allowed."""
+    """Return True if a value has everything expected; additional fields are allowed."""
     if isinstance(expected, Mapping):
         return isinstance(actual, Mapping) and all(k in actual and _holds(actual[k], v) for k, v in expected.items())
     if isinstance(expected, list):
@@ -108,7 +108,7 @@ def _of(key: Any, **rest: Any) -> dict[str, Any]:
 
 
 ä = "ä€𝄞"
-#: All rows of a table, as far as the query and its input tell.
+#: All rows of a table, as far as the query and its input determine them.
 EXPECTED: Final[Mapping[tuple[str, str], list[dict[str, Any]]]] = {
     ("1.20.5/agg_retract", "accState"): [
         _of("a", value={"count(*)": 2, "sum(amount)": 14, "sum(price)": Decimal("14.40"), "avg_sum(amount)": 14, "avg_count(amount)": 2,
@@ -206,7 +206,7 @@ EXPECTED: Final[Mapping[tuple[str, str], list[dict[str, Any]]]] = {
         {"value": {"value": {"id": 4, "v": "vier"}}},
     ],
     ("1.20.5/temporal_sort", "dataState"): [
-        # What the watermark has not passed yet.
+        # Rows that the watermark has not passed yet.
         {"key": {}, "map_key": START + 6000, "value": [{"amount": 7}]},
     ],
     ("1.20.5/api_count_slide", "window-aggs"): [

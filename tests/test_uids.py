@@ -23,7 +23,7 @@ class Job {
 
 
 def class_file(*texts: str) -> bytes:
-    """Return the beginning of a class file with these texts as constants, and a long before them."""
+    """Return the beginning of a class file with these texts as constants, preceded by a long."""
     constants = b"\x05" + (1 << 40).to_bytes(8, "big")
     for i, text in enumerate(texts):
         raw = text.encode()

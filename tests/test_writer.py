@@ -1,4 +1,4 @@
-"""Tables become savepoints that are read back equal; with Arrow, in this process."""
+"""Tables become savepoints that are read back equal, with Arrow in this process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Five tools for assistants that only read the snapshots below one directory, served by the Model Context Protocol."""
+"""Five read-only tools for assistants, limited to the snapshots below one directory and served by the Model Context Protocol."""

@@ -1,7 +1,7 @@
-"""One directory, and nothing outside of it, whether a request or a snapshot's metadata names the path.
+"""Restriction of all paths, in requests and in the metadata of snapshots, to one directory.
 
-Links are followed as far as they stay inside. Whoever can write below the directory could change a link after it was checked: serve
-only directories that nobody else writes to.
+Links are followed as long as they stay inside. Anyone with write access below the directory could change a link after it was checked: serve
+only directories that nobody else can write to.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from statetool.io import files
 from statetool.snapshot.locate import METADATA_NAME
 
 _NOT_BELOW: Final = re.compile(r"^[/~\\]|^[A-Za-z][A-Za-z0-9+.-]*:|(^|[/\\])\.\.([/\\]|$)|\0")
-#: Snapshots that a listing shows at most.
+#: Maximum number of snapshots in a listing.
 _MOST_SNAPSHOTS: Final = 500
 
 
 class OutsideError(OptionError):
-    """Something outside of the directory that is served."""
+    """A path outside the served directory."""
 
 
 class Root:
@@ -32,7 +32,7 @@ class Root:
     Raises
     ------
     SnapshotNotFoundError
-        It is not there.
+        The directory does not exist.
     """
 
     def __init__(self, root: str) -> None:
@@ -42,12 +42,12 @@ class Root:
         self._root = os.path.realpath(files.local_path(root)) if self._local else files.canonical(root)
 
     def open(self, name: str) -> statetool.Savepoint:
-        """Open the snapshot at a path below the root; the places of all of its files are checked first.
+        """Open the snapshot at a path below the root. The locations of all of its files are checked first.
 
         Raises
         ------
         OutsideError
-            The path, its metadata or a file that the metadata names lies outside.
+            The path, its metadata or a file named in the metadata is outside.
         StatetoolError
             There is no snapshot, or it cannot be read.
         """
@@ -63,7 +63,7 @@ class Root:
         return savepoint
 
     def snapshots(self) -> Iterator[tuple[str, statetool.Savepoint | StatetoolError]]:
-        """Yield the paths of snapshots below the root, each with the snapshot or the error that keeps it from being opened."""
+        """Yield the paths of snapshots below the root, each with the snapshot or the error raised when opening it."""
         for name in self._names():
             try:
                 yield name, self.open(name)
@@ -80,12 +80,12 @@ class Root:
         return sorted(paths)[:_MOST_SNAPSHOTS]
 
     def _check(self, path: str) -> None:
-        """Refuse a path that is not below the root after links are followed."""
+        """Raise an error for a path that is not below the root after links are followed."""
         if self._local and files.is_local(path):
             real = os.path.realpath(files.local_path(path))
             inside = os.path.commonpath([real, self._root]) == self._root
         else:
-            # Some file systems take two dots, also in their escaped form, as the directory above.
+            # Some file systems interpret two dots, also in their escaped form, as the parent directory.
             inside = not self._local and f"{files.canonical(path)}/".startswith(f"{self._root}/")
             inside = inside and ".." not in unquote(path).replace("\\", "/").split("/")
         if not inside:

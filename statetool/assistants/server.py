@@ -1,4 +1,4 @@
-"""The tools as a server of the Model Context Protocol, by the official SDK."""
+"""Model Context Protocol server for the tools, built with the official SDK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server(root: str) -> MCPServer:
     Raises
     ------
     SnapshotNotFoundError
-        The directory is not there.
+        The directory does not exist.
     """
     tools = Tools(root)
     mcp_server = MCPServer("statetool", instructions=_INSTRUCTIONS, version=statetool.__version__, log_level="WARNING")

@@ -1,4 +1,4 @@
-"""The five tools. Each returns plain JSON; none writes, none starts Spark, none runs anything that a snapshot contains."""
+"""Five tools that return plain JSON. None of them writes, starts Spark, or runs code contained in a snapshot."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from statetool.errors import OptionError
 from statetool.tables.request import ScanRequest
 
 MOST_ROWS: Final = 1000
-#: Characters of an answer with rows, at most.
+#: Maximum characters of an answer with rows.
 _MOST_TEXT: Final = 1 << 20
 _TABLES: Final = ("operators", "states", "largest", "skew", "timers")
 
 
 class Tools:
-    """The tools for the snapshots below a root."""
+    """Tools for the snapshots below a root."""
 
     def __init__(self, root: str) -> None:
         self._root = Root(root)
 
     def list_snapshots(self) -> dict[str, Any]:
-        """List the checkpoints and savepoints below the root, by path, with ids, sizes, and why one cannot be opened."""
+        """List the checkpoints and savepoints below the root, by path, with ids and sizes, or the error if one cannot be opened."""
         snapshots: list[dict[str, Any]] = []
         for path, opened in self._root.snapshots():
             if isinstance(opened, statetool.StatetoolError):
@@ -43,9 +43,9 @@ class Tools:
         return {"snapshots": snapshots}
 
     def describe(self, path: str) -> dict[str, Any]:
-        """Describe a snapshot: its operators, with parallelism, tables, and states with their types and why one stays bytes.
+        """Describe a snapshot: its operators, with parallelism, tables, and states with their types, or the reason why one stays bytes.
 
-        path: as list_snapshots gives it.
+        path: as returned by list_snapshots.
         """
         savepoint = self._root.open(path)
         operators = [
@@ -65,9 +65,10 @@ class Tools:
         limit: int = 20,
         keys: list[int | str | float | bool] | None = None,
     ) -> dict[str, Any]:
-        """Read the first rows of a table of an operator; values that cannot be decoded are hex digits in _undecoded.
+        """Read the first rows of a table of an operator. Values that cannot be decoded are hex digits in _undecoded.
 
-        path, operator, table: as list_snapshots and describe give them. limit: rows, at most 1000. keys: only rows of these keys.
+        path, operator, table: as returned by list_snapshots and describe. limit: number of rows, at most 1000. keys: only rows with these
+        keys.
         """
         from statetool.columns.python_values import shown_rows
 
@@ -87,18 +88,18 @@ class Tools:
         return _plain({"rows": rows, "more": False})
 
     def stats(self, path: str, operators: list[str] | None = None, largest: int = 10) -> dict[str, Any]:
-        """Measure what is large: bytes, entries and keys by operator and state, the largest keys and values, skew over subtasks, timers.
+        """Measure sizes: bytes, entries and keys by operator and state, the largest keys and values, skew across subtasks, timers.
 
-        path: as list_snapshots gives it. operators: measure these only. largest: how many large ones are named.
+        path: as returned by list_snapshots. operators: measure only these. largest: number of largest keys and values to list.
         """
         statistics = self._root.open(path).stats(operators=operators, largest=largest)
         tables = {name: [asdict(r) for r in statistics.rows(name)] for name in _TABLES}
         return _plain(tables | {"unread": list(statistics.unread)})
 
     def check(self, path: str, other: str | None = None, flink: str | None = None) -> dict[str, Any]:
-        """Tell whether a job would restore from a snapshot: against a savepoint of the new job, a release of Flink such as 2.3, or both.
+        """Check whether a job would restore from a snapshot: against a savepoint of the new job, a Flink release such as 2.3, or both.
 
-        path, other: as list_snapshots gives them.
+        path, other: as returned by list_snapshots.
         """
         second = None if other is None else self._root.open(other)
         verdict = statetool.check(self._root.open(path), second, flink=flink)
@@ -106,7 +107,7 @@ class Tools:
 
 
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:
-    # JSON has neither NaN nor infinities: they become text.
+    # JSON has neither NaN nor infinities, so they become text.
     plain: dict[str, Any] = json.loads(json.dumps(answer, default=_text), parse_constant=str)
     return plain
 

@@ -1,6 +1,7 @@
-"""NumPy's arrays as Arrow's, and back.
+"""Conversion of NumPy arrays to Arrow arrays and back.
 
-``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which takes every process as long as reading a small table.
+``pa.array``, ``to_numpy`` and ``np.asarray`` do the same, but import pandas, which costs every process as much time as reading a small
+table.
 """
 
 from __future__ import annotations

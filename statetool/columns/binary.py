@@ -1,7 +1,7 @@
 """Binary rows, arrays and maps of the table runtime as Arrow columns: the kernels of :mod:`statetool.kernels.slots`, slot by slot.
 
-A row's field, or the elements of arrays, are decoded for all values at once: the positions of their slots, and which are null, are
-known before. Must agree with :mod:`statetool.serializers.binary_format`.
+A field of rows, or the elements of arrays, are decoded for all values at once: the positions of their slots, and the null flags, are known
+beforehand. Must agree with :mod:`statetool.serializers.binary_format`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Decoding of values with one of several forms, or without a plain count: Avro's unions and blocks, stream elements, lists behind
-a mask of nulls. Each form is decoded at once for all values that have it."""
+"""Decoding of values with alternative forms, or without a plain count: Avro unions and blocks, stream elements, lists with a mask of nulls.
+
+Each form is decoded at once for all values that have it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert input columns to logical types, exactly or not at all."""
+"""Exact conversion of input columns to logical types, or an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Run a program over many values at once: vectors of byte positions in, Arrow columns out.
+"""Decoding of many values at once by a program: vectors of byte positions in, Arrow columns out.
 
-``decode_column`` walks the program tree once for a batch; each operation is a few kernel calls over all values.
-The offset of an error is the position of the failing value in ``data``, which callers turn into a place in a file.
+``decode_column`` walks the program tree once per batch; each operation is a few kernel calls over all values. The offset of an error is the
+position of the failing value in ``data``, which callers convert to a location in a file.
 """
 
 from __future__ import annotations

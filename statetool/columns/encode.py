@@ -1,7 +1,7 @@
 """Arrow columns as the bytes that Flink writes: the mirror of :mod:`statetool.columns.decode`.
 
-A column is measured first and then filled into one buffer, operation by operation over all of its values. Types that
-the kernels do not serve are encoded value by value with their serializer, with which the kernels must agree.
+A column is measured first and then written into one buffer, operation by operation over all of its values. Types that the kernels do not
+support are encoded value by value with their serializer, with which the kernels must agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain values (:mod:`statetool.types.logical`) as Arrow: the path of types that kernels cannot serve."""
+"""Plain values (:mod:`statetool.types.logical`) as Arrow: the path of types that kernels do not support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of values that Kryo wrote: rewritten by kernels and then decoded, or decoded one by one where kernels do not serve them."""
+"""Columns of values written by Kryo: rewritten by kernels and then decoded, or decoded one by one if kernels do not support them."""
 
 from __future__ import annotations
 

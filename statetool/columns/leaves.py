@@ -1,7 +1,7 @@
-"""Columns of values without parts: numbers, strings, bytes, dates and big numbers, from byte positions.
+"""Columns of leaf values: numbers, strings, bytes, dates and big numbers, from byte positions.
 
-The base of :mod:`statetool.columns.decode`. ``pos`` and ``end`` are int64[n], first byte of each value and first byte beyond
-its frame; the positions returned with a column are int64[n], the first byte behind each value.
+The base of :mod:`statetool.columns.decode`. ``pos`` and ``end`` are int64[n], the first byte of each value and the first byte after its
+frame. The positions returned with a column are int64[n], the first byte after each value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Measured values of a column and how to write them into one buffer, built by :mod:`statetool.columns.encode` from a program.
+"""Measured values of a column, and the code that writes them into one buffer; built by :mod:`statetool.columns.encode` from a program.
 
-A piece knows the size in bytes of each of its values before any is written; a composed piece adds up the sizes of its pieces. All
-arrays have one element for each row; ``pos`` is where each value starts in ``out``.
+A piece knows the size in bytes of each of its values before any is written; a composed piece adds up the sizes of its parts. All arrays
+have one element per row; ``pos`` is the start of each value in ``out``.
 """
 
 from __future__ import annotations

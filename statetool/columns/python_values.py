@@ -1,4 +1,4 @@
-"""Arrow values as Python's, whose dates and times only have the years 1 to 9999; Arrow, Spark and Java have more."""
+"""Arrow values as Python values. Python's dates and times are limited to the years 1 to 9999; Arrow, Spark and Java have more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas of tables as text: Spark DDL and Avro, from Arrow, with no JVM."""
+"""Schemas of tables as text: Spark DDL and Avro, from Arrow, without a JVM."""
 
 from __future__ import annotations
 

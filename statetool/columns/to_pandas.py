@@ -1,4 +1,4 @@
-"""Tables as pandas frames with pandas' nullable types."""
+"""Tables as pandas DataFrames with pandas' nullable types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values of keyed states as columns: one value for each entry, comma-joined lists, maps of one entry each.
+"""Values of keyed states as columns: one value per entry, comma-joined lists, maps with one entry each.
 
-Values that cannot be decoded because the end of a part cannot be found are shown as the exact bytes of their frames.
+Values that cannot be decoded because the end of a part cannot be found are returned as the exact bytes of their frames.
 """
 
 from __future__ import annotations

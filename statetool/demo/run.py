@@ -1,4 +1,4 @@
-"""``statetool demo``: a minute with the bundled savepoint."""
+"""Tour of the bundled savepoint: the ``statetool demo`` command."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Next, with the path of a savepoint or checkpoint of your own (or this one: {path
   statetool doctor --warm          once: Spark starts in two thirds of the time, and nothing is compiled during a first read"""
 
 
-#: For a JVM that lives a few seconds, optimising compilers, parallel collectors and checks of Spark's own bytecode cost more time than
-#: they save. A later Java ignores options that it does not know.
+#: In a JVM that lives a few seconds, optimizing compilers, parallel collectors and verification of Spark's bytecode cost more time than
+#: they save. Later Java versions ignore unknown options.
 _SHORT_LIVED = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms512m -Xmn300m "
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
-#: Queries of a few rows: compiling them, and planning their shuffles as they run, would take longer than what it saves.
+#: For queries of a few rows, code generation and adaptive planning of shuffles take longer than they save.
 _FEW_ROWS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -45,23 +45,23 @@ _FEW_ROWS: Final = {
 
 
 class Printer(Protocol):
-    """Prints the tables of the tour."""
+    """Printer of the tour's tables."""
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
-        """Print records, with ``columns`` of them, or all."""
+        """Print records, with all columns or only ``columns``."""
 
 
 def run_demo(out: Printer) -> None:
-    """Show what is in the bundled savepoint, one keyed state, an edit that is read back, timers and a join by SQL.
+    """Show the bundled savepoint, one keyed state, an edit and its result, timers, and a join by SQL.
 
     Raises
     ------
     MissingDependencyError
-        There is no Java or no pyspark; says what to install.
+        Java or pyspark is missing; says what to install.
     """
     check_java()
     with ThreadPoolExecutor(1) as starting:
-        # The JVM starts while the first tables, which need none, are read.
+        # The JVM starts while the first tables, which do not need it, are read.
         session = starting.submit(local_session, cores="2", name="statetool demo", java=_SHORT_LIVED)
         savepoint = statetool.load(SAVEPOINT)
         _show_contents(savepoint, out)

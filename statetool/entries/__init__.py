@@ -1,1 +1,1 @@
-"""The stored forms of keyed state, all turned into batches of entries."""
+"""Stored forms of keyed state, all converted to batches of entries."""

@@ -1,7 +1,7 @@
-"""Change logs of the changelog state backend: change sets on top of materialized state, which may be of any form.
+"""Changelogs of the changelog state backend: change sets on top of materialized state, which may have any stored form.
 
-A log does not describe the type of its keys. Materialized state does, or a timer; else the user declares it, or it is found by trying which
-of the common types puts every key into the key group of its changes.
+A changelog does not store the type of its keys. Materialized state does, or a timer. Otherwise the user declares it, or it is inferred by
+testing which of the common types puts every key into the key group of its changes.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _SAMPLE_CHANGES: Final = 500
 
 
 class ChangeLogForm:
-    """Change logs.
+    """Stored form of changelogs.
 
     Parameters
     ----------
     below
-        The forms that materialized state may have.
+        Possible forms of the materialized state.
     """
 
     def __init__(self, below: Sequence[Form]) -> None:
@@ -80,7 +80,7 @@ class ChangeLogForm:
 
 
 class _Log:
-    """The change sets and the materialized state of one subtask."""
+    """Change sets and materialized state of one subtask."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings, forms: Sequence[Form]) -> None:
         assert isinstance(place.handle, ChangelogHandle)
@@ -91,7 +91,7 @@ class _Log:
 
     @cached_property
     def changes(self) -> tuple[ChangeSet, ...]:
-        """Its change sets, in the order in which they are applied."""
+        """Change sets in the order in which they are applied."""
         try:
             return tuple(_sets_of(self.handle, self.around))
         except StatetoolError as error:
@@ -104,7 +104,7 @@ class _Log:
         Raises
         ------
         FormatError
-            A handle that no form reads.
+            No form matches a handle.
         """
         stored: list[StoredState] = []
         for handle in self.handle.materialized:
@@ -119,12 +119,12 @@ class _Log:
 
     @cached_property
     def below_headers(self) -> tuple[KeyedHeader, ...]:
-        """The headers of the materialized state."""
+        """Headers of the materialized state."""
         return tuple(b.header() for b in self.below)
 
     @cached_property
     def states(self) -> tuple[StateMeta, ...]:
-        """The states of the log and of the materialized state.
+        """States of the changelog and of the materialized state.
 
         Raises
         ------
@@ -142,13 +142,13 @@ class _Log:
             raise error.at(operator=self.around.operator) from None
 
     def described_key(self) -> Serializer | None:
-        """Return the serializer of the keys, ``None`` where neither materialized state nor a timer describes it."""
+        """Return the key serializer, ``None`` if neither materialized state nor a timer stores it."""
         if self.below_headers:
             return self.below_headers[0].key
         return next((m.value.nested[0] for m in self.states if isinstance(m.value, TimerSerializer)), None)
 
     def sample(self, files: ChangeFiles) -> Iterator[Sample]:
-        """Yield some changes of each change set, with the states that were described until then."""
+        """Yield some changes of each change set, with the states declared up to that point."""
         states: dict[int, StateMeta] = {}
         for change_set in self.changes:
             states = {**states, **dict(read_descriptions(files, change_set, self.around.types))}
@@ -168,7 +168,7 @@ def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
                 if resolved is not None:
                     yield ChangeSet(stream=resolved, offset=offset)
         case InMemoryChangesHandle(changes=inline):
-            # As a set in a file would be: descriptions of states first; each change a group of its own.
+            # In the layout of a set in a file: state metadata first, then each change as a group of one.
             out = Output()
             out.bool(False)
             out.i4(len(inline))
@@ -181,7 +181,7 @@ def _sets_of(handle: KeyedHandle, around: Surroundings) -> Iterator[ChangeSet]:
 
 
 class _KeyType:
-    """The type of the keys of all logs of an operator."""
+    """The type of the keys of all changelogs of an operator."""
 
     def __init__(self, logs: Sequence[_Log], around: Surroundings) -> None:
         self._logs = logs
@@ -189,7 +189,7 @@ class _KeyType:
 
     @cached_property
     def _known(self) -> Serializer | None:
-        """The serializer that the snapshot describes or the user declares.
+        """The serializer that the snapshot stores or the user declares.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class _KeyType:
 
     @cached_property
     def _tried(self) -> Serializer | UnknownSerializerError:
-        """The serializer found from keys and their key groups, or why there is none."""
+        """The serializer inferred from keys and their key groups, or the error if there is none."""
         try:
             with ChangeFiles() as files:
                 samples = [s for log in self._logs for s in log.sample(files)]
@@ -219,17 +219,17 @@ class _KeyType:
 
     @property
     def found_by_trying(self) -> bool:
-        """Whether the type was found from keys and their key groups."""
+        """Whether the type was inferred from keys and their key groups."""
         return self._known is None and isinstance(self._tried, Serializer)
 
     @property
     def error(self) -> UnknownSerializerError | None:
-        """Why keys cannot be read."""
+        """The reason why keys cannot be read."""
         return self._tried if self._known is None and isinstance(self._tried, UnknownSerializerError) else None
 
     @property
     def serializer(self) -> Serializer:
-        """The serializer of the keys; an opaque one where their type is not known."""
+        """The key serializer, an opaque one if the type is unknown."""
         if self._known is not None:
             return self._known
         if isinstance(self._tried, StatetoolError):
@@ -238,7 +238,7 @@ class _KeyType:
 
 
 class StoredLog(StoredState):
-    """The log of one subtask, with the materialized state below it."""
+    """The changelog of one subtask, with the materialized state below it."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings, log: _Log, keys: _KeyType) -> None:
         super().__init__(place, around)
@@ -259,7 +259,7 @@ class StoredLog(StoredState):
             yield KeyGroupPlace(key_group=number, offset=None, size_bytes=None)
 
     def header(self) -> KeyedHeader:
-        """Return a header as if all states of the log and of materialized state were in one stream."""
+        """Return a header as if all states of the changelog and of materialized state were in one stream."""
         key = self._keys.serializer
         return KeyedHeader(
             version=CURRENT_VERSION, compressed=False, key=key.as_key(), states=self._log.states, size_bytes=0
@@ -268,7 +268,7 @@ class StoredLog(StoredState):
     def identity(self) -> bytes:
         if self._keys.error is None:
             return write_keyed_header(self.header())
-        # No header can be written without the type of its keys: only the states tell logs apart.
+        # Without the type of its keys no header can be written: only the states distinguish changelogs.
         out = Output()
         for meta in self._log.states:
             write_m6(out, meta)
@@ -302,7 +302,7 @@ class StoredLog(StoredState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSource:
-    """Some key groups of one log; each source reads all of the log. ``log_bytes`` is the share of these key groups in it, about."""
+    """Some key groups of one changelog. Each source reads the complete log; ``log_bytes`` is the estimated share of these key groups."""
 
     context: KeyedContext
     subtask: int
@@ -339,7 +339,7 @@ class LogSource:
             return header_of_task(self.raw_header, 0, self.context)
 
     def batches(self, request: EntryRequest = ALL_ENTRIES) -> Iterator[EntryBatch]:
-        """Read entries; all entries of a key are in one batch, whatever the request says."""
+        """Read entries. All entries of a key are in one batch, regardless of the request."""
         from statetool.entries.log_reader import read_log
 
         with placed(self):

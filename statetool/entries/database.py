@@ -1,6 +1,6 @@
-"""RocksDB databases (ForSt's too): native savepoints, incremental and full checkpoints.
+"""RocksDB databases (and ForSt's): native savepoints, incremental and full checkpoints.
 
-A database mixes its key groups in its files. A handle may hold keys of key groups that are not its own, which Flink ignores.
+A database mixes its key groups in its files. A handle may contain keys outside its key groups, which Flink ignores.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from statetool.types.declared import TypeContext
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: Each batch opens and searches several files, which costs more than to read the bytes of a batch of the usual size.
+#: Each batch opens and searches several files, which costs more than reading the bytes of a batch of the usual size.
 _LARGER: Final = 4
-#: Those of which a database takes longest to compile.
+#: The kernels used for databases that take longest to compile.
 KERNELS: Final = (
     "checksums._first_bad",
     "snappy.plain_blocks",
@@ -48,7 +48,7 @@ KERNELS: Final = (
 
 
 class DatabaseForm:
-    """Databases."""
+    """Stored form of databases."""
 
     def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
         return isinstance(place.handle, IncrementalHandle) and not place.raw
@@ -58,7 +58,7 @@ class DatabaseForm:
 
 
 class StoredDatabase(StoredState):
-    """The database of one subtask; its ``meta`` stream is a keyed header and nothing else."""
+    """The database of one subtask; its ``meta`` stream consists of a keyed header only."""
 
     database = True
 
@@ -75,12 +75,12 @@ class StoredDatabase(StoredState):
 
     @cached_property
     def meta(self) -> Stream:
-        """Where its header is."""
+        """Location of the header."""
         return self.around.stream(self.handle.meta)
 
     @cached_property
     def files(self) -> DatabaseFiles:
-        """Where its files are."""
+        """Locations of the files."""
         named = (*self.handle.shared, *self.handle.private)
         return DatabaseFiles(name=self.meta.file, files=tuple((n, self.around.stream(s)) for n, s in named))
 
@@ -122,7 +122,7 @@ class StoredDatabase(StoredState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSource:
-    """Some key groups of one database; ``group_bytes`` is the average of a key group."""
+    """Some key groups of one database; ``group_bytes`` is the average size of a key group."""
 
     context: KeyedContext
     subtask: int
@@ -151,7 +151,7 @@ class DatabaseSource:
             return header_of_task(header_bytes(self.meta, self.meta.size_bytes), self.meta.start, self.context)
 
     def description(self) -> tuple[bytes, int, TypeContext, tuple[bytes, ...]]:
-        """Return a value that is equal for databases whose bytes are read alike."""
+        """Return a value that is equal for databases whose bytes are decoded in the same way."""
         described = tuple(raw for raw, _ in self.context.descriptions)
         header = header_bytes(self.meta, self.meta.size_bytes)
         return header, self.context.max_parallelism, self.context.types, described
@@ -173,24 +173,24 @@ class DatabaseSource:
             )
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
-        """Yield nothing: reading compares the checksum of each block."""
+        """Yield nothing: reading already verifies the checksum of each block."""
         return iter(())
 
 
 def database_changes(
     old: EntrySource, new: EntrySource, states: Collection[str], *, whole_keys: bool, upserts: bool
 ) -> tuple[KeyedHeader, Iterator[tuple[EntryBatch, EntryBatch]]] | None:
-    """Return the entries that differ between two databases, before and after; files that they share are hardly read.
+    """Return the entries that differ between two databases, before and after. Shared files are hardly read.
 
-    ``None`` where a source is no database, where key groups or headers differ, or where RocksDB itself has to read: then the sources have
-    to be compared whole.
+    Returns ``None`` if a source is not a database, if key groups or headers differ, or if only RocksDB itself can read the files. The
+    sources must then be compared in full.
 
     Parameters
     ----------
     whole_keys
-        Whether all entries of a key, of all ``states``, come where one differs.
+        Whether a difference in one entry returns all entries of its key, of all ``states``.
     upserts
-        Whether entries before may be left out where they alone would have to be looked up.
+        Whether old entries may be omitted if they would have to be looked up only for this.
 
     Raises
     ------

@@ -1,8 +1,9 @@
-"""The protocol of stored forms of keyed state.
+"""Protocol of stored forms of keyed state.
 
-A :class:`Form` recognises the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
-gives the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are loops
-over the batches of sources; none of them knows a form. A form is one module of this room, and a line in :mod:`statetool.entries.forms`.
+A :class:`Form` recognizes the handles that it can read and makes a :class:`StoredState` of each: the keyed state of one subtask, which
+provides the header and sources of entries. An :class:`EntrySource` reads some of its key groups. Tables, verification and rewrites are
+loops over the batches of sources; none of them depends on a form. A form is one module of this package, and a line in
+:mod:`statetool.entries.forms`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
 
 BATCH_BYTES: Final = 8 << 20
 MEMORY_BYTES: Final = 128 << 20
-#: Bytes of a source, about: what one task reads.
+#: Target size of a source in bytes, which one task reads.
 TARGET_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedContext:
-    """What a task needs beside the bytes to read an operator's keyed state; picklable.
+    """Context that a task needs, besides the bytes, to read an operator's keyed state; picklable.
 
     Attributes
     ----------
     operator
         Its uid or id, for messages.
     types
-        What the user declared: a task reads serializers as the driver did.
+        The user's declarations, with which a task reads serializers in the same way as the driver.
     descriptions
-        Headers (bytes, and their offset in the file) that describe the subclasses of POJOs that not all subtasks know.
+        Headers (bytes, and their offset in the file) with POJO subclasses that not all subtasks know.
     """
 
     operator: str
@@ -51,26 +52,27 @@ class KeyedContext:
 
     @property
     def prefix(self) -> int:
-        """Bytes of the key group in front of each key."""
+        """Bytes of the key-group prefix of each key."""
         return prefix_size(self.max_parallelism)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryRequest:
-    """Which entries are read, and in which batches.
+    """Selection of entries to read, and the size and content of batches.
 
     Attributes
     ----------
     states
-        Names of states; ``None`` for all. Entries of others may come too.
+        Names of states; ``None`` for all. Entries of other states may be returned too.
     keys
-        Encoded keys that suffice, ``None`` for all. Entries of others may come too. Not for timers, which do not start with their key.
+        Encoded keys to read, ``None`` for all. Entries of other keys may be returned too. Ignored for timers, which do not start with their
+        key.
     whole_keys
         Whether all entries of a key, of all ``states``, are in one batch.
     batch_bytes
-        Bytes of a batch, about (of databases four times that); more only for what has to stay together.
+        Target size of a batch in bytes (four times that for databases); larger only if entries have to stay together.
     memory_bytes
-        Bytes that are put together in memory; larger key groups go through local disk.
+        Maximum bytes to assemble in memory; larger key groups go through local disk.
     """
 
     states: tuple[str, ...] | None = None
@@ -80,7 +82,7 @@ class EntryRequest:
     memory_bytes: int = MEMORY_BYTES
 
     def wants(self, name: str) -> bool:
-        """Tell whether a state is wanted."""
+        """Return True if a state is selected."""
         return self.states is None or name in self.states
 
 
@@ -102,20 +104,20 @@ class EntrySource(Protocol):
 
     @property
     def file(self) -> str:
-        """The file that messages name."""
+        """File name for messages."""
         ...
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """Kernels that reading much of it compiles, those that take longest first."""
+        """Kernels compiled when reading large amounts, slowest to compile first."""
         ...
 
     def group_sizes(self) -> Mapping[int, int]:
-        """Return the stored bytes of each key group, about, in the order in which they are read best."""
+        """Return the approximate stored bytes of each key group, in the best reading order."""
         ...
 
     def header(self) -> KeyedHeader:
-        """Return key and states; state ids of entries are positions in its states.
+        """Return key and states; state ids of entries are indexes of its states.
 
         Raises
         ------
@@ -130,26 +132,26 @@ class EntrySource(Protocol):
         Raises
         ------
         FormatError
-            Damaged bytes; with operator, file, offset and key group as far as they are known.
+            Damaged bytes; with operator, file, offset and key group if known.
         """
         ...
 
     def within(self, key_groups: Collection[int]) -> EntrySource | None:
-        """Return the source with these key groups only, ``None`` where it has none of them."""
+        """Return the source restricted to these key groups, ``None`` if it has none of them."""
         ...
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
-        """Yield errors of checksums that reading does not look at."""
+        """Yield errors of checksums that reading does not verify."""
         ...
 
 
 def size_of(source: EntrySource) -> int:
-    """Return the stored bytes of a source, about."""
+    """Return the approximate stored bytes of a source."""
     return sum(source.group_sizes().values())
 
 
 def halves(source: EntrySource) -> list[EntrySource]:
-    """Cut a source in two at its key groups, to find damage; return none where it has a single key group."""
+    """Split a source in two by key group, to locate damage; return none if it has a single key group."""
     groups = list(source.group_sizes())
     middle = len(groups) // 2
     return [h for half in (groups[:middle], groups[middle:]) if middle and (h := source.within(half)) is not None]
@@ -166,7 +168,7 @@ def placed(source: EntrySource) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedPlace:
-    """The handle of one subtask's keyed state; ``raw``: written not by the state backend but by the operator or its timer service."""
+    """Handle of one subtask's keyed state; ``raw``: written by the operator or its timer service instead of the state backend."""
 
     subtask: int
     handle: KeyedHandle
@@ -175,18 +177,18 @@ class KeyedPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What forms can ask about an operator; on the driver.
+    """Information about an operator for forms; on the driver.
 
     Attributes
     ----------
     resolve
-        Tells where the bytes of a stream handle are, ``None`` where there are none.
+        Returns the location of a stream handle's bytes, ``None`` if it has none.
     metadata_file
-        The file that messages name for bytes inside the metadata.
+        File name in messages about bytes inside the metadata.
     given_key
-        The type of the keys, where the user declares it.
+        The key type, if the user declares it.
     managed
-        Bytes and offset of one header of managed state, if there is any: old timers are read with the type of its keys.
+        Bytes and offset of one header of managed state, if any: old timers are read with its key type.
     """
 
     operator: str
@@ -199,20 +201,20 @@ class Surroundings:
 
     @property
     def context(self) -> KeyedContext:
-        """The context that headers are read with."""
+        """Context for reading headers."""
         return KeyedContext(operator=self.operator, max_parallelism=self.max_parallelism, types=self.types)
 
     def stream(self, handle: StreamHandle) -> Stream:
-        """Return where the bytes of a handle are; an empty stream where there are none."""
+        """Return the location of a handle's bytes; an empty stream if it has none."""
         return self.resolve(handle) or Stream(file=self.metadata_file, start=0, size_bytes=0, inline=b"")
 
 
 class StoredState(ABC):
-    """The keyed state of one subtask, in one form; on the driver. Nothing is read before it is asked for."""
+    """Keyed state of one subtask, in one form; on the driver. Everything is read lazily."""
 
-    #: Whether all backends of current releases of Flink read it: rewrites leave it as it is where nothing else changes.
+    #: Whether all backends of current Flink releases read it: rewrites copy it unchanged if nothing else changes.
     canonical: bool = False
-    #: Whether it is RocksDB's or ForSt's own database, in which a native savepoint may lack timers.
+    #: Whether it is a native database of RocksDB or ForSt; timers may be missing from it in a native savepoint.
     database: bool = False
 
     def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
@@ -221,7 +223,7 @@ class StoredState(ABC):
 
     @property
     def key_found(self) -> bool:
-        """Whether the type of the keys was found by their key groups, as the snapshot does not say it."""
+        """Whether the key type was inferred from key groups, because the snapshot does not store it."""
         return False
 
     @abstractmethod
@@ -234,22 +236,22 @@ class StoredState(ABC):
 
     @abstractmethod
     def header(self) -> KeyedHeader:
-        """Read the header anew; errors name operator and file."""
+        """Read a new copy of the header; errors name operator and file."""
 
     def description(self) -> tuple[bytes, int] | None:
-        """Return the bytes of the header and their offset in the file, ``None`` where no header is stored."""
+        """Return the bytes of the header and their offset in the file, ``None`` if no header is stored."""
         return None
 
     @abstractmethod
     def sources(
         self, context: KeyedContext, *, groups: Collection[int] | None, target_bytes: int
     ) -> Iterable[EntrySource]:
-        """Cut the state at key groups into sources of about ``target_bytes``; ``groups`` are those wanted, ``None`` for all."""
+        """Split the state by key groups into sources of about ``target_bytes``; ``groups`` selects key groups, ``None`` for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGroupPlace:
-    """One key group: where it starts in its stream and its stored bytes, ``None`` where it is mixed with others."""
+    """One key group: its start in the stream and its stored bytes, ``None`` if it is mixed with others."""
 
     key_group: int
     offset: int | None
@@ -260,16 +262,16 @@ class Form(Protocol):
     """A stored form of keyed state."""
 
     def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
-        """Tell whether a handle is of this form."""
+        """Return True if a handle is of this form."""
         ...
 
     def bind(self, places: Sequence[KeyedPlace], around: Surroundings) -> Iterable[StoredState]:
-        """Return the stored state of each of an operator's places that are of this form."""
+        """Return the stored state of each of an operator's handles that are of this form."""
         ...
 
 
 def cut_evenly(key_groups: Sequence[int], size_bytes: float, target_bytes: int) -> Iterator[tuple[int, ...]]:
-    """Cut key groups that have ``size_bytes`` together, as if all were of one size, into runs of about ``target_bytes``."""
+    """Split key groups with ``size_bytes`` in total, assuming equal sizes, into runs of about ``target_bytes``."""
     n = max(1, min(len(key_groups), round(size_bytes / target_bytes)))
     for i in range(n if key_groups else 0):
         yield tuple(key_groups[i * len(key_groups) // n : (i + 1) * len(key_groups) // n])

@@ -1,4 +1,4 @@
-"""The stored forms of keyed state that can be read: a new one is a module of this room and a line here."""
+"""Registry of the stored forms of keyed state: a new form is a module of this package and a line here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from statetool.entries.raw_timers import RawTimerForm
 from statetool.entries.streams import StreamForm
 
 _MATERIALIZED: Final[tuple[Form, ...]] = (DatabaseForm(), StreamForm())
-#: The first form that claims a place reads it.
+#: A handle is read by the first form that claims it.
 FORMS: Final[list[Form]] = [RawTimerForm(), ChangeLogForm(_MATERIALIZED), *_MATERIALIZED]
 
 
 def bind(places: Iterable[KeyedPlace], around: Surroundings) -> tuple[list[StoredState], list[KeyedPlace]]:
-    """Return the stored state of each place, by key groups, and the places that no form claims."""
+    """Return the stored state of each handle, by key groups, and the handles that no form claims."""
     claimed: dict[int, list[KeyedPlace]] = {}
     others: list[KeyedPlace] = []
     for place in places:

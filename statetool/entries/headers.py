@@ -1,4 +1,4 @@
-"""Headers of keyed streams, parsed once in each process for all that is read behind them."""
+"""Cache of headers of keyed streams, which are parsed once per process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def header_bytes(stream: Stream, size: int) -> bytes:
 
 
 def header_of_task(raw: bytes, base: int, context: KeyedContext) -> KeyedHeader:
-    """Parse a header, knowing all subclasses that the operator's subtasks describe; it is shared, so not to be changed.
+    """Parse a header with all subclasses in the headers of the operator's subtasks. The result is shared and must not be changed.
 
     Parameters
     ----------
@@ -42,6 +42,6 @@ def _parsed(raw: bytes, base: int, types: TypeContext, descriptions: tuple[tuple
 
 
 def learn_all(header: KeyedHeader, descriptions: Iterable[tuple[bytes, int]], types: TypeContext) -> None:
-    """Let a header learn the subclasses that others (bytes and offset) describe."""
+    """Add the subclasses in other headers (bytes and offset) to a header."""
     for raw, base in descriptions:
         learn_header(header, read_keyed_header(Cursor(raw, base=base), types, end=len(raw)))

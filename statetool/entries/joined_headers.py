@@ -1,4 +1,4 @@
-"""Join the headers of all subtasks into one: each subtask of a job may have registered its states in another order."""
+"""Merging of the headers of all subtasks: each subtask of a job may have registered its states in another order."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _HINT: Final = "restore the job with its present parallelism and take a new save
 def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without: Collection[str] = ()) -> KeyedHeader:
     """Return a header of the current version with all states of the headers, serializer snapshots byte for byte.
 
-    Where subtasks have met different subclasses of a POJO, all of them are described.
+    If subtasks have seen different subclasses of a POJO, the result has all of them.
 
     Parameters
     ----------
     headers
-        At least one; they learn each other's subclasses.
+        At least one; each gets the subclasses of the others.
     without
         Names of states to leave out.
 
     Raises
     ------
     UnsupportedError
-        Two headers describe the key or one state differently, one has a serializer of Flink 1.6 or older, which no current header can
-        hold, or the type of the keys is not known.
+        Two headers have different metadata for the key or a state, one has a serializer of Flink 1.6 or older, which no current header can
+        store, or the key type is unknown.
     """
     first = headers[0]
     for header in headers[1:]:
@@ -60,7 +60,7 @@ def join_headers(headers: Sequence[KeyedHeader], types: TypeContext, *, without:
 
 
 def _written(header: KeyedHeader, types: TypeContext) -> bytes:
-    """Return the bytes of a header, once they have been read back."""
+    """Return the bytes of a header after a successful read-back."""
     raw = write_keyed_header(header)
     try:
         reread = read_keyed_header(Cursor(raw), types, end=len(raw))
@@ -84,7 +84,7 @@ def _key_bytes(key: Serializer) -> bytes:
 
 
 def meta_bytes(meta: StateMeta) -> bytes:
-    """Return the description of a state, as headers have it."""
+    """Return the metadata of a state in the layout of headers."""
     out = Output()
     write_m6(out, meta)
     return bytes(out)

@@ -1,4 +1,4 @@
-"""Split composite keys into key, namespace and user key (``CompositeKeySerializationUtils``)."""
+"""Splitting of composite keys into key, namespace and user key (``CompositeKeySerializationUtils``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetool.serializers.ends import find_ends
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitKeys:
-    """The positions of the parts of each entry's composite key; all arrays are int64[n]."""
+    """Positions of the parts of each entry's composite key; all arrays are int64[n]."""
 
     key: Positions
     key_end: Positions
@@ -34,7 +34,7 @@ def split_keys(batch: EntryBatch, key: Serializer, meta: StateMeta) -> SplitKeys
     Raises
     ------
     DecodeError
-        A key that does not fit its serializers; the offset is the position in ``batch.data``.
+        A key does not fit its serializers; the offset is the position in ``batch.data``.
     """
     namespace = meta.namespace
     assert namespace is not None
@@ -67,7 +67,7 @@ def _behind_marker(batch: EntryBatch, start: Positions, stop: Positions, end: Po
 
 
 def _from_the_end(batch: EntryBatch, key: Serializer, namespace: Serializer, meta: StateMeta) -> SplitKeys:
-    """Split keys whose own end cannot be found: all in front of a namespace of fixed size is the key."""
+    """Split keys whose end cannot be found: everything before a fixed-size namespace is the key."""
     size = fixed_size(namespace.program())
     if meta.kind == "map" or size is None:
         raise UnknownSerializerError(

@@ -1,7 +1,7 @@
-"""Read a change log and the materialized state below it as entries.
+"""Reader of a changelog and the materialized state below it as entries.
 
-The log is rewritten as deltas, dealt out by key group, on local disk. Then entries and deltas of some key groups at a time are put together. A
-key group that is larger than the budget is dealt out again by the hash of its keys.
+The changelog is rewritten as deltas, partitioned by key group on local disk. Then entries and deltas are joined for some key groups at a
+time. A key group larger than the budget is partitioned further by the hash of its keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from statetool.types.declared import TypeContext
 
 _LEAST_WINDOW: Final = 1 << 20
 _WINDOWS: Final = 8
-# What compressed bytes become, about.
+# Estimated expansion of compressed bytes.
 _COMPRESSED_TO: Final = 4
 
 
@@ -51,18 +51,18 @@ def read_log(
     Parameters
     ----------
     below
-        The sources of materialized state.
+        Sources of materialized state.
     header
-        One header with all states of the log and of materialized state.
+        One header with all states of the changelog and of materialized state.
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     file
-        The name of the log in messages.
+        Name of the changelog in messages.
 
     Raises
     ------
     FormatError, UnsupportedError, UnknownSerializerError
-        Damaged bytes; a change that needs code of the user, or whose parts cannot be told apart.
+        Damaged bytes; a change that needs user code, or whose parts cannot be separated.
     """
     selection = StateSelection(header, request.states)
     layout = StreamLayout(prefix=prefix, states=2 * len(header.states), compressed=False)
@@ -151,7 +151,7 @@ def _deltas(
 
 
 class _Deltas:
-    """The deltas of a log by key group: small canonical key groups one after another, whose state ids follow those of entries."""
+    """Deltas of a changelog by key group: small canonical key groups one after another, with state ids that follow those of entries."""
 
     def __init__(self, f: OpenStream, layout: StreamLayout, ranges: Mapping[int, list[KeyGroupRange]]) -> None:
         self._f = f

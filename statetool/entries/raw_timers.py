@@ -1,6 +1,6 @@
-"""Timers in raw keyed state: those of the RocksDB backend that were kept on the heap, and those of Flink 1.5 and older.
+"""Timers in raw keyed state: those that the RocksDB backend kept on the heap, and those of Flink 1.5 and older.
 
-All else in raw keyed state is the operator's own, and only the operator can read it.
+All other raw keyed state belongs to the user's operator, and only that operator can read it.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from statetool.formats.stream import Stream
 if TYPE_CHECKING:
     from statetool.formats.keyed.entries import EntryBatch
 
-#: What Flink up to 1.3 wrote of an operator without timer services: their number.
+#: Bytes that Flink up to 1.3 wrote for an operator without timer services: their number, 0.
 _NO_SERVICE = bytes(4)
 
 
 class RawTimerForm:
-    """Raw keyed state that begins as timers do."""
+    """Stored form of raw keyed state that starts like timers do."""
 
     def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
         return place.raw and _Raw(place, around).timer_header() is not None
@@ -48,12 +48,12 @@ class RawTimerForm:
 
 
 def is_own_state(place: KeyedPlace, around: Surroundings) -> bool:
-    """Tell whether raw keyed state that no form claims holds state of the operator."""
+    """Return True if raw keyed state that no form claims contains state of the operator."""
     return not isinstance(place.handle, KeyGroupsHandle | None) or _Raw(place, around).holds_own_state()
 
 
 class _Raw:
-    """Raw keyed state of one subtask, timers or other."""
+    """Raw keyed state of one subtask, with timers or other data."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
         self.around = around
@@ -64,10 +64,10 @@ class _Raw:
             self.ranges = offset_ranges(place.handle.start, place.handle.offsets, self.stream, nothing=-1)
 
     def timer_header(self) -> KeyedHeader | None:
-        """Return the header of its timers, ``None`` where it has none or is the operator's own."""
+        """Return the header of its timers, ``None`` if it has none or belongs to the operator."""
         if not self.ranges:
             return None
-        least = min(self.ranges, key=lambda r: r.size_bytes)  # all name the same services
+        least = min(self.ranges, key=lambda r: r.size_bytes)  # all have the same services
         with self.stream.open() as f:
             region = f.read_at(least.offset, least.size_bytes)
             try:
@@ -94,7 +94,7 @@ def _header_of(
 
 
 class StoredTimers(StoredState):
-    """The timers of one subtask."""
+    """Timers of one subtask."""
 
     def __init__(self, place: KeyedPlace, around: Surroundings) -> None:
         super().__init__(place, around)
@@ -105,7 +105,7 @@ class StoredTimers(StoredState):
             yield KeyGroupPlace(key_group=r.number, offset=r.offset, size_bytes=r.size_bytes)
 
     def identity(self) -> bytes:
-        # Nothing but reading tells where the names of services end.
+        # The end of service names is only known after reading.
         return f"timers of {self.place.subtask}".encode()
 
     @cached_property
@@ -133,7 +133,7 @@ class StoredTimers(StoredState):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerSource:
-    """The timers of some key groups; ``managed`` is a header (bytes and offset) of managed state, if there is any."""
+    """Timers of some key groups; ``managed`` is a header (bytes and offset) of managed state, if any."""
 
     context: KeyedContext
     subtask: int
@@ -175,7 +175,7 @@ class TimerSource:
             yield from read_raw_timers(f, self.ranges, header, self.context.types)
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
-        """Yield nothing: there are none."""
+        """Yield nothing: there are no checksums."""
         return iter(())
 
 

@@ -1,4 +1,4 @@
-"""The wanted states of a header, and the keys of their entries."""
+"""Selected states of a header, and the keys of their entries."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from statetool.formats.keyed.header import KeyedHeader
 from statetool.formats.state_meta import StateMeta
 from statetool.kernels.distinct import hash_ranges
 
-#: Bytes in front of the key of a timer: its timestamp.
+#: Bytes before the key of a timer: its timestamp.
 TIMESTAMP_BYTES = 8
 
 
 class StateSelection:
-    """Some states of a header.
+    """Selection of states of a header.
 
     Parameters
     ----------
     names
-        Their names; ``None`` for all. Names that the header does not have are passed over.
+        Their names; ``None`` for all. Names that are not in the header are ignored.
     """
 
     def __init__(self, header: KeyedHeader, names: Collection[str] | None) -> None:
         self.header = header
-        #: Descriptions of the states by their ids.
+        #: Metadata of the states by their ids.
         self.metas = {i: m for i, m in enumerate(header.states) if names is None or m.name in names}
 
     def split(self, batch: EntryBatch, state: int) -> tuple[EntryBatch, SplitKeys]:
@@ -37,9 +37,9 @@ class StateSelection:
         return entries, split_keys(entries, self.header.key, self.metas[state])
 
     def hashes(self, window: EntryBatch) -> npt.NDArray[np.uint64]:
-        """Return a hash of each entry's key (of all of a timer), 0 for entries of states that are not wanted.
+        """Return a hash of each entry's key (or of the complete timer), 0 for entries of states that are not selected.
 
-        The deltas of a change log, whose state ids follow those of entries, have the hashes of the entries that they change.
+        The deltas of a changelog, whose state ids follow those of entries, get the hashes of the entries that they change.
         """
         hashes = np.zeros(len(window), dtype=np.int64)
         state = window.state % max(1, len(self.header.states))
@@ -60,7 +60,7 @@ class StateSelection:
 
 
 def key_starts(batch: EntryBatch, header: KeyedHeader) -> Int64s:
-    """Return where the key starts in each entry: in timers it is behind their timestamp."""
+    """Return the start of the key in each entry: in timers it follows the timestamp."""
     timers = np.array([m.kind == "timers" for m in header.states], dtype=np.bool_)
     if not timers.any():
         return batch.key

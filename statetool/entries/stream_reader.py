@@ -22,12 +22,12 @@ _WINDOWS: Final = 8
 
 
 class StreamReader:
-    """Reads key groups; one that is larger than a batch in windows, with ``whole_keys`` merged, or put together on local disk.
+    """Reader of key groups. Those larger than a batch are read in windows; with ``whole_keys`` these are merged, or joined on local disk.
 
     Parameters
     ----------
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     """
 
     def __init__(self, f: OpenStream, header: KeyedHeader, *, heap: bool, prefix: int, request: EntryRequest) -> None:
@@ -74,7 +74,7 @@ class StreamReader:
         return max(_LEAST_WINDOW, request.memory_bytes // _WINDOWS) if request.whole_keys else request.batch_bytes
 
     def _whole_keys(self, windows: Iterable[EntryBatch], number: int, size_bytes: int) -> Iterator[EntryBatch]:
-        """Yield the entries of each key together, by way of local disk."""
+        """Yield the entries of each key together, using local disk."""
         plain = StreamLayout(prefix=self.layout.prefix, states=self.layout.states, compressed=False)
         selection = StateSelection(self.header, self.request.states)
         memory = self.request.memory_bytes

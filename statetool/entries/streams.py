@@ -1,7 +1,7 @@
 """Keyed streams with an offset for each key group: canonical savepoints, full RocksDB snapshots, and the layout of the heap backend.
 
 Handle tag 7 is canonical. Tags 3 and 12 have both layouts: full RocksDB snapshots are canonical, those of the heap backend are not. So the
-first key groups are read as canonical, which fails at once on anything else.
+first key groups are read as canonical, which fails immediately on any other layout.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NUMBER_BYTES: Final = 4
 
 
 class StreamForm:
-    """Keyed streams."""
+    """Stored form of keyed streams."""
 
     def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
         return isinstance(place.handle, KeyGroupsHandle) and not place.raw
@@ -65,12 +65,12 @@ class StoredStream(StoredState):
 
     @cached_property
     def stream(self) -> Stream:
-        """Where its bytes are.
+        """Location of its bytes.
 
         Raises
         ------
         FormatError
-            There are none.
+            It has none.
         """
         stream = self.around.resolve(self.handle.stream)
         if stream is None:
@@ -81,16 +81,16 @@ class StoredStream(StoredState):
 
     @property
     def header_size(self) -> int:
-        """Bytes in front of the first key group."""
+        """Bytes before the first key group."""
         return min((o for o in self.handle.offsets if o > 0), default=self.stream.size_bytes)
 
     def ranges(self) -> list[KeyGroupRange]:
-        """Return where the key groups lie that are not empty, in the order of the stream.
+        """Return the ranges of non-empty key groups, in the order of the stream.
 
         Raises
         ------
         FormatError
-            An offset outside of the stream.
+            An offset is outside the stream.
         """
         return offset_ranges(self.handle.start, self.handle.offsets, self.stream, nothing=0)
 
@@ -133,7 +133,7 @@ class StoredStream(StoredState):
             )
 
     def _is_heap(self, ranges: Sequence[KeyGroupRange]) -> bool:
-        """Tell the layout of the heap backend from the canonical one.
+        """Return True for the layout of the heap backend, False for the canonical one.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class StoredStream(StoredState):
                 read_entries(f, next(batches_of(ranges, limit=_SAMPLE_BYTES)), layout)
                 return False
             except FormatError as error:
-                # A few wrong offsets do not make it another layout: reading the key groups reports them.
+                # A few wrong offsets do not change the layout: reading the key groups reports them.
                 heap_groups = sum(
                     r.size_bytes >= NUMBER_BYTES
                     and int.from_bytes(f.read_at(r.offset, NUMBER_BYTES), "big") == r.number
@@ -205,7 +205,7 @@ class StreamSource:
             yield from reader.batches(self.ranges)
 
     def checksum_errors(self) -> Iterator[StatetoolError]:
-        """Yield errors of the checksums of compressed key groups, of which Flink writes one for each 64 KiB and reads none."""
+        """Yield checksum errors of compressed key groups. Flink writes a checksum per 64 KiB and verifies none."""
         from statetool.formats.compression import check_sums
 
         if not self.header().compressed:

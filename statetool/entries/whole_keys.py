@@ -1,10 +1,10 @@
-"""Put the entries of each key together, in a key group that is larger than memory.
+"""Grouping of entries by key in a key group that is larger than memory.
 
-Where the keys of each state ascend (RocksDB writes them so), the states are merged, each read in windows of its own: no more is held than
-a window of each state. Else the entries are dealt out by the hash of their key into files on local disk, each small enough to be held; a
-file is a sequence of small canonical key groups, one for each window that was read, so it is read back by the same walk. A file that is
-still too large is dealt out again by other bits of the hash, unless it has a single key. Either way a single key is held whole, however
-large it is.
+If the keys of each state ascend (as RocksDB writes them), the states are merged. Each is read in windows, so that only one window per state
+is in memory. Otherwise the entries are partitioned by the hash of their key into files on local disk, each small enough for memory. A file
+is a sequence of small canonical key groups, one per window read, so the same walk reads it back. A file that is still too large is
+partitioned further by other bits of the hash, unless it has a single key. Either way all entries of one key are in memory at once, however
+large they are.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Hashes = Callable[[EntryBatch], "npt.NDArray[np.uint64]"]
 _MOST_FILES: Final = 64
 _LEVELS: Final = 5
 _LEVEL_BITS: Final = 6
-# Two lengths, and the state id that may come before.
+# Two lengths, and the state id that may precede them.
 _ENTRY_FRAME: Final = 10
 
 
 def merged_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_bytes: int) -> Iterator[EntryBatch] | None:
-    """Return batches in which all entries of a key are together, keys in ascending order; ``None`` where keys do not ascend.
+    """Return batches with all entries of a key together, keys in ascending order; ``None`` if keys do not ascend.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def merged_by_key(group: LargeKeyGroup, selection: StateSelection, *, memory_byt
 
 
 class _Run:
-    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` has the entries that were read and not yet taken."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of windows; ``batch`` has the entries that were read but not yet taken."""
 
     def __init__(self, windows: Iterator[EntryBatch], selection: StateSelection, state: int) -> None:
         self._windows = windows
@@ -106,7 +106,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Part:
-    """A file that gets the entries of some keys; ``low`` and ``high`` are the extremes of the keys' hashes."""
+    """A file for the entries of some keys; ``low`` and ``high`` are the extremes of the keys' hashes."""
 
     path: Path
     ranges: list[KeyGroupRange] = field(default_factory=list)
@@ -124,20 +124,20 @@ def dealt_by_key(
     *,
     memory_bytes: int,
 ) -> Iterator[EntryBatch]:
-    """Yield the entries of one key group, those of one hash in one batch, in the order in which they came.
+    """Yield the entries of one key group, those with the same hash in one batch, in their original order.
 
     Parameters
     ----------
     windows
-        All entries of the key group, in batches that fit memory.
+        All entries of the key group, in batches that fit in memory.
     hashes
-        Returns a hash of each entry's key, 0 for entries that are not wanted.
+        Returns a hash of each entry's key, 0 for entries that are not selected.
     layout
         The layout of the files on local disk.
     size_bytes
-        Bytes of all entries, about.
+        Approximate bytes of all entries.
     memory_bytes
-        The most bytes of a batch, unless a single key has more.
+        Maximum bytes of a batch, unless a single key has more.
     """
     with tempfile.TemporaryDirectory(prefix="statetool-") as folder:
         dealer = _Dealer(hashes, key_group, layout, memory_bytes)
@@ -145,7 +145,7 @@ def dealt_by_key(
 
 
 class _Dealer:
-    """Deals the entries of one key group."""
+    """Partitioner of the entries of one key group."""
 
     def __init__(self, hashes: Hashes, key_group: int, layout: StreamLayout, memory_bytes: int) -> None:
         self.hashes = hashes
@@ -172,7 +172,7 @@ class _Dealer:
             part.path.unlink()
 
     def gather(self, part: _Part, folder: Path, level: int) -> Iterator[EntryBatch]:
-        """Yield a part's entries, dealt out again where they are too many."""
+        """Yield a part's entries, partitioned further if there are too many."""
         stream = Stream(file=str(part.path), start=0, size_bytes=part.size_bytes)
         with stream.open() as f:
             if part.size_bytes <= self.memory_bytes or part.low == part.high or level + 1 == _LEVELS:

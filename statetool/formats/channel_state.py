@@ -1,11 +1,11 @@
-"""Data in flight of unaligned checkpoints: the buffers that lay in the channels between tasks.
+"""In-flight data of unaligned checkpoints: the buffers that were in the channels between tasks.
 
-A stream is: i4 0; buffers of i4 length and bytes. Offsets point at the lengths. The buffers of a channel, one after another, are the
-network's record stream: i4 length and a stream element (``StreamElementSerializer``), cut anywhere. Follows
+A stream is i4 0, then buffers of i4 length and bytes. Offsets point at the lengths. The buffers of a channel, one after another, are the
+network's record stream: i4 length and a stream element (``StreamElementSerializer``), cut at arbitrary positions. Follows
 ``ChannelStateSerializerImpl``, ``SpillingAdaptiveSpanningRecordDeserializer`` and the channel-state handles.
 
-The data of an input channel starts with a whole record: Flink stores the start of one that was read in part with it. The end of its last
-record may lie in the output of the upstream task, so the data of an output channel may start with the end of a record.
+The data of an input channel starts at a record boundary: if a record was partly read, Flink stores its beginning with the data. The end of
+the last record may be stored in the output of the upstream task, so the data of an output channel may start with the end of a record.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Side = Literal["input", "output"]
 _VERSION_BYTES: Final = 4
 _LENGTH_BYTES: Final = 4
 _BATCH_BYTES: Final = 8 << 20
-#: Bytes of a stream element behind its tag, ``None`` for records.
+#: Bytes of a stream element after its tag, ``None`` for records.
 _ELEMENT_BYTES: Final = {0: None, 1: None, 2: 8, 3: 28, 4: 4, 5: 1, 6: 12}
-#: The tag of ``RecordAttributes``; a boolean follows, which tells whether the records behind are backlog.
+#: The tag of ``RecordAttributes``. A boolean follows: true if the records after it are backlog.
 _ATTRIBUTES: Final = 5
 _TIMESTAMP_BYTES: Final = 8
 _PROBED_ELEMENTS: Final = 64
@@ -35,7 +35,7 @@ _MOST_CUT_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """One channel of a subtask: gate and channel at an input, result partition and subpartition at an output."""
+    """One channel of a subtask: gate and channel for an input, result partition and subpartition for an output."""
 
     side: Side
     subtask: int
@@ -50,14 +50,14 @@ class Channel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightRow:
-    """The data in flight of one channel: buffers, their bytes, whole stream elements, and the bytes of cut ones around them.
+    """In-flight data of one channel: buffers, their bytes, complete stream elements, and the bytes of partial elements around them.
 
     Attributes
     ----------
     attributes, backlog_attributes
-        Number of ``RecordAttributes`` elements, and of those that mark the records behind them as backlog.
+        Number of ``RecordAttributes`` elements, and of those that mark the records after them as backlog.
     backlog
-        The mark of the last of them; ``None`` where there is none.
+        The mark of the last one; ``None`` if there is none.
     """
 
     operator: str
@@ -148,7 +148,7 @@ def _channel_offsets(handle: AnyChannelHandle) -> Iterator[tuple[int, int, tuple
     c = Cursor(handle.channels)
     for _ in range(c.count("channels", at_least=20)):
         gate, channel = c.i4(), c.i4()
-        c.i8()  # bytes of the channel, with or without their frames: releases differ
+        c.i8()  # bytes of the channel, with or without their frames, depending on the release
         yield gate, channel, tuple(c.i8() for _ in range(c.count("offsets", at_least=8)))
     c.expect_end("the channels of a handle")
 
@@ -159,7 +159,7 @@ def read_buffers(f: OpenStream, channel: Channel) -> Iterator[memoryview]:
     Raises
     ------
     FormatError
-        An offset or a length that does not fit the stream.
+        An offset or a length does not fit the stream.
     """
     size = f.stream.size_bytes
     if size and (size < _VERSION_BYTES or any(f.read_at(0, _VERSION_BYTES))):
@@ -179,7 +179,7 @@ def read_buffers(f: OpenStream, channel: Channel) -> Iterator[memoryview]:
 
 @dataclass(slots=True)
 class Records:
-    """Whole stream elements that lie in ``data``, and where each is; ``head`` and ``tail`` are parts of records around them."""
+    """Complete stream elements in ``data``, with their ranges; ``head`` and ``tail`` are partial records around them."""
 
     data: bytes
     places: list[tuple[int, int]]
@@ -190,17 +190,17 @@ class Records:
 def read_records(
     buffers: Iterable[memoryview], *, side: Side, fits: Callable[[bytes], bool] = lambda _: True, batch_bytes: int
 ) -> Iterator[Records]:
-    """Put the records of a channel together, about ``batch_bytes`` at a time.
+    """Assemble the records of a channel, about ``batch_bytes`` at a time.
 
     Parameters
     ----------
     fits
-        Tells whether a stream element can be read; finds the first record of an output.
+        Returns True if a stream element can be decoded; used to find the first record of an output.
 
     Raises
     ------
     FormatError
-        The bytes are no records.
+        The bytes are not valid records.
     """
     incomplete = b""
     at_start = True
@@ -232,12 +232,12 @@ def read_records(
 
 
 def _framed(data: bytes) -> tuple[list[tuple[int, int]], int]:
-    """Return where each whole record lies, and where the first incomplete one starts.
+    """Return the ranges of complete records, and the start of the first incomplete one.
 
     Raises
     ------
     FormatError
-        The bytes are no stream element.
+        The bytes are not a valid stream element.
     """
     places = []
     at, size = 0, len(data)
@@ -265,17 +265,17 @@ def _plausible(length: int, tag: int | None) -> bool:
 
 
 def _first_record(data: bytes, side: Side, fits: Callable[[bytes], bool]) -> int:
-    """Return where the first record starts: at the start, or at an output behind the end of one that was cut."""
+    """Return the start of the first record: 0, or for an output possibly the position after the end of a cut record."""
     if side == "input" or _reads_from(data, 0, fits) is not False:
         return 0
     for cut in range(1, min(len(data), _MOST_CUT_BYTES)):
         if _reads_from(data, cut, fits):
             return cut
-    return len(data)  # the end of one record, longer than all that lies here
+    return len(data)  # the end of one record, longer than all the data here
 
 
 def _reads_from(data: bytes, at: int, fits: Callable[[bytes], bool]) -> bool | None:
-    """Tell whether records start at ``at``; ``None`` where no whole one follows to tell by."""
+    """Return True if records start at ``at``; ``None`` if no complete record follows to decide by."""
     readable = 0
     while at < len(data) and readable < _PROBED_ELEMENTS:
         length = int.from_bytes(data[at : at + _LENGTH_BYTES], "big", signed=True)

@@ -1,8 +1,8 @@
 """Snappy framing as Flink writes it (``SnappyStreamCompressionDecorator``).
 
-A stream starts with the chunk FF 06 00 00 "sNaPpY"; chunks are u8 type, u3 length (little-endian), u4 checksum, data:
-type 0 compressed, 1 uncompressed. A stream has no end mark: its region is bounded from outside. Flink does not verify the
-checksums on read, and statetool only where it verifies.
+A stream starts with the chunk FF 06 00 00 "sNaPpY". Chunks are u8 type, u3 length (little-endian), u4 checksum, data:
+type 0 compressed, 1 uncompressed. A stream has no end marker: the handle bounds its region. Flink does not verify the
+checksums when reading; statetool verifies them only in ``verify``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import cramjam
 from statetool.errors import FormatError
 from statetool.formats.stream import OpenStream
 
-#: What a framed stream starts with.
+#: First bytes of a framed stream.
 STREAM_START: Final = b"\xff\x06\x00\x00sNaPpY"
 _BLOCK: Final = 1 << 16
 _READ_BYTES: Final = 8 << 20
@@ -24,7 +24,7 @@ _READ_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One chunk with data: where it starts in the region, and its uncompressed bytes."""
+    """One chunk with data: its start in the region, and its uncompressed bytes."""
 
     start: int
     data: bytes
@@ -38,12 +38,12 @@ def read_chunks(region: memoryview, *, base: int, checked: bool = False) -> Iter
     base
         Offset of the region in the file, for messages.
     checked
-        Compare checksums too.
+        Also verify checksums.
 
     Raises
     ------
     FormatError
-        Not framed snappy, or damaged; with the offset of the chunk.
+        Not framed Snappy, or damaged; with the offset of the chunk.
     """
     at = 0
     size = len(region)
@@ -77,7 +77,7 @@ def read_chunks(region: memoryview, *, base: int, checked: bool = False) -> Iter
 def stream_chunks(
     read: Callable[[int, int], memoryview], size: int, *, base: int, block: int = _READ_BYTES, checked: bool = False
 ) -> Iterator[Chunk]:
-    """Yield the uncompressed chunks of a region of any size, of which about ``block`` bytes are read at a time.
+    """Yield the uncompressed chunks of a region of any size, reading about ``block`` bytes at a time.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def stream_chunks(
     size, base
         Bytes of the region, and its offset in the file.
     checked
-        Compare checksums too.
+        Also verify checksums.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def stream_chunks(
         raw = read(at, min(length, size - at))
         whole_bytes = len(raw) if len(raw) == size - at else _whole_chunks(raw)
         if whole_bytes == 0:
-            length *= 2  # one chunk is larger than the block; its length has three bytes
+            length *= 2  # one chunk is larger than the block (its length has three bytes)
             continue
         for chunk in read_chunks(raw[:whole_bytes], base=base + at, checked=checked):
             yield Chunk(at + chunk.start, chunk.data)
@@ -108,18 +108,18 @@ def stream_chunks(
 
 
 def packed_size(plain: memoryview) -> int:
-    """Return the compressed size of some bytes, in blocks as Flink compresses them."""
+    """Return the compressed size of bytes, compressed in the same blocks as Flink."""
     blocks = (plain[at : at + _BLOCK] for at in range(0, len(plain), _BLOCK))
     return sum(min(len(block), len(cramjam.snappy.compress_raw(block))) for block in blocks)
 
 
 def check_sums(f: OpenStream, offset: int, size: int) -> None:
-    """Uncompress a region of a stream and compare its checksums.
+    """Uncompress a region of a stream and verify its checksums.
 
     Raises
     ------
     FormatError
-        Damaged, or a checksum that does not fit.
+        Damaged, or a wrong checksum.
     """
     if size == 0:
         return
@@ -129,7 +129,7 @@ def check_sums(f: OpenStream, offset: int, size: int) -> None:
 
 
 def _whole_chunks(raw: memoryview) -> int:
-    """Return the bytes of the chunks that lie in ``raw`` completely."""
+    """Return the size of the complete chunks in ``raw``."""
     at = 0
     while at + 4 <= len(raw):
         after = at + 4 + int.from_bytes(raw[at + 1 : at + 4], "little")
@@ -142,7 +142,7 @@ def _whole_chunks(raw: memoryview) -> int:
 def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:
     if not compressed:
         return bytes(body)
-    # The size in front of the data is checked before cramjam allocates it.
+    # The stored size is checked before cramjam allocates it.
     if _claimed_size(body) > _BLOCK:
         raise FormatError(f"a compressed chunk claims more than {_BLOCK} bytes").at(offset=offset)
     try:
@@ -152,7 +152,7 @@ def _uncompressed(body: memoryview, *, compressed: bool, offset: int) -> bytes:
 
 
 def _check_sum(chunk: bytes, *, offset: int) -> None:
-    """Compare the checksum of a chunk that can be uncompressed."""
+    """Verify the checksum of a chunk that can be uncompressed."""
     try:
         cramjam.snappy.decompress(STREAM_START + chunk)
     except cramjam.DecompressionError as e:
@@ -170,7 +170,7 @@ def _claimed_size(body: memoryview) -> int:
 
 
 class FrameWriter:
-    """Writes one framed stream, in blocks as Flink does; chunks carry their checksums.
+    """Writer of one framed stream, with Flink's block size; chunks carry their checksums.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class FrameWriter:
             self._frame(whole)
 
     def flush(self) -> None:
-        """End the current chunk: what follows starts a new one, and the stream may end here."""
+        """End the current chunk: later data starts a new one, and the stream may end here."""
         if self._pending:
             self._frame(len(self._pending))
 

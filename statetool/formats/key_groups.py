@@ -1,4 +1,4 @@
-"""Key groups: how keys are spread over subtasks.
+"""Key groups: the assignment of keys to subtasks.
 
 Follows ``KeyGroupRangeAssignment`` and ``MathUtils.murmurHash``.
 """
@@ -19,7 +19,7 @@ Groups = TypeVar("Groups", int, "npt.NDArray[np.int64]")
 
 
 def murmur(code: int) -> int:
-    """Spread a Java hash code; the result is never negative."""
+    """Apply Murmur hashing to a Java hash code; the result is never negative."""
     code &= 0xFFFFFFFF
     code = code * 0xCC9E2D51 & 0xFFFFFFFF
     code = (code << 15 | code >> 17) & 0xFFFFFFFF
@@ -43,12 +43,12 @@ def key_group_for(hash_code: int, max_parallelism: int) -> int:
 
 
 def prefix_size(max_parallelism: int) -> int:
-    """Return the bytes of a key-group prefix: 1 up to 128 key groups, else 2."""
+    """Return the number of bytes of a key-group prefix: 1 for up to 128 key groups, otherwise 2."""
     return 1 if max_parallelism <= 128 else 2
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """Return the max parallelism that Flink gives an operator whose job sets none.
+    """Return the max parallelism that Flink assigns to an operator if the job sets none.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def range_for(subtask: int, parallelism: int, max_parallelism: int) -> range:
 
 
 def owner_of(key_group: Groups, parallelism: int, max_parallelism: int) -> Groups:
-    """Return the subtask that owns a key group; of an int64 array, those of all."""
+    """Return the subtask that owns a key group, or for an int64 array the owners of all its key groups."""
     return key_group * parallelism // max_parallelism
 
 

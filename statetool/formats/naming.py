@@ -1,7 +1,7 @@
-"""Put the user's names of columns, and types of rows that have none, into the headers of streams.
+"""Declared column names, and types of rows without stored types, applied to the headers of streams.
 
-``columns`` are pairs of a path and names, or ``ROW<...>``: ``key`` for the operator's key, the name of a state for the row in
-it, with steps behind it where it has several (``state.key``, ``state.value``), or for its namespace (``state.namespace``).
+``columns`` are pairs of a path and names, or ``ROW<...>``. The path is ``key`` for the operator's key, or the name of a state for its row,
+with further steps if the state has several (``state.key``, ``state.value``), or for its namespace (``state.namespace``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMESPACES = "NAMESPACE_SERIALIZER"
 
 
 def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
-    """Return a header with names for fields; paths to states of other headers are passed over."""
+    """Return a header with names for fields; paths to states of other headers are ignored."""
     if not columns:
         return header
     key = header.key
@@ -38,7 +38,7 @@ def named_header(header: KeyedHeader, columns: Columns) -> KeyedHeader:
 
 
 def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
-    """Return a state with names for the fields of one of its rows; unchanged where the path is for another state."""
+    """Return a state with names for the fields of one of its rows; unchanged if the path is for another state."""
     steps = _steps(path, meta.name)
     if steps is None:
         return meta
@@ -53,12 +53,12 @@ def named_state(meta: StateMeta, path: str, names: FieldNames) -> StateMeta:
 
 
 def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[str]) -> None:
-    """Refuse paths to states that the operator does not have.
+    """Raise an error for paths to states that the operator does not have.
 
     Raises
     ------
     OptionError
-        With the names that there are.
+        With the existing names.
     """
     known = list(states)
     for path, _ in columns:
@@ -69,7 +69,7 @@ def check_columns(columns: Columns, states: Mapping[str, StateMeta] | Iterable[s
 
 
 def types_to_declare(meta: StateMeta, key: Serializer | None) -> str:
-    """Return what to declare for rows that are bytes without it, as text; empty where there are none."""
+    """Return the declaration needed for rows that are otherwise raw bytes, as text; empty if there are none."""
     paths: dict[str, Path] = {
         _VALUE: (meta.name,), _NAMESPACES: (meta.name, _NAMESPACE),
         _USER_KEY: (meta.name, KEY), _BROADCAST_KEY: (meta.name, KEY),
@@ -77,7 +77,7 @@ def types_to_declare(meta: StateMeta, key: Serializer | None) -> str:
     roots: list[tuple[Path, Serializer]] = [] if key is None else [((KEY,), key)]
     roots += [(at, meta.serializers[slot]) for slot, at in paths.items() if slot in meta.serializers]
     rows = [((*at, *path), row) for at, serializer in roots for path, row in rows_of(serializer)]
-    if meta.kind == "timers":  # their keys are those of the operator
+    if meta.kind == "timers":  # the key type is that of the operator
         rows = [(at, row) for at, row in rows if at != (meta.name, KEY)]
     undeclared = [f'"{".".join(at)}": {row.arity} fields' for at, row in rows if isinstance(row, BinaryRowSerializer)]
     words = "rows are bytes until their types are declared, as columns={PATH: 'ROW<...>'}: "

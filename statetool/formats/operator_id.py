@@ -1,4 +1,4 @@
-"""Operator ids: MurmurHash3 x64 128 (seed 0) of the uid, as Flink's ``StreamGraphHasherV2`` makes them."""
+"""Operator ids: MurmurHash3 x64 128 (seed 0) of the uid, as computed by Flink's ``StreamGraphHasherV2``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _C2: Final = 0x4CF5AD432745937F
 
 
 def operator_id_for_uid(uid: str) -> str:
-    """Return the 32 hex digits of the operator id that Flink derives from ``uid``; as in Java, surrogates that stand alone are ``?``."""
+    """Return the 32 hex digits of the operator id that Flink derives from ``uid``; as in Java, lone surrogates become ``?``."""
     return _murmur3_128(uid.encode("utf-8", "replace")).hex()
 
 

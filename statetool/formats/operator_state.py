@@ -1,7 +1,7 @@
-"""The header of operator state streams (``OperatorBackendSerializationProxy``), proxy versions 2 to 6.
+"""Header of operator state streams (``OperatorBackendSerializationProxy``), proxy versions 2 to 6.
 
-i32 version, bool compression (6), i16 n list states, i16 n broadcast states (3 and later). The data has no framing:
-the offsets of the handle are where elements start.
+i32 version, bool compression (6), i16 n list states, i16 n broadcast states (3 and later). The data has no framing: the offsets in the
+handle are the starts of elements.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CURRENT: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorHeader:
-    """What an operator state stream says about itself; ``size_bytes`` is where its data starts."""
+    """Metadata of an operator state stream; ``size_bytes`` is the start of its data."""
 
     version: int
     compressed: bool
@@ -45,10 +45,10 @@ class OperatorHeader:
 
 
 def read_header_before(first: bytes | memoryview, types: TypeContext, *, base: int) -> OperatorHeader:
-    """Read the header from the bytes before the first element; ``base`` is where the stream starts.
+    """Read the header from the bytes before the first element; ``base`` is the start of the stream.
 
-    A count follows headers before Flink 1.5, so their end is not known; the start of the compressed stream follows where elements are
-    compressed.
+    Headers before Flink 1.5 are followed by a count, so their end is not known. If elements are compressed, the header is followed by the
+    beginning of the compressed stream.
     """
     end: int | None = len(first)
     if bytes(first[4:5]) == b"\1" and bytes(first).endswith(STREAM_START):

@@ -1,7 +1,6 @@
-"""Descriptions of registered states, as they stand in the headers of keyed and operator streams.
+"""Metadata of registered states, as stored in the headers of keyed and operator streams.
 
-Layouts M1 (Flink 1.2) to M6 (1.7 and later). Follows ``StateMetaInfoSnapshotReadersWriters`` and
-``LegacyStateMetaInfoReaders``.
+Layouts M1 (Flink 1.2) to M6 (1.7 and later). Follows ``StateMetaInfoSnapshotReadersWriters`` and ``LegacyStateMetaInfoReaders``.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ class StateMeta:
         kind = _KIND_NAMES.get(self.options.get("KEYED_STATE_TYPE", "UNKNOWN"), "unknown")
         if kind != "unknown":
             return kind
-        # Very old snapshots do not tell the kind; the serializer of the value does where it matters.
+        # Very old snapshots do not store the kind; the value's serializer determines it where it matters.
         value = type(self.serializers["VALUE_SERIALIZER"]).__name__
         return {"ListSerializer": "list", "MapSerializer": "map"}.get(value, "value")
 
     @property
     def value(self) -> Serializer:
-        """Serializer of the value (of a whole list or map; of a timer)."""
+        """Serializer of the value (of a complete list or map; of a timer)."""
         return self.serializers["VALUE_SERIALIZER"]
 
     @property
@@ -77,7 +76,8 @@ class StateMeta:
     def parts(self) -> tuple[Serializer, ...]:
         """Serializer of a list's elements, or of a map's keys and values; empty for other kinds.
 
-        In the form of Flink 2's async state (``KEY_VALUE_V2``) they are named one by one; else they are inside of the value's.
+        In the form of Flink 2's async state (``KEY_VALUE_V2``) they are listed one by one; otherwise they are nested in the value's
+        serializer.
         """
         if self.kind not in ("list", "map"):
             return ()
@@ -161,9 +161,9 @@ def _checked(
 
 
 def newer_version(c: Cursor, what: str, version: int, known: str) -> UnsupportedError:
-    """Return the error for a version that is newer than all known ones; the cursor stands right behind it.
+    """Return the error for a version newer than all known ones; the cursor must be right after the version.
 
-    A version word that damage made looks the same.
+    A damaged version number looks the same.
     """
     return UnsupportedError(
         f"{what} version {version} is not known, only {known}",
@@ -172,12 +172,12 @@ def newer_version(c: Cursor, what: str, version: int, known: str) -> Unsupported
 
 
 def check_timers(meta: StateMeta) -> TimerSerializer:
-    """Return the serializer of a queue of timers.
+    """Return the serializer of a timer queue.
 
     Raises
     ------
     UnknownSerializerError
-        That of their keys or namespaces is not known.
+        The serializer of keys or namespaces is unknown.
     """
     if not isinstance(meta.value, TimerSerializer):
         raise UnknownSerializerError(f"timers whose parts are not known: {meta.value.type_name}").at(state=meta.name)
@@ -198,10 +198,10 @@ def write_m6(out: Output, meta: StateMeta) -> None:
         write_proxied(out, serializer)
 
 
-#: Reads a proxied serializer; the numbers say how many of the same state follow, and how many states.
+#: Reads a proxied serializer; the numbers are the serializers of the same state that follow, and the states that follow.
 ReadSerializer: TypeAlias = Callable[[Cursor, int, int], Serializer]
 HeaderParser: TypeAlias = Callable[[Cursor, SnapshotReader, ReadSerializer], T]
-#: At most so often is a header read to find the ends of unknown snapshots in it.
+#: Maximum number of attempts to read a header while searching for the ends of unknown snapshots in it.
 _MAX_ATTEMPTS: Final = 4096
 _LONGEST_NAME: Final = 1024
 
@@ -209,8 +209,8 @@ _LONGEST_NAME: Final = 1024
 class _UnplacedError(Exception):
     """An unknown snapshot whose end has not been chosen.
 
-    ``after`` is where its payload starts; ``state`` is all that the rest of the search depends on: where the snapshot starts, how many
-    states are complete, how many serializers of its state and how many states are to come.
+    ``after`` is the start of its payload. ``state`` is everything that the rest of the search depends on: start of the snapshot, number of
+    complete states, remaining serializers of its state, remaining states.
     """
 
     def __init__(self, after: int, state: tuple[int, int, int, int], error: UnknownSerializerError) -> None:
@@ -223,21 +223,21 @@ class _UnplacedError(Exception):
 def read_with_unknowns(c: Cursor, reader: SnapshotReader, parse: HeaderParser[T], *, end: int | None) -> T:
     """Parse a header in which snapshot classes may be unknown.
 
-    Nothing in a snapshot tells its length. Where the header's end is known, each position after an unknown snapshot
-    at which a header could go on is tried, and the one with which the header ends there is taken; the unknown snapshot
-    becomes an :class:`~statetool.serializers.opaque.OpaqueSerializer` with its exact bytes.
+    Nothing in a snapshot says how long it is. If the header's end is known, each position after an unknown snapshot at which a header could
+    continue is tried, and the one with which the header ends there is used. The unknown snapshot becomes an
+    :class:`~statetool.serializers.opaque.OpaqueSerializer` with its exact bytes.
 
     Parameters
     ----------
     parse
-        Parses the header; it is given the reader, and the function that reads proxied serializers.
+        Parses the header, given the reader and the function that reads proxied serializers.
     end
-        Position right after the header, ``None`` where it is not known.
+        Position right after the header, ``None`` if unknown.
 
     Raises
     ------
     UnknownSerializerError
-        The end is not known, or no position or more than one makes the rest fit.
+        The end is unknown, or the rest fits at no position or at more than one.
     """
     search = _UnknownsSearch(c, reader, parse, end)
     search.run(())
@@ -247,7 +247,7 @@ def read_with_unknowns(c: Cursor, reader: SnapshotReader, parse: HeaderParser[T]
 
 
 class _UnknownsSearch(Generic[T]):
-    """Looks for the ends of unknown snapshots that make a header end where it does."""
+    """Search for the ends of unknown snapshots with which a header ends at its known end."""
 
     def __init__(self, c: Cursor, reader: SnapshotReader, parse: HeaderParser[T], end: int | None) -> None:
         self._cursor = c
@@ -256,15 +256,15 @@ class _UnknownsSearch(Generic[T]):
         self._start = c.pos
         self._end = end
         self._attempts = 0
-        #: The states that were searched from, and whether the header's end was reached from there.
+        #: Search states that were tried, and whether the header's end was reached from there.
         self._tried: dict[tuple[int, int, int, int], bool] = {}
-        #: Ends of all unknown snapshots, in order, with which the header is read to its end; the search stops at two.
+        #: Ends of all unknown snapshots, in order, with which the header parses to its end; the search stops at two.
         self.fitting: list[tuple[int, ...]] = []
         self.first_unknown: UnknownSerializerError | None = None
 
     @cached_property
     def _states(self) -> list[int]:
-        """Where a state could start, ascending; none where the header's end is not known."""
+        """Possible starts of a state, ascending; empty if the header's end is unknown."""
         if self._end is None:
             return []
         raw = bytes(self._cursor.data[: self._end])
@@ -272,7 +272,7 @@ class _UnknownsSearch(Generic[T]):
 
     @cached_property
     def _places(self) -> list[int]:
-        """Where a header could go on behind a serializer: at a state (or its count), the name of a serializer, the end (or a count)."""
+        """Positions where a header could continue after a serializer: a state (or its count), a serializer name, the end (or a count)."""
         if self._end is None:
             return []
         raw = bytes(self._cursor.data[: self._end])
@@ -297,9 +297,9 @@ class _UnknownsSearch(Generic[T]):
                 self.fitting.append(ends)
 
     def _place(self, gap: _UnplacedError, ends: tuple[int, ...]) -> None:
-        """Try each end of an unknown snapshot behind others whose ends are chosen."""
+        """Try each end of an unknown snapshot after the ends already chosen for others."""
         if gap.state in self._tried:
-            # The search from here was done before: another way to the end, if there was one.
+            # The search from this state was done before: this is another path to the end, if there was one.
             self.fitting += [ends] if self._tried[gap.state] else []
             return
         before = len(self.fitting)
@@ -308,7 +308,7 @@ class _UnknownsSearch(Generic[T]):
             if len(self._states) - bisect_left(self._states, position) < states_left:
                 break
             if len(self.fitting) > 1 or self._attempts >= _MAX_ATTEMPTS:
-                # Others may fit as well: two stand for "not unique".
+                # There may be more that fit: two mean "not unique".
                 self.fitting += [ends, ends]
                 return
             self.run((*ends, position))

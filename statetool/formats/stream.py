@@ -1,4 +1,4 @@
-"""Where the bytes of one stream are, after paths were resolved: a range of a file, or bytes that lay in the metadata."""
+"""Resolved location of one stream's bytes: a range of a file, or bytes inlined in the metadata."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Stream:
 
     @property
     def is_far(self) -> bool:
-        """Whether each read of it is a request to a server."""
+        """Whether each read is a request to a server."""
         return self.inline is None and not is_local(self.file)
 
     @property
     def is_small(self) -> bool:
-        """Whether its file is fetched from the start to the stream's end by one request."""
+        """Whether one request fetches its file from the start to the stream's end."""
         return self.start + self.size_bytes <= small_files.WHOLE_BYTES
 
     def open(self) -> OpenStream:
-        """Open it for reading at any offset."""
+        """Open the stream for reading at any offset."""
         return OpenStream(self)
 
     def file_size(self) -> int:
@@ -52,14 +52,14 @@ class Stream:
 
 
 def prefetch(streams: Iterable[Stream]) -> None:
-    """Fetch the small files of remote streams at the same time, before they are read one by one."""
+    """Fetch the small files of remote streams concurrently, before they are read one by one."""
     far = [s.file for s in streams if s.is_far and s.is_small and s.size_bytes]
     if len(far) > 1:
         small_files.prefetch(far)
 
 
 class OpenStream:
-    """An open stream; offsets count from its first byte. A remote file is not asked for before a read."""
+    """An open stream; offsets count from its first byte. A remote file is not requested before the first read."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -79,7 +79,7 @@ class OpenStream:
         Raises
         ------
         FormatError
-            They are not there.
+            The stream is shorter.
         SnapshotNotFoundError
             The file is not there.
         CheckpointDeletedError

@@ -1,4 +1,4 @@
-"""Bring together the headers of several subtasks: each may know subclasses of POJOs that the others have not met."""
+"""Merging of the headers of several subtasks: each may know POJO subclasses that the others have not seen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from statetool.serializers.subclasses import learn
 
 
 def learn_header(mine: KeyedHeader, other: KeyedHeader) -> bool:
-    """Add the subclasses that another subtask's header describes to key and states; return whether there were new ones."""
+    """Add the subclasses in another subtask's header to key and states; return True if there were new ones."""
     learned = learn(mine.key, other.key)
     return learn_states(mine.states, other.states) or learned
 
 
 def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
-    """Add the subclasses that another subtask describes to states; return whether there were new ones."""
+    """Add another subtask's subclasses to states; return True if there were new ones."""
     known = {m.name: m.serializers for m in other}
     learned = False
     for meta in mine:
@@ -30,7 +30,7 @@ def learn_states(mine: Iterable[StateMeta], other: Iterable[StateMeta]) -> bool:
 
 
 def may_differ(states: Iterable[StateMeta]) -> bool:
-    """Tell whether subtasks may describe these states differently: only classes of POJOs can have subclasses."""
+    """Return True if subtasks may have different metadata for these states: only POJO classes can have subclasses."""
     return any(
         isinstance(s, PojoSerializer) for m in states for root in m.serializers.values() for s in all_parts(root)
     )

@@ -1,1 +1,1 @@
-"""Programs for spark-submit."""
+"""Programs for ``spark-submit``."""

@@ -1,14 +1,14 @@
-"""Export a table of a snapshot with Spark: to Parquet, Avro, JSON lines, or a table of Delta or Iceberg.
+"""Export a table of a snapshot with Spark to Parquet, Avro, JSON lines, or a Delta or Iceberg table.
 
 As a job::
 
     spark-submit --py-files statetool.zip export.py PATH --operator UID --table keyed_state \\
         --format parquet --output DIR
 
-``statetool.zip`` is what :mod:`statetool.jobs.package` packs, or the wheel, named ``.zip``; the workers need its dependencies. Each task
-reads one split and writes one file; Spark's committer publishes them. All other commands are jobs of :mod:`statetool.jobs.run`.
-Where statetool is installed, ``python -m statetool.jobs.export`` with the same arguments does it on this machine.
-Exit codes: 0 fine, 2 usage, 3 unreadable input.
+``statetool.zip`` is the output of :mod:`statetool.jobs.package`, or the wheel renamed to ``.zip``. The workers need its dependencies.
+Each task reads one split and writes one file; Spark's committer publishes them. For all other commands use :mod:`statetool.jobs.run`.
+If statetool is installed, run ``python -m statetool.jobs.export`` with the same arguments to export on this machine.
+Exit codes: 0 success, 2 usage error, 3 unreadable input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Follow a job's checkpoints and keep a table that mirrors a table of its state: Parquet, Delta or Iceberg.
+"""Follow a job's checkpoints and maintain a Parquet, Delta or Iceberg table that mirrors a table of its state.
 
 As a job::
 
@@ -70,7 +70,7 @@ def _follow(parsed: argparse.Namespace) -> None:
     fold = statetool.fold_into(parsed.target, key=parsed.key or ["key"], format=parsed.format)
     spark = local_session(name="statetool follow")
     statetool.register(spark)
-    # What a row was before makes no difference to the table, and would have to be looked up.
+    # The previous value of a row does not affect the table, and would have to be looked up.
     options = {"operatorUid": parsed.operator, "table": parsed.table, "mode": "changes", "upserts": "true"}
     # A checkpoint that is gone takes nothing from the table: the next one is compared with what was read before, or comes whole.
     options |= {"failOnDataLoss": "false"}

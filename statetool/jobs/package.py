@@ -1,7 +1,7 @@
-"""Pack statetool as ``spark-submit --py-files`` takes it: ``python -m statetool.jobs.package statetool.zip``.
+"""Pack statetool for ``spark-submit --py-files``: ``python -m statetool.jobs.package statetool.zip``.
 
-Beside the modules lies their bytecode. Without it the driver and each worker of each application compile them anew, which takes the
-processor three times as long as all other loading of statetool. Another version of Python ignores it and compiles.
+The zip also contains bytecode. Without it, the driver and each worker of each application compile the modules again, which takes three
+times as much CPU time as the rest of loading statetool. Another Python version ignores the bytecode and compiles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def package(target: Path) -> int:
-    """Write the zip and return how many modules it has."""
+    """Write the zip and return the number of its modules."""
     root = Path(statetool.__file__).parent
     modules = sorted([*root.rglob("*.py"), *root.parent.glob("pyspark_flink_state*.py")])
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(target, "w") as packed:

@@ -1,10 +1,10 @@
-"""Run a command of statetool on a cluster: stats, diff, rescale, convert, verify, copy, report and all others, with their options.
+"""Run a statetool command on a cluster: stats, diff, rescale, convert, verify, copy, report or any other, with its options.
 
 As a job::
 
     spark-submit --py-files statetool.zip run.py diff BEFORE AFTER --operator orders
 
-``statetool.zip`` is as for :mod:`statetool.jobs.export`. Commands that can run on Spark do, as if they had been given ``--spark``.
+For ``statetool.zip`` see :mod:`statetool.jobs.export`. Commands that can run on Spark do so, as if ``--spark`` was passed.
 Output and exit codes are those of the command.
 """
 

@@ -1,4 +1,4 @@
-"""Compile kernels before they are needed, for all types of arguments that they are called with."""
+"""Ahead-of-time compilation of kernels, for every combination of argument types that they are called with."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from statetool.kernels.walk import KeyGroups, Rows
 _TUPLES: Final = {t.__name__: t for t in (KeyGroups, Layout, Rows, StatePrograms)}
 _WORDS: Final = re.compile(r"\w+\([^)]*\)|\S+")
 
-#: Each line is a kernel and the types of its arguments. An array is its element type as NumPy names it, then ``:2`` with two dimensions, ``:A``
-#: where it need not be contiguous, ``r`` where it is read-only.
+#: Each line is a kernel and its argument types. An array is written as the NumPy name of its element type, then ``:2`` if it has two
+#: dimensions, ``:A`` if it may be non-contiguous, and ``r`` if it is read-only.
 SIGNATURES: Final = tuple(
     """\
 blocks.decode_blocks u1r i8 i8 u1 i8 i8 u8 i8 i8
@@ -131,7 +131,7 @@ words.copy_ranges u1r i8 i8 u1 i8
 
 
 def described(argument: Any) -> str:
-    """Return the type of an argument as :data:`SIGNATURES` has it."""
+    """Return the type of an argument in the notation of :data:`SIGNATURES`."""
     if isinstance(argument, np.ndarray):
         dimensions = "" if argument.ndim == 1 else f":{argument.ndim}"
         strided = "" if argument.flags.c_contiguous else ":A"
@@ -142,7 +142,7 @@ def described(argument: Any) -> str:
 
 
 def compile_all() -> None:
-    """Compile all kernels, or load their code where it is kept already."""
+    """Compile all kernels, or load the code that is already cached."""
     import numba
 
     for kernel, arguments in map(_parsed, SIGNATURES):
@@ -151,14 +151,15 @@ def compile_all() -> None:
 
 @cache
 def compile_together(names: tuple[str, ...]) -> None:
-    """Compile kernels that will be needed, shared among the processes that start to do the same now and keep code in one folder.
+    """Compile the kernels that are about to be needed, shared among processes that start at the same time and cache code in one folder.
 
-    Each takes the next kernel that is neither kept nor another's. Nothing happens where code is kept, or nothing is compiled.
+    Each process takes the next kernel that is neither cached nor claimed by another process. Does nothing if the code is
+    already cached or compilation is off.
 
     Parameters
     ----------
     names
-        Kernels that work on the bytes of files, those that take longest first.
+        Kernels that work on the bytes of files, slowest to compile first.
     """
     if not any(allowance(name) in (NOTHING, BEFORE_COMPILING) for name in names):
         return
@@ -174,7 +175,7 @@ def compile_together(names: tuple[str, ...]) -> None:
 
 
 def _parsed(line: str) -> tuple[Kernel, list[str]]:
-    """Return the kernel of a signature, and the types of its arguments."""
+    """Return the kernel of a signature and its argument types."""
     name, *arguments = _WORDS.findall(line)
     module, _, function = name.partition(".")
     kernel: Any = getattr(importlib.import_module(f"{__package__}.{module}"), function)
@@ -183,10 +184,10 @@ def _parsed(line: str) -> tuple[Kernel, list[str]]:
 
 
 def ship(folder: str) -> str | None:
-    """Copy the compiled code of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return where it went.
+    """Copy the compiled code of these sources to a folder that :data:`~statetool.kernels.kept.VARIABLE` can name, and return its path.
 
-    Kept code is readable to its owner alone, the copy to all who can read new files: an image is built by one user and run by another.
-    ``None`` where no code can be kept.
+    Cached code is readable by its owner only. The copy is readable by everyone who can read new files, because an image is often built by
+    one user and run by another. Returns ``None`` if no code can be cached.
     """
     source = kept.target()
     if source is None:
@@ -197,7 +198,7 @@ def ship(folder: str) -> str | None:
 
 
 def _example(text: str) -> Any:
-    """Return an argument of the type that a text describes."""
+    """Return an example argument of the type that a text describes."""
     if text.endswith(")"):
         name, _, members = text.removesuffix(")").partition("(")
         return _TUPLES[name](*map(_example, members.split()))

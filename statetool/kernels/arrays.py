@@ -1,4 +1,4 @@
-"""The arrays that kernels take and return."""
+"""Array types that kernels take and return."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ Mask = npt.NDArray[np.bool_]
 
 
 def frozen(array: Bytes) -> Bytes:
-    """Return bytes that cannot be written, as those of files are: kernels are compiled once for both."""
+    """Return a read-only view of bytes, like the bytes of files, so that kernels are compiled once for both."""
     array.flags.writeable = False
     return array

@@ -1,9 +1,9 @@
-"""Blocks of RocksDB's table files: find their entries.
+"""Entries of blocks in RocksDB table files.
 
-A block is entries, then u32 (little-endian) restart points, then their number; bit 31 of it says that a hash index of u8 buckets, with its
-u16 size, lies in front of it. An entry is varint bytes shared with the key before, varint further bytes of the key, varint bytes of the
-value, key bytes, value. (In index blocks with delta-encoded values the size of the value is left out.) Keys end with a tag of 8 bytes:
-sequence number * 256 + kind of the entry, u64 little-endian.
+A block consists of entries, u32 (little-endian) restart points, and the number of restart points. If bit 31 of that number is set, a hash
+index (u8 buckets and their u16 count) is stored before it. An entry is varint shared key bytes, varint further key bytes, varint value
+bytes, key bytes, value. (Index blocks with delta-encoded values omit the value's size.) Keys end with a tag of 8 bytes: sequence
+number * 256 + kind of the entry, u64 little-endian.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BLOCK_MESSAGES: Final = {
 
 @jit
 def read_varint(data, p, end):  # type: ignore[no-untyped-def]
-    """Read a varint of at most 64 bits: value and position behind it, which is -1 where it is cut off."""
+    """Read a varint of at most 64 bits. Return its value and the position after it, -1 if it is truncated."""
     v = np.uint64(0)
     shift = np.uint64(0)
     while p < end and shift < np.uint64(64):
@@ -50,20 +50,20 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def plain_sizes(data, starts, ends, kinds, most, sizes, bodies):  # type: ignore[no-untyped-def]
-    """Find how long blocks are uncompressed, and where their compressed bytes start.
+    """Find the uncompressed size of each block and where its compressed bytes start.
 
     Parameters
     ----------
     kinds
-        uint8[n]: compression of each block. Behind the size that it claims are its bytes; Snappy (1) reads the size itself.
+        uint8[n]: compression of each block. The compressed bytes follow the stored uncompressed size. Snappy (1) reads the size itself.
     most
-        int64[256]: how many bytes each kind can make of one at most; 0 for none that is known.
+        int64[256]: maximum number of bytes that each kind can make of one byte; 0 if unknown.
     sizes, bodies
         int64[n] out.
 
     Returns
     -------
-    Index of the first block that claims more than it can be, -1 where there is none.
+    Index of the first block whose stored size is impossible, -1 if there is none.
     """
     for i in range(starts.shape[0]):
         kind = kinds[i]
@@ -87,7 +87,7 @@ def _u4_at(data, p):  # type: ignore[no-untyped-def]
 
 @jit
 def _entries_end(data, start, end):  # type: ignore[no-untyped-def]
-    """Return where the entries of a block end, -1 where its restart points do not fit."""
+    """Return the end of a block's entries, -1 if its restart points do not fit."""
     if end - start < 4:
         return np.int64(-1)
     restarts = _u4_at(data, end - 4)
@@ -103,7 +103,7 @@ def _entries_end(data, start, end):  # type: ignore[no-untyped-def]
 
 @jit
 def measure_blocks(data, starts, ends, counts):  # type: ignore[no-untyped-def]
-    """Count the entries of blocks into ``counts`` int64[blocks], and the bytes of their whole keys.
+    """Count the entries of blocks into ``counts`` int64[blocks], and the total bytes of their full keys.
 
     Returns
     -------
@@ -144,9 +144,9 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
     Parameters
     ----------
     keys
-        uint8[bytes] out: whole keys, one after another.
+        uint8[bytes] out: full keys, one after another.
     key, key_end, tag, value, value_end
-        out, [n]: where the key of each entry is in ``keys`` without its tag, the tag (uint64), and where its value is in ``data``.
+        out, [n]: range of each entry's key in ``keys`` without its tag, the tag (uint64), and range of its value in ``data``.
 
     Returns
     -------
@@ -186,12 +186,12 @@ def decode_blocks(data, starts, ends, keys, key, key_end, tag, value, value_end)
 
 @inlined
 def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
-    """Read what stands in front of a key of an index block.
+    """Read the header of a key in an index block.
 
     Returns
     -------
     shared, fresh, p
-        Bytes that the key shares with the one before, and that follow at ``p``, which is -1 where they are cut off.
+        Number of bytes shared with the previous key, number of new bytes, and the position of these; ``p`` is -1 if truncated.
     """
     cut = np.int64(-1)
     fresh = np.int64(0)
@@ -205,9 +205,9 @@ def _index_key(data, p, stop, delta):  # type: ignore[no-untyped-def]
 
 @inlined
 def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-untyped-def]
-    """Read where the block of entry ``n`` is; the position behind is -1 where that is cut off.
+    """Read the location of the block of entry ``n``, and return the position after it, -1 if truncated.
 
-    ``differs``: it lies right behind the block before, and only the difference of their sizes is stored.
+    ``differs``: the block directly follows the previous one, and only the difference of their sizes is stored.
     """
     if differs:
         z, p = read_varint(data, p, stop)
@@ -222,18 +222,18 @@ def _index_place(data, p, stop, differs, n, offset, size):  # type: ignore[no-un
 
 @jit
 def decode_index(data, start, end, tagged, delta, keys, key, key_end, offset, size):  # type: ignore[no-untyped-def]
-    """Collect the entries of an index block: the last key (or one behind it) of each block, and where the block is.
+    """Collect the entries of an index block: the last key of each block (or a separator after it), and the block's location.
 
     Parameters
     ----------
     tagged
-        1 where keys end with a tag.
+        1 if keys end with a tag.
     delta
-        1 where values are delta-encoded: for a block right behind the one before only the difference of sizes is stored.
+        1 if values are delta-encoded: for a block that directly follows the previous one, only the difference of sizes is stored.
     keys
-        uint8[:] out: whole keys; where it is full, the code is ``BAD_SHARED`` (more room is needed).
+        uint8[:] out: full keys. If it is full, the code is ``BAD_SHARED`` (retry with more room).
     key, key_end, offset, size
-        int64[:] out, as many as there may be entries.
+        int64[:] out, one item per possible entry.
 
     Returns
     -------

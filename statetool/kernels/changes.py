@@ -1,7 +1,7 @@
 """Kernels over the change sets of the changelog state backend.
 
-A change set is: i4 number of groups; groups of i4 number of changes, i4 key group (-1: descriptions of states), changes of i4 length
-and bytes.
+A change set is an i4 number of groups, then the groups. A group is an i4 number of changes, an i4 key group (-1: state metadata), and its
+changes, each an i4 length and bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from statetool.kernels.skip import skip_one
 from statetool.kernels.walk import BAD_LENGTH, FULL, put_row
 from statetool.kernels.words import copy_bytes
 
-#: Slots of the cursor of :func:`walk_changes`: the next change, and the bytes used of ``buf``.
+#: Slots of the cursor of :func:`walk_changes`: next change, and bytes used in ``buf``.
 CHANGE, USED = range(2)
 
 CHANGE_MESSAGES: Final = {
@@ -60,18 +60,18 @@ def index_changes(data, limit, file_end, cursor, group, pos, stop):  # type: ign
     Parameters
     ----------
     data
-        uint8[:], of which ``limit`` bytes are there.
+        uint8[:]; the first ``limit`` bytes are valid.
     file_end
-        Bytes up to the end of the file, counted as positions in ``data``.
+        End of the file, as a position in ``data``.
     cursor
-        int64[4], in and out: position, groups left (-1: before their count), changes left of the group, its key group.
+        int64[4], in and out: position, groups left (-1: before their count), changes left in the group, key group of the group.
     group, pos, stop
-        int64[n] out: the key group of each change, and where its bytes are.
+        int64[n] out: key group of each change, and the range of its bytes.
 
     Returns
     -------
     code, count
-        ``OK`` at the end of the set; ``FULL`` when the outputs are full or ``data`` ends before the set does.
+        ``OK`` at the end of the set; ``FULL`` if the outputs are full or ``data`` ends before the set does.
     """
     n = 0
     while True:
@@ -114,13 +114,13 @@ def index_changes(data, limit, file_end, cursor, group, pos, stop):  # type: ign
             return OK, n
 
 
-# What rewrites one change writes its key and returns: the operation of the delta, or the negative of a code; the end of the key in ``buf``;
-# where in ``data`` the value starts, which ends at ``stop``.
+# The functions that rewrite one change write its key and return three numbers: the operation of the delta, or the negated error code; the
+# end of the key in ``buf``; and the start of the value in ``data``. The value ends at ``stop``.
 
 
 @inlined
 def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
-    """Rewrite a change of timers, whose data is ``a .. stop``: i4 1, timer where one is added, else the timer."""
+    """Rewrite a change of timers with data ``a .. stop``: i4 1 and the timer for an addition, otherwise only the timer."""
     if operation == OP_ADD_ELEMENT:
         if a + 4 > stop or read_i4(data, np.uint64(a)) != 1:
             return np.int64(-SLOW), a, a
@@ -136,7 +136,7 @@ def _timer(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
 
 @inlined
 def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
-    """Return the operation of the delta of a change of a value, list or map; the negative of a code where the change has no such operation."""
+    """Return the operation of the delta for a change of a value, list or map; the negated error code if there is none."""
     if kind == MAP:
         if operation == OP_CLEAR:
             return np.int64(CLEAR)
@@ -154,7 +154,7 @@ def _delta_of(kind, operation):  # type: ignore[no-untyped-def]
 
 @inlined
 def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ignore[no-untyped-def]
-    """Rewrite a change of a value, list or map, whose data is ``a .. stop``: key, namespace, for a map its user key, value."""
+    """Rewrite a change of a value, list or map with data ``a .. stop``: key, namespace, user key (maps only), value."""
     kind = programs.states[state, KIND]
     delta = _delta_of(kind, operation)
     r = skip_one(data, programs.words, programs.key, a, stop)
@@ -176,7 +176,7 @@ def _entry(data, programs, state, operation, a, stop, cursor, buf):  # type: ign
 
 @inlined
 def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-untyped-def]
-    """Write a delta (operation, for a map's value a 0 as it is not null, the value ``start .. stop``) and return the position behind it."""
+    """Write a delta (operation, a 0 for a non-null map value, the value ``start .. stop``) and return the position after it."""
     buf[o] = delta
     o += 1
     if of_map and delta == PUT:
@@ -187,7 +187,7 @@ def _put_delta(data, start, stop, delta, of_map, buf, o):  # type: ignore[no-unt
 
 @inlined
 def _state_of(data, p, stop, ids):  # type: ignore[no-untyped-def]
-    """Return the number of the state of a change, -1 where it has none: u1 operation, u2 state id."""
+    """Return the index of the state that a change belongs to, -1 if it has none: u1 operation, u2 state id."""
     if stop - p < 3:
         return np.int64(-1)
     state_id = read_u2(data, np.uint64(p + 1))
@@ -205,13 +205,13 @@ def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):  # ty
     changes
         :class:`~statetool.kernels.walk.KeyGroups`: the bytes of each change, and its key group.
     ids
-        int64[:]: number of a state by its id in the log, -1 for unknown ones.
+        int64[:]: index of each state by its id in the log, -1 for unknown ids.
     wanted
-        uint8[states]: 0 for states whose changes are passed over.
+        uint8[states]: 0 for states whose changes are skipped.
     programs
         :class:`~statetool.kernels.heap.StatePrograms`.
     cursor
-        int64[2], in and out: the next change, and the bytes used of ``buf``.
+        int64[2], in and out: next change, and bytes used in ``buf``.
     buf
         uint8[:] out: keys and values of the deltas.
     rows
@@ -221,7 +221,7 @@ def walk_changes(data, changes, ids, wanted, programs, cursor, buf, rows):  # ty
     -------
     code, count
         ``OK`` when all changes are done, ``FULL`` and ``MORE_BYTES`` when the outputs are full, ``SLOW`` at a change that only the
-        serializers can read, or that is damaged.
+        serializers can read or that is damaged.
     """
     n = np.int64(0)
     while cursor[CHANGE] < changes.starts.shape[0]:

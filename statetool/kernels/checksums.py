@@ -1,6 +1,6 @@
-"""Checksums of RocksDB blocks: masked CRC-32C (the default up to Flink 1.20), XXH3 (RocksDB 8, Flink 2).
+"""Checksums of RocksDB blocks: masked CRC-32C (the default up to Flink 1.20) and XXH3 (RocksDB 8, Flink 2).
 
-XXH3 is the 64-bit variant without seed and with its default secret, of which the lower half counts.
+XXH3 is the 64-bit variant without a seed, with its default secret. Only the lower half of the result is stored.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _u8(data, p):  # type: ignore[no-untyped-def]
 
 @jit
 def crc32c(data, start, end, tables):  # type: ignore[no-untyped-def]
-    """CRC-32C of ``data[start:end]``, masked as RocksDB stores it; ``tables`` uint64[8 * 256]."""
+    """Compute the CRC-32C of ``data[start:end]``, masked as RocksDB stores it; ``tables`` is uint64[8 * 256]."""
     crc = _LOW
     p = np.uint64(start)
     stop = np.uint64(end)
@@ -119,7 +119,7 @@ def _swapped(v):  # type: ignore[no-untyped-def]
 
 @jit
 def _folded(a, b):  # type: ignore[no-untyped-def]
-    """Multiply to 128 bits and xor the halves."""
+    """Multiply to 128 bits and XOR the two halves."""
     half = np.uint64(32)
     a0, a1, b0, b1 = a & _LOW, a >> half, b & _LOW, b >> half
     low, mid1, mid2 = a0 * b0, a1 * b0, a0 * b1
@@ -193,7 +193,7 @@ def _accumulate(acc, data, p, secret, s):  # type: ignore[no-untyped-def]
 
 @jit
 def xxh3(data, start, end, secret, acc):  # type: ignore[no-untyped-def]
-    """XXH3 (64 bits) of ``data[start:end]``; ``acc`` uint64[8] is room to work in."""
+    """Compute the 64-bit XXH3 of ``data[start:end]``; ``acc`` uint64[8] is scratch space."""
     n = end - start
     if n <= 16:
         return _xxh3_short(data, start, n, secret)
@@ -234,10 +234,10 @@ def _first_bad(data, starts, ends, kind, tables, secret, acc):  # type: ignore[n
 def first_bad_block(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], kind: int
 ) -> int:
-    """Return the index of the first block whose checksum is wrong, -1 where all are right.
+    """Return the index of the first block with a wrong checksum, -1 if all are right.
 
-    Behind the bytes of each block (``starts`` to ``ends``) are the byte of its compression and the checksum of both, u32
-    little-endian; ``kind`` is :data:`CRC32C` or :data:`XXH3`.
+    The bytes of each block (``starts`` to ``ends``) are followed by its compression byte and the checksum of both, u32 little-endian.
+    ``kind`` is :data:`CRC32C` or :data:`XXH3`.
     """
     return int(_first_bad(data, starts, ends, kind, _TABLES, _SECRET, np.empty(8, dtype=np.uint64)))
 

@@ -1,4 +1,4 @@
-"""Codes that kernels return when a value cannot be decoded, with their messages. Needs no numpy."""
+"""Error codes of kernels, with their messages. Needs no NumPy."""
 
 from __future__ import annotations
 
@@ -89,20 +89,20 @@ MESSAGES: Final = {
 
 
 def coded_error(code: int) -> DecodeError:
-    """Return the error for a kernel's code."""
+    """Return the exception for a kernel's error code."""
     message, hint = MESSAGES[code]
     return DecodeError(message, hint=hint)
 
 
 def check(result: tuple[int, int], pos: Positions) -> None:
-    """Raise the error for what a kernel returned, unless that is ``OK``.
+    """Raise the error for a kernel's result, unless it is ``OK``.
 
     Parameters
     ----------
     result
-        Code, and index of the value that it is about.
+        Code, and index of the value that it refers to.
     pos
-        int64[n]: where each value is in the bytes, for the error's offset.
+        int64[n]: position of each value in the bytes, for the error's offset.
 
     Raises
     ------
@@ -115,12 +115,12 @@ def check(result: tuple[int, int], pos: Positions) -> None:
 
 
 def refuse(bad: Mask, code: int, pos: Positions) -> None:
-    """Raise the error of ``code`` for the first value that is marked in ``bad`` bool[n], if there is one.
+    """Raise the error of ``code`` for the first value marked in ``bad`` bool[n], if any.
 
     Raises
     ------
     DecodeError
-        A value is marked; its offset is that of ``pos`` int64[n].
+        A value is marked. Its offset is taken from ``pos`` int64[n].
     """
     if bad.any():
         raise coded_error(code).at(offset=int(pos[int(bad.argmax())]))

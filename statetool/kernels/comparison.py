@@ -11,7 +11,7 @@ from statetool.kernels.words import word_at
 
 @inlined
 def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
-    """Hash a byte range, eight bytes at a time; ranges of one length that differ in one such word never agree."""
+    """Hash a byte range, eight bytes at a time. Ranges of equal length that differ in only one such word never collide."""
     h = seed ^ (np.uint64(end - start) * np.uint64(0x9E3779B97F4A7C15))
     p = start
     while p + 8 <= end:
@@ -28,7 +28,7 @@ def _hash(data, start, end, seed):  # type: ignore[no-untyped-def]
 
 @jit
 def hash_spans(data, start, end, number, seeds, out):  # type: ignore[no-untyped-def]
-    """Hash byte ranges ``start .. end`` of ``data``, each with the seed of its ``number``, into ``out`` uint64[n]."""
+    """Hash byte ranges ``start .. end`` of ``data``, each with the seed selected by its ``number``, into ``out`` uint64[n]."""
     for i in range(start.shape[0]):
         out[i] = _hash(data, start[i], end[i], seeds[number[i]])
     return OK, 0
@@ -36,20 +36,20 @@ def hash_spans(data, start, end, number, seeds, out):  # type: ignore[no-untyped
 
 @jit
 def pair_hashes(left, right, table, pairs, taken):  # type: ignore[no-untyped-def]
-    """Pair equal hashes, each once, in their order.
+    """Pair equal hashes, each at most once, in order.
 
     Parameters
     ----------
     left, right
         uint64[n], uint64[m].
     table
-        int64[2**k], all -1, larger than m: room to work in.
+        int64[2**k], all -1, larger than m: scratch space.
     pairs
-        int64[n], out: the index in ``right``, -1 where there is none.
+        int64[n], out: the index in ``right``, -1 if there is none.
     taken
-        uint8[m], all 0, out: 1 where an index was paired.
+        uint8[m], all 0, out: 1 if an index was paired.
 
-    Both sides mostly have the same order, so the partner is mostly the one behind the last partner; otherwise it is looked up in ``table``.
+    Both sides mostly have the same order, so the partner mostly follows the previous partner. Otherwise it is looked up in ``table``.
     """
     mask = np.uint64(table.shape[0] - 1)
     for j in range(right.shape[0]):

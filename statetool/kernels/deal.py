@@ -1,5 +1,5 @@
-"""Kernels that pack entries as canonical key groups: as they come, or, from their parts or whole, in an order that
-:mod:`statetool.kernels.order` found.
+"""Kernels that pack entries as canonical key groups, either in the given order or in an order found by
+:mod:`statetool.kernels.order`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from statetool.kernels.jit import inlined, jit, read_soon
 from statetool.kernels.walk import NO_STATE
 from statetool.kernels.words import AHEAD, copy_bytes, equal
 
-#: Shape of the scratch for places of entries that are looked up at once: few enough that these and their bytes stay in the nearest caches.
+#: Shape of the scratch space for entries whose ranges are looked up together: few enough that the ranges and their bytes stay in the L1
+#: cache.
 LOOKED_UP: Final = (6, 256)
 
 
 @jit
 def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untyped-def]
-    """Mark in ``out`` bool[n] the entries with the key group, state and key of the one before them."""
+    """Mark the entries in ``out`` bool[n] that have the same key group, state and key as the previous entry."""
     for i in range(1, group.shape[0]):
         same = group[i] == group[i - 1] and state[i] == state[i - 1]
         out[i] = same and equal(data, key[i], key_end[i], key[i - 1], key_end[i - 1])
@@ -26,7 +27,7 @@ def mark_equal(data, group, state, key, key_end, out):  # type: ignore[no-untype
 
 @inlined
 def _put_size(size, out, o):  # type: ignore[no-untyped-def]
-    """Write an i32 and return the position behind it."""
+    """Write an i32 and return the position after it."""
     out[o] = size >> 24
     out[o + 1] = (size >> 16) & 0xFF
     out[o + 2] = (size >> 8) & 0xFF
@@ -36,7 +37,7 @@ def _put_size(size, out, o):  # type: ignore[no-untyped-def]
 
 @inlined
 def _put_mark(mark, out, o):  # type: ignore[no-untyped-def]
-    """Write the two bytes of a state id or of :data:`~statetool.kernels.walk.NO_STATE` and return the position behind them."""
+    """Write the two bytes of a state id or of :data:`~statetool.kernels.walk.NO_STATE` and return the position after them."""
     out[o] = mark >> 8
     out[o + 1] = mark & 0xFF
     return o + 2
@@ -44,7 +45,7 @@ def _put_mark(mark, out, o):  # type: ignore[no-untyped-def]
 
 @inlined
 def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o):  # type: ignore[no-untyped-def]
-    """Write entry ``i``, as if another one of its state came behind it, and return the position behind it."""
+    """Write entry ``i`` as if another entry of its state followed, and return the position after it."""
     size = key_end[i] - key[i]
     o = _put_size(size + prefix, out, o)
     if prefix == 2:
@@ -60,21 +61,21 @@ def _put_entry(data, i, group, key, key_end, value, value_end, prefix, out, o): 
 
 @jit
 def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base, next_, last, out, numbers, starts):  # type: ignore[no-untyped-def]
-    """Write entries as canonical key groups, one after another; those of one state keep their order.
+    """Write entries as canonical key groups, one after another, keeping the order of the entries of one state.
 
     Parameters
     ----------
     group, state, key, prefix, out, numbers, starts
-        As :func:`pack_groups` has them, in any order.
+        As in :func:`pack_groups`, in any order.
     base
         The smallest key group.
     next_, last
-        int64[m, s], all zero, are scratch; m and s are above every key group, counted from ``base``, and every state.
+        int64[m, s], all zero, scratch. m exceeds every key group counted from ``base``, and s every state.
 
     Returns
     -------
     size, count
-        Bytes written, and key groups.
+        Bytes written, and number of key groups.
     """
     n = group.shape[0]
     for i in range(n):
@@ -108,7 +109,7 @@ def deal_groups(data, group, state, key, key_end, value, value_end, prefix, base
 
 @inlined
 def _look_up(data, order, first, some, group, state, key, key_end, value, value_end, places):  # type: ignore[no-untyped-def]
-    """Look up the places of ``some`` entries of ``order``, and call for their bytes."""
+    """Look up the ranges of ``some`` entries of ``order``, and prefetch their bytes."""
     for k in range(some):
         i = order[first + k]
         places[0, k] = group[i]
@@ -124,31 +125,31 @@ def _look_up(data, order, first, some, group, state, key, key_end, value, value_
 def pack_groups(data, order, group, state, key, key_end, value, value_end, prefix, places, out, numbers, starts):  # type: ignore[no-untyped-def]
     """Write entries as canonical key groups, one after another.
 
-    Where they lie is looked up for some of them at a time, and their bytes are called for: copying took three times as long with each
-    looked up in turn, where a key group is larger than the processor's cache.
+    Ranges are looked up and prefetched for several entries at a time. If a key group is larger than the processor's cache, looking up each
+    entry in turn makes copying three times as slow.
 
     Parameters
     ----------
     order
-        int64[k]: the entries that are written, sorted by key group and state.
+        int64[k]: the entries to write, sorted by key group and state.
     group, state
         int64[n]: the key group and state id that the entries get.
     key, key_end, value, value_end
-        int64[n]: where each entry lies; the key starts behind the key-group prefix that it had.
+        int64[n]: range of each entry's key and value; the key starts after its previous key-group prefix.
     prefix
         Bytes of the new prefix.
     places
         int64[6, m], scratch (:data:`LOOKED_UP`).
     out
-        uint8[:], large enough: of each entry 8 bytes, the prefix, key and value; 2 bytes for each state and 2 for the end of each
-        key group.
+        uint8[:], large enough for 8 bytes, the prefix, key and value per entry, 2 bytes per state, and 2 bytes for the end of each key
+        group.
     numbers, starts
-        int64[k] out: the key groups and where each starts in ``out``.
+        int64[k] out: the key groups, and the start of each in ``out``.
 
     Returns
     -------
     size, count
-        Bytes written, and key groups.
+        Bytes written, and number of key groups.
     """
     o = np.int64(0)
     count = 0
@@ -183,22 +184,22 @@ def pack_groups(data, order, group, state, key, key_end, value, value_end, prefi
 
 @jit
 def reorder_groups(data, start, size, edges, group, state, out, numbers, starts):  # type: ignore[no-untyped-def]
-    """Write entries that lie in canonical key groups as canonical key groups in another order.
+    """Write the entries of canonical key groups as canonical key groups in another order.
 
-    Each entry is copied whole, with its sizes and its prefix.
+    Each entry is copied as a unit, with its sizes and its prefix.
 
     Parameters
     ----------
     data
         The key groups.
     start, size
-        int64[n]: where each entry lies, in the new order, sorted by key group and state.
+        int64[n]: start and size of each entry, in the new order, sorted by key group and state.
     edges
-        int64[m + 1]: where each state of a key group begins in this order, and its end.
+        int64[m + 1]: start of each state of a key group in this order, and the end.
     group, state
-        int64[m]: the key group and state id of each of these.
+        int64[m]: key group and state id of each of these.
     out, numbers, starts
-        As :func:`pack_groups` has them, which returns the same; at most as many bytes are written as ``data`` has.
+        As in :func:`pack_groups`, with the same return values. At most as many bytes are written as ``data`` has.
     """
     o = np.int64(0)
     count = 0

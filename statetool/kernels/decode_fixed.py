@@ -1,7 +1,7 @@
-"""Kernels that load numbers, flags and counted bytes at many positions.
+"""Kernels that load numbers, flags and length-prefixed bytes at many positions.
 
-Arguments of all kernels that decode: ``data`` uint8[:] read-only; ``pos``, ``end`` int64[n], first byte of each value and
-first byte beyond its frame; ``after`` int64[n] out, first byte behind each value. All return ``(code, index)``.
+All decoding kernels take ``data`` uint8[:] read-only; ``pos``, ``end`` int64[n], the first byte of each value and the first byte after its
+frame; and ``after`` int64[n] out, the first byte after each value. They return ``(code, index)``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def read_u2(data, p):  # type: ignore[no-untyped-def]
 
 @jit
 def _bits(data, p):  # type: ignore[no-untyped-def]
-    """Return 32 bits at ``p`` as uint32; LLVM makes one load of it."""
+    """Return 32 bits at ``p`` as uint32; LLVM turns it into one load."""
     a, b = np.uint32(data[p]), np.uint32(data[p + np.uint64(1)])
     c, d = np.uint32(data[p + np.uint64(2)]), np.uint32(data[p + np.uint64(3)])
     return np.uint32(a << np.uint32(24) | b << np.uint32(16) | c << np.uint32(8) | d)
@@ -87,7 +87,7 @@ def load_flags(data, pos, end, out, after):  # type: ignore[no-untyped-def]
 
 @jit
 def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-untyped-def]
-    """Step over ``size`` bytes that must all be ``wanted``; ``code`` says that they are not."""
+    """Skip ``size`` bytes that must all equal ``wanted``; return ``code`` for the first value where they do not."""
     for i in range(pos.shape[0]):
         p = pos[i]
         if size > end[i] - p:
@@ -101,7 +101,7 @@ def check_bytes(data, pos, end, size, wanted, code, after):  # type: ignore[no-u
 
 @jit
 def counted_sizes(data, pos, end, sizes, after):  # type: ignore[no-untyped-def]
-    """Read i32 byte counts; ``after`` is behind the bytes."""
+    """Read i32 byte counts; ``after`` is the position after the bytes."""
     for i in range(pos.shape[0]):
         p = pos[i]
         if p + 4 > end[i]:

@@ -1,4 +1,4 @@
-"""Kernels for ``BigInteger`` and ``BigDecimal``: those of up to 8 bytes; longer ones are marked for Python's ints.
+"""Kernels for ``BigInteger`` and ``BigDecimal`` of up to 8 bytes; longer ones are marked for decoding with Python's integers.
 
 Arguments as in :mod:`statetool.kernels.decode_fixed`. Follows ``BigIntSerializer`` and ``BigDecSerializer``.
 """
@@ -14,7 +14,7 @@ from statetool.kernels.jit import jit
 
 @jit
 def big_integers(data, pos, end, out, valid, wide, after):  # type: ignore[no-untyped-def]
-    """Read BigIntegers into ``out`` int64[n]; ``wide`` uint8[n] marks those of more than 8 bytes (``out`` unset)."""
+    """Read BigIntegers into ``out`` int64[n]; ``wide`` uint8[n] marks those longer than 8 bytes (``out`` is left unset)."""
     for i in range(pos.shape[0]):
         p = pos[i]
         if p + 4 > end[i]:
@@ -44,9 +44,9 @@ def big_integers(data, pos, end, out, valid, wide, after):  # type: ignore[no-un
 
 @jit
 def scale_decimals(unscaled, scales, target, powers, low, high, valid, wide):  # type: ignore[no-untyped-def]
-    """Bring 64-bit unscaled values to scale ``target`` as 128-bit two's complement (``low``, ``high`` int64[n]).
+    """Rescale 64-bit unscaled values to scale ``target`` as 128-bit two's complement (``low``, ``high`` int64[n]).
 
-    ``powers`` uint64[20] are powers of ten. Those whose scale is not in ``target - 18 .. target`` are marked ``wide``.
+    ``powers`` uint64[20] are powers of ten. Values with a scale outside ``target - 18 .. target`` are marked ``wide``.
     """
     for i in range(unscaled.shape[0]):
         if valid[i] == 0 or wide[i] == 1:

@@ -30,7 +30,7 @@ def _days(year, month, day):  # type: ignore[no-untyped-def]
 
 @jit
 def _month_days(year, month):  # type: ignore[no-untyped-def]
-    """Return how many days a month has."""
+    """Return the number of days in a month."""
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
@@ -66,7 +66,7 @@ def read_time(data, p):  # type: ignore[no-untyped-def]
 
 @jit
 def _micros(seconds, nano):  # type: ignore[no-untyped-def]
-    """Return ``(code, epoch micros)``; nothing on the way overflows."""
+    """Return ``(code, epoch micros)``; no intermediate result overflows."""
     micro = nano // 1000
     if seconds < 0:
         seconds += 1
@@ -80,7 +80,7 @@ def _micros(seconds, nano):  # type: ignore[no-untyped-def]
 
 @jit
 def _load_instant(data, p, kind):  # type: ignore[no-untyped-def]
-    """Return ``(code, is null, epoch micros, nanos below)`` of the first three kinds."""
+    """Return ``(code, is null, epoch micros, nanos below the microsecond)`` for the first three kinds."""
     v = read_i8(data, p)
     zero = np.int64(0)
     if kind == _MILLIS:
@@ -104,7 +104,7 @@ def _load_instant(data, p, kind):  # type: ignore[no-untyped-def]
 
 @jit
 def _load_date_time(data, p):  # type: ignore[no-untyped-def]
-    """Return ``(code, is null, micros since 1970-01-01T00:00, nanos below)`` of a LocalDateTime."""
+    """Return ``(code, is null, micros since 1970-01-01T00:00, nanos below the microsecond)`` of a LocalDateTime."""
     code, no_date, days = read_date(data, p)
     zero = np.int64(0)
     if code != OK:
@@ -122,7 +122,7 @@ def _load_date_time(data, p):  # type: ignore[no-untyped-def]
 def load_temporal(data, pos, end, kind, size, out, below, valid, after):  # type: ignore[no-untyped-def]
     """Load temporal values: epoch micros (``date``: days, ``time``: nanos of day) into ``out`` int64[n].
 
-    ``below`` int32[n] gets the nanos below the microsecond. ``kind`` indexes ``TEMPORAL_KINDS``.
+    ``below`` int32[n] receives the nanos below the microsecond. ``kind`` indexes ``TEMPORAL_KINDS``.
     """
     for i in range(pos.shape[0]):
         after[i] = pos[i] + size

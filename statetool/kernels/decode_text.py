@@ -1,4 +1,4 @@
-"""Kernels that turn Flink strings, UTF-16 units as varints, into UTF-8; in two passes, sizes first.
+"""Kernels that convert Flink strings (UTF-16 code units as varints) to UTF-8 in two passes, sizes first.
 
 Arguments as in :mod:`statetool.kernels.decode_fixed`. Follows ``StringValue.readString``.
 """
@@ -14,7 +14,7 @@ from statetool.kernels.words import copy_bytes
 
 @jit
 def read_varint(data, p, end):  # type: ignore[no-untyped-def]
-    """Return ``(value, position after)``; the position is -1 where the number is cut off or longer than 5 bytes."""
+    """Return ``(value, position after)``; the position is -1 if the number is truncated or longer than 5 bytes."""
     value = np.int64(0)
     shift = 0
     while True:
@@ -30,7 +30,7 @@ def read_varint(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def is_ascii(data, p, n):  # type: ignore[no-untyped-def]
-    """Tell whether ``n`` bytes from ``p`` are all below 80 hex, so that each is a unit of its own."""
+    """Return True if ``n`` bytes from ``p`` are all below 80 hex, so that each is one code unit."""
     start = np.uint64(p)
     high = np.uint8(0)
     for k in range(np.uint64(n)):
@@ -40,7 +40,7 @@ def is_ascii(data, p, n):  # type: ignore[no-untyped-def]
 
 @jit
 def _measure(data, p, n, end):  # type: ignore[no-untyped-def]
-    """Return ``(code, UTF-8 bytes, position after)`` of ``n`` units."""
+    """Return ``(code, UTF-8 bytes, position after)`` of ``n`` code units."""
     size = np.int64(0)
     pending = False
     for _ in range(n):
@@ -64,9 +64,9 @@ def _measure(data, p, n, end):  # type: ignore[no-untyped-def]
 
 @jit
 def text_sizes(data, pos, end, extra, sizes, starts, units, valid, after):  # type: ignore[no-untyped-def]
-    """Measure Flink strings: UTF-8 bytes into ``sizes``, first unit's position into ``starts``, unit counts.
+    """Measure Flink strings: UTF-8 bytes into ``sizes``, position of the first code unit into ``starts``, counts into ``units``.
 
-    ``extra`` is 1 where 0 means null (``valid`` uint8[n] tells), else 0.
+    ``extra`` is 1 if a length of 0 means null (``valid`` uint8[n] receives the flags), otherwise 0.
     """
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -100,7 +100,7 @@ def text_sizes(data, pos, end, extra, sizes, starts, units, valid, after):  # ty
 
 @jit
 def _fill(data, p, n, end, out, o):  # type: ignore[no-untyped-def]
-    """Write ``n`` units that are known to be right as UTF-8."""
+    """Write ``n`` validated code units as UTF-8."""
     high = np.int64(0)
     for _ in range(n):
         u, p = read_varint(data, p, end)
@@ -132,7 +132,7 @@ def text_fill(data, starts, units, after, offsets, out):  # type: ignore[no-unty
     """Write measured strings as UTF-8 to ``out`` uint8[:] at ``offsets`` int32[n + 1]."""
     for i in range(starts.shape[0]):
         n = units[i]
-        # One byte a unit is ASCII; an overlong varint of an ASCII unit has the UTF-8 size of one but more bytes.
+        # One byte per code unit means ASCII; an overlong varint of an ASCII unit has the UTF-8 size of one, but more bytes.
         if after[i] - starts[i] != n:
             _fill(data, starts[i], n, after[i], out, np.int64(offsets[i]))
             continue

@@ -1,4 +1,4 @@
-"""Operations of changes in a change log, and of the deltas that these become: :mod:`statetool.formats.keyed.deltas`."""
+"""Operations of changes in a changelog, and of the deltas that they become: :mod:`statetool.formats.keyed.deltas`."""
 
 from __future__ import annotations
 

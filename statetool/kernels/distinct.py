@@ -23,7 +23,7 @@ def hash_ranges(data, start, end, group, out):  # type: ignore[no-untyped-def]
 
 @jit
 def _tail(data, start, end):  # type: ignore[no-untyped-def]
-    """Return the last eight bytes of a byte range, or all where it has fewer, as one number."""
+    """Return the last eight bytes of a byte range, or all of a shorter one, as one number."""
     word = np.uint64(0)
     if end - start < 8:
         for p in range(start, end):
@@ -34,7 +34,7 @@ def _tail(data, start, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def _same(data, start, end, group, tails, i, tail, number, first):  # type: ignore[no-untyped-def]
-    """Tell whether range ``i``, which ends with ``tail``, is the one with a number."""
+    """Return True if range ``i``, which ends with ``tail``, equals the numbered range ``number``."""
     same = tails[number] == tail
     if same:
         o = first[number]
@@ -44,7 +44,7 @@ def _same(data, start, end, group, tails, i, tail, number, first):  # type: igno
 
 @inlined
 def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
-    """Tell whether range ``i`` sorts before range ``o``, by key group and bytes."""
+    """Return True if range ``i`` sorts before range ``o``, by key group and bytes."""
     before = group[i] < group[o]
     if group[i] == group[o]:
         before = compare(data, start[i], end[i], data, start[o], end[o]) < 0
@@ -53,7 +53,7 @@ def _before(data, start, end, group, i, o):  # type: ignore[no-untyped-def]
 
 @jit
 def _slot_of(data, start, end, group, tails, table, i, tail, first):  # type: ignore[no-untyped-def]
-    """Return the slot of a hash table of numbers that has range ``i``, or the free one where it belongs."""
+    """Return the slot of the hash table that holds range ``i``, or the free slot for it."""
     mask = np.uint64(table.shape[0] - 1)
     h = tail ^ np.uint64(group[i]) << np.uint64(40)
     for p in range(start[i], end[i] - 8):
@@ -67,14 +67,15 @@ def _slot_of(data, start, end, group, tails, table, i, tail, first):  # type: ig
 
 @jit
 def number_ranges(data, start, end, group, tails, table, ids, first):  # type: ignore[no-untyped-def]
-    """Give equal (key group, bytes) the same id, numbered as they are first seen.
+    """Assign one id per distinct (key group, bytes), numbered in order of first appearance.
 
-    ``table`` int64[2**m], larger than n, and ``tails`` uint64[n] are room to work in. ``ids`` int64[n] and ``first`` int64[n] (index of the
-    first of each id) are out. Returns the number of ids.
+    ``table`` int64[2**m], larger than n, and ``tails`` uint64[n] are scratch space. ``ids`` int64[n] and ``first`` int64[n] (index of the
+    first occurrence of each id) are out. Returns the number of ids.
 
-    Sorted states have their keys in one order, so an entry's key is mostly that of the entry before it, or the next one. As long as new keys
-    sort behind all others, the ids ascend, and each state is merged with them; the hash table is made at the first key that does not. Keys
-    differ most in their last bytes; those of the ids lie side by side in ``tails``, so that few bytes of ``data`` are looked at twice.
+    Sorted states share one key order, so the key of an entry is mostly that of the previous entry, or the next one. As long as each new key
+    sorts after all others, the ids ascend, and each state is merged with them. The hash table is built at the first key that does not. Keys
+    differ most in their last bytes, so the last bytes of all ids are stored next to each other in ``tails``, and few bytes of ``data`` are
+    compared twice.
     """
     count = 0
     last = -1
@@ -91,7 +92,7 @@ def number_ranges(data, start, end, group, tails, table, ids, first):  # type: i
             continue
         if merging:
             if last > 0 and _before(data, start, end, group, i, first[last - 1]):
-                last = 0  # a state begins
+                last = 0  # a new state begins
             while last < count and steps > 0 and _before(data, start, end, group, first[last], i):
                 last += 1
                 steps -= 1

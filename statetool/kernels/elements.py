@@ -1,10 +1,16 @@
-"""Find where the elements of lists and maps start, all at once for many lists.
+"""Start positions of the elements of lists and maps, found for many lists at once.
 
-Arguments of all kernels: ``data`` uint8[:] read-only; ``prog`` int64[:], a skip program (:mod:`statetool.kernels.skip_program`) of an
-element; ``pos``, ``end`` int64[n], where each list starts, and the first byte beyond its frame; ``counts`` int64[n], how many elements each
-list has; ``after`` int64[n] out, the position behind each list (or behind the part of it that the kernel reads). Of the m elements of all
-lists, in order, ``out`` int64[m] out is where each starts, and ``out_end`` int64[m] out the first byte beyond the frame that it is in.
-Kernels return ``(code, index)``: what is wrong with which list.
+Arguments of all kernels:
+
+- ``data`` uint8[:], read-only.
+- ``prog`` int64[:], the skip program (:mod:`statetool.kernels.skip_program`) of an element.
+- ``pos``, ``end`` int64[n], the start of each list, and the first byte after its frame.
+- ``counts`` int64[n], the number of elements of each list.
+- ``after`` int64[n] out, the position after each list, or after the part of it that the kernel reads.
+- ``out`` int64[m] out, the start of each of the m elements of all lists, in order.
+- ``out_end`` int64[m] out, the first byte after the frame that each element is in.
+
+Kernels return ``(code, index)``: the error and the index of the list with it.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ _COMMA: Final = 0x2C
 
 @jit
 def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-untyped-def]
-    """Read i32 counts of elements that take ``at_least`` bytes each; ``after`` is behind the counts."""
+    """Read i32 counts of elements that take ``at_least`` bytes each; ``after`` is the position after the counts."""
     for i in range(pos.shape[0]):
         n = read_count(data, pos[i], end[i])
         if n < 0:
@@ -39,7 +45,7 @@ def read_counts(data, pos, end, at_least, counts, after):  # type: ignore[no-unt
 
 @jit
 def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
-    """Do what :func:`element_positions` does for elements of ``stride`` bytes, ``first`` of which are the key's."""
+    """Do what :func:`element_positions` does for elements of ``stride`` bytes; the key of a map takes the first ``first`` of them."""
     o = 0
     for i in range(pos.shape[0]):
         p = pos[i]
@@ -55,14 +61,14 @@ def strided_positions(pos, end, counts, first, stride, out, out_other, out_end, 
 
 @jit
 def element_positions(data, prog, other, pos, end, counts, out, out_other, out_end, after):  # type: ignore[no-untyped-def]
-    """Find the elements of lists, from the first one on.
+    """Find the elements of lists, starting at the first element.
 
     Parameters
     ----------
     other
-        int64[:]: of maps, ``prog`` is that of a key and this one of the value behind it; empty for lists.
+        int64[:]: for maps, ``prog`` skips the key and this program skips the value after it; empty for lists.
     out_other
-        int64[m] out: where each value of a map starts.
+        int64[m] out: start of each value of a map.
     """
     o = 0
     for i in range(pos.shape[0]):
@@ -83,7 +89,7 @@ def element_positions(data, prog, other, pos, end, counts, out, out_other, out_e
 
 @jit
 def mask_counts(data, pos, end, counts, after):  # type: ignore[no-untyped-def]
-    """Read i32 counts that bit masks follow, one bit an element; ``after`` is behind the masks."""
+    """Read i32 counts that are followed by bit masks, one bit per element; ``after`` is the position after the masks."""
     for i in range(pos.shape[0]):
         n = read_count(data, pos[i], end[i])
         if n < 0:
@@ -99,14 +105,14 @@ def mask_counts(data, pos, end, counts, after):  # type: ignore[no-untyped-def]
 
 @jit
 def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, after):  # type: ignore[no-untyped-def]
-    """Find the elements behind bit masks of nulls.
+    """Find elements that follow a bit mask of nulls.
 
     Parameters
     ----------
     masks
-        int64[n]: where each list's mask starts.
+        int64[n]: start of each list's mask.
     valid
-        uint8[m] out: 0 for elements that are null, which take no bytes.
+        uint8[m] out: 0 for null elements, which take no bytes.
     """
     o = 0
     for i in range(pos.shape[0]):
@@ -126,7 +132,10 @@ def masked_positions(data, prog, masks, pos, end, counts, out, out_end, valid, a
 
 @jit
 def first_blocks(data, pos, end, at_least, total):  # type: ignore[no-untyped-def]
-    """Add up the items, of ``at_least`` bytes, of the first block of each list in ``total`` int64[1]; Flink writes no second one."""
+    """Add up the items of the first block of each list in ``total`` int64[1].
+
+    Items take ``at_least`` bytes. Flink writes no second block.
+    """
     for i in range(pos.shape[0]):
         n, p = read_varint(data, pos[i], end[i])
         if p < 0:
@@ -146,11 +155,11 @@ def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other
     other, out_other
         As in :func:`element_positions`.
     at_least
-        Fewest bytes of an item.
+        Minimum bytes of an item.
     counts
         int64[n] out.
     total
-        int64[1] out: how many items there are; those that ``out`` has no room for are only counted.
+        int64[1] out: number of items. Items beyond the room of ``out`` are counted but not stored.
     """
     o = 0
     room = out.shape[0]
@@ -193,12 +202,12 @@ def block_elements(data, prog, other, pos, end, at_least, counts, out, out_other
 
 @jit
 def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
-    """Count the elements of lists whose elements are joined by a comma, up to ``end`` (canonical and RocksDB list state)."""
+    """Count the elements of comma-joined lists, up to ``end`` (canonical and RocksDB list state)."""
     for i in range(pos.shape[0]):
         p = pos[i]
         n = 0
         if prog[0] == FIXED:
-            # All but the last element and its end, which the loop below looks at.
+            # All but the last element and its end, which the loop below handles.
             step = prog[1] + 1
             while p + step < end[i] and data[p + step - 1] == _COMMA:
                 p += step
@@ -220,7 +229,7 @@ def joined_counts(data, prog, pos, end, counts):  # type: ignore[no-untyped-def]
 
 @jit
 def joined_positions(data, prog, pos, end, counts, out, out_end):  # type: ignore[no-untyped-def]
-    """Find start and end of each element of comma-joined lists that :func:`joined_counts` has accepted."""
+    """Find the range of each element of comma-joined lists that :func:`joined_counts` has accepted."""
     o = 0
     size = prog[1] if prog[0] == FIXED else np.int64(-1)
     for i in range(pos.shape[0]):

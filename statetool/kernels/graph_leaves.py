@@ -1,4 +1,4 @@
-"""Kernels for Kryo's values without parts: numbers, dates and times, UUIDs. Arguments as in :mod:`statetool.kernels.graphs`."""
+"""Kernels for Kryo's leaf values: numbers, dates and times, UUIDs. Arguments as in :mod:`statetool.kernels.graphs`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 @jit
 def _fixed(data, p, end, size, little, out, st):  # type: ignore[no-untyped-def]
-    """Write a number of ``size`` bytes big-endian; it is little-endian where ``little``."""
+    """Write a number of ``size`` bytes as big-endian; the input is little-endian if ``little``."""
     if size > end - p:
         return np.int64(UNSERVED)
     o = st[WRITTEN]
@@ -94,11 +94,11 @@ def _date(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 @jit
 def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
-    """Write a time as u1 hour, minute, second, i32 nano. Kryo 2.24 has the nano in front of the second."""
+    """Write a time as u1 hour, minute, second, i32 nano. Kryo 2.24 stores the nano before the second."""
     bad = np.int64(UNSERVED)
     hour, minute, second, nano = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     if little:
-        # The last part that is not 0 is inverted, those behind it are left out.
+        # The last non-zero part is inverted, and the parts after it are omitted.
         for k in range(4):
             if k == 3:
                 nano, p = read_number(data, p, end)
@@ -142,13 +142,13 @@ def _time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 @jit
 def _date_time(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
-    """Write a date and a time; in Kryo 2.24 each is an object of its own."""
+    """Write a date and a time; in Kryo 2.24 each of the two is a separate object."""
     for k in range(2):
         if not little:
             if p >= end or data[p] != 1:
                 return np.int64(UNSERVED)
             p += 1
-            # Its parts are objects too, to which no value refers again.
+            # The parts are objects too, but no other value refers to them.
             if st[OBJECTS_MET] < MAX_OBJECTS:
                 st[OBJECTS + 3 * st[OBJECTS_MET]] = -1
             st[OBJECTS_MET] += 1
@@ -184,7 +184,7 @@ def _instant(data, kind, p, end, little, out, st):  # type: ignore[no-untyped-de
 
 @jit
 def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
-    """Write a UUID as counted text; its two halves are i64, little-endian in Kryo 5 and zigzag in 2.24."""
+    """Write a UUID as length-prefixed text; its two halves are i64, little-endian in Kryo 5 and zigzag in 2.24."""
     o = put4(out, st[WRITTEN], np.int64(36))
     for half in range(2):
         if little:
@@ -211,7 +211,7 @@ def _uuid(data, p, end, little, out, st):  # type: ignore[no-untyped-def]
 
 @jit
 def write_leaf(data, kind, size, little, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write a value without parts, of ``kind``; ``size`` is how many constants an enum has."""
+    """Write a leaf value of ``kind``; ``size`` is the number of constants of an enum."""
     if kind == TEXT:
         return write_text(data, p, end, out, st)
     if kind == INT or kind == ENUM:

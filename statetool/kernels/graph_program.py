@@ -1,4 +1,4 @@
-"""Programs by which kernels walk Kryo's values: the flat form of :class:`statetool.kernels.program.GraphPart`."""
+"""Flat programs with which kernels walk Kryo's values, compiled from :class:`statetool.kernels.program.GraphPart`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from statetool.kernels import program as ir
 
-#: What kernels return in place of a position: a value that is left to the reference, no room left, a program that they do not know.
+#: Returned in place of a position: the value is left to the reference decoder, no room is left, the program is unknown.
 UNSERVED: Final = -1
 FULL: Final = -2
 UNKNOWN: Final = -3
-#: Most bytes that one step writes, apart from strings and bytes.
+#: Maximum bytes that one step writes, apart from strings and bytes.
 STEP: Final = 64
 KINDS: Final[tuple[ir.GraphKind, ...]] = get_args(ir.GraphKind)
 (
@@ -23,12 +23,12 @@ KINDS: Final[tuple[ir.GraphKind, ...]] = get_args(ir.GraphKind)
 ) = range(len(KINDS))  # fmt: skip
 MODES: Final = ("body", "nullable", "present", "value")
 BODY, NULLABLE, PRESENT, VALUE = range(len(MODES))
-#: Most names of classes, and most objects, that the kernels remember of a value.
+#: Maximum number of class names, and of objects, that the kernels remember per value.
 MAX_NAMES: Final = 32
 MAX_OBJECTS: Final = 256
-#: Slots of the kernels' state, int64[STATE_WORDS]: bytes written; how many names of classes the value had so far, and their numbers; how many
-#: objects, and of each three slots: the part that it is of (-1 while it is not whole), where it starts in what is written, and the byte
-#: behind; how far in what is written objects met before may reach.
+#: Slots of the kernels' state, int64[STATE_WORDS]: bytes written; number of class names seen in this value, then their numbers; number of
+#: objects, then three slots per object (its part, -1 while incomplete; its start in the output; its end); limit of the output for
+#: repeated objects.
 WRITTEN: Final = 0
 NAMES_MET: Final = 1
 NAMES: Final = 2
@@ -36,19 +36,19 @@ OBJECTS_MET: Final = NAMES + MAX_NAMES
 OBJECTS: Final = OBJECTS_MET + 1
 LIMIT: Final = OBJECTS + 3 * MAX_OBJECTS
 STATE_WORDS: Final = LIMIT + 1
-#: How many times its own size a value may be rewritten to by objects that it refers to more than once.
+#: Maximum growth of a value, as a multiple of its size, from writing repeated objects in full.
 MOST_TIMES: Final = 64
 
 Words = npt.NDArray[np.int64]
 
 
 class Layout(NamedTuple):
-    """A program as kernels walk it.
+    """Flat program in the form that kernels walk.
 
-    ``words`` int64[:]: of each part its kind, 1 where its objects have a mark of their own, its first class and number of classes, its size
-    (number of fields or constants), then mode and index of each of its parts. ``classes`` int64[m, 5]: id or -1, offset and size of the name
-    in ``names``, number of the name, 1 where a comparator stands in front. ``names`` uint8[:]: names of classes as Kryo writes them.
-    ``little``: Kryo 5, else 2.24.
+    ``words`` int64[:]: for each part its kind, 1 if its objects carry a marker, its first class and number of classes, its size (number of
+    fields or constants), then mode and index of each of its parts. ``classes`` int64[m, 5]: id or -1, offset and size of the name in
+    ``names``, number of the name, 1 if a comparator precedes it. ``names`` uint8[:]: class names as Kryo writes them. ``little``: Kryo 5,
+    else 2.24.
     """
 
     words: Words
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 @lru_cache(maxsize=256)
 def compile_graph(root: ir.GraphPart, little: bool) -> Layout:
-    """Return the program of a part and all of its parts."""
+    """Return the program of a part and all its descendants."""
     words: list[int] = []
     classes: list[tuple[int, int, int, int, int]] = []
     names: dict[bytes, tuple[int, int]] = {}
@@ -76,7 +76,7 @@ def _emit(
     names: dict[bytes, tuple[int, int]],
     places: dict[ir.GraphPart, int],
 ) -> int:
-    """Append a part and return where it is; equal parts are there once, so that an object met in one is known in the others."""
+    """Append a part and return its index. Equal parts are stored once, so that an object met in one is known in the others."""
     at = places.get(part)
     if at is not None:
         return at

@@ -1,4 +1,4 @@
-"""Kernels for Kryo's numbers of varying length, strings and counted bytes, which are written again in fixed layouts."""
+"""Kernels that rewrite Kryo's variable-length numbers, strings and length-prefixed bytes in fixed layouts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.kernels.words import copy_bytes
 
 @jit
 def read_number(data, p, end):  # type: ignore[no-untyped-def]
-    """Return ``(unsigned number of 32 bits, position after)``; the position is -1 where there is none."""
+    """Return ``(unsigned 32-bit number, position after)``; the position is -1 if it is not valid."""
     value, p = read_varint(data, p, end)
     return value, np.int64(p if value <= 0xFFFFFFFF else -1)
 
@@ -37,13 +37,13 @@ def read_long(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def unzigzag(v):  # type: ignore[no-untyped-def]
-    """Return the signed number that a zigzag number stands for."""
+    """Return the signed number of a zigzag-encoded number."""
     return np.int64(np.uint64(v) >> np.uint64(1)) ^ -(v & 1)
 
 
 @jit
 def put4(out, o, v):  # type: ignore[no-untyped-def]
-    """Write the low 32 bits of ``v`` big-endian and return the position behind them."""
+    """Write the low 32 bits of ``v`` big-endian and return the position after them."""
     out[o] = (v >> 24) & 0xFF
     out[o + 1] = (v >> 16) & 0xFF
     out[o + 2] = (v >> 8) & 0xFF
@@ -53,13 +53,16 @@ def put4(out, o, v):  # type: ignore[no-untyped-def]
 
 @jit
 def put8(out, o, v):  # type: ignore[no-untyped-def]
-    """Write 64 bits big-endian and return the position behind them."""
+    """Write 64 bits big-endian and return the position after them."""
     return put4(out, put4(out, o, v >> 32), v)
 
 
 @jit
 def _units(data, p, end, n, out, o):  # type: ignore[no-untyped-def]
-    """Write UTF-16 units of 1 to 3 bytes as UTF-8; return ``(position after, place after)``, -1 for a lone surrogate or damage."""
+    """Write UTF-16 code units of 1 to 3 bytes as UTF-8.
+
+    Return ``(position after, output position after)``, -1 for a lone surrogate or damage.
+    """
     bad = np.int64(-1)
     high = np.int64(0)
     for _ in range(n):
@@ -105,7 +108,7 @@ def _units(data, p, end, n, out, o):  # type: ignore[no-untyped-def]
 
 @jit
 def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write a string that is not null as i32 size and UTF-8."""
+    """Write a non-null string as i32 size and UTF-8."""
     if p >= end:
         return np.int64(UNSERVED)
     o = st[WRITTEN]
@@ -150,7 +153,7 @@ def write_text(data, p, end, out, st):  # type: ignore[no-untyped-def]
 
 @jit
 def write_counted(data, p, end, extra, out, st):  # type: ignore[no-untyped-def]
-    """Write bytes behind their number plus 1: i32 number plus ``extra``, bytes."""
+    """Rewrite bytes that follow their length plus 1: i32 length plus ``extra``, bytes."""
     n, p = read_number(data, p, end)
     n -= 1
     if p < 0 or n < 0 or n > end - p:

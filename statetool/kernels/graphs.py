@@ -1,14 +1,14 @@
-"""Kryo's values rewritten as values of fixed layouts, which the other kernels decode.
+"""Rewriting of Kryo's values in fixed layouts, which the other kernels decode.
 
-A value is walked by a flat program of its declared type (:mod:`statetool.kernels.graph_program`) and written again: numbers
-big-endian and in their full width, strings as counted UTF-8, a flag byte (1: there) in front of all that may be null. What a program
-does not foresee (another class, an object met before as one of another type, damage) is no error here: such a value is marked, and
-decoded by the readable reference.
-Wire forms: :mod:`statetool.serializers.kryo.wire`; what is written: :class:`statetool.kernels.program.GraphPart`.
+A value is walked by a flat program of its declared type (:mod:`statetool.kernels.graph_program`) and rewritten: numbers big-endian and
+full-width, strings as length-prefixed UTF-8, and a flag byte (1: present) before everything that may be null. If the program does not cover
+a value (another class, a reference to an object of another type, damage), that is not an error here: the value is marked, and decoded by
+the readable reference decoder.
+Wire forms: :mod:`statetool.serializers.kryo.wire`. Output: :class:`statetool.kernels.program.GraphPart`.
 
 Arguments of all kernels: ``data`` uint8[:] read-only; ``layout``, a :class:`~statetool.kernels.graph_program.Layout`; ``p``, ``end``, a
-position in ``data`` and the first byte beyond the value's frame; ``out`` uint8[:], what is written; ``st`` int64[STATE_WORDS], whose slots
-:mod:`~statetool.kernels.graph_program` names. In place of a position they return ``UNSERVED``, ``FULL`` or ``UNKNOWN``, which are negative.
+position in ``data`` and the first byte after the value's frame; ``out`` uint8[:], the output; ``st`` int64[STATE_WORDS], with the slots of
+:mod:`~statetool.kernels.graph_program`. In place of a position they return ``UNSERVED``, ``FULL`` or ``UNKNOWN``, which are negative.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from statetool.kernels.graph_text import put4, read_number
 from statetool.kernels.jit import inlined, jit
 
 _COMMA: Final = 0x2C
-#: In place of the number of an object: it has none; the value ends here.
+#: In place of an object's number: it has none; the value ends here.
 _NO_NUMBER: Final = -1
 _DONE: Final = -2
 
 
 @jit
 def _name_matches(data, layout, row, p, end):  # type: ignore[no-untyped-def]
-    """Tell whether the name of a class stands at ``p``."""
+    """Return True if the class name of ``row`` is stored at ``p``."""
     at, size = layout.classes[row, 1], layout.classes[row, 2]
     same = size <= end - p
     for i in range(size):
@@ -67,7 +67,7 @@ def _read_class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
     Returns
     -------
     row, after
-        Row of ``layout.classes``, -1 for null; ``after`` is -1 where it is none of the part's classes.
+        Row of ``layout.classes``, -1 for null; ``after`` is -1 if it is none of the part's classes.
     """
     none = np.int64(-1)
     k, p = read_number(data, p, end)
@@ -96,7 +96,7 @@ def _read_class(data, layout, pc, p, end, st):  # type: ignore[no-untyped-def]
 
 @jit
 def _write_again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write once more an object that was met before, which must be of the part at ``pc``."""
+    """Write an object that was met before once more. It must belong to the part at ``pc``."""
     k, p = read_number(data, p, end)
     number = k - 2
     if p < 0 or layout.words[pc + 1] != 1 or number >= st[OBJECTS_MET] or number >= MAX_OBJECTS:
@@ -119,13 +119,13 @@ def _write_again(data, layout, pc, p, end, out, st):  # type: ignore[no-untyped-
 
 @inlined
 def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Read what stands in front of a body, and write whether one is there.
+    """Read the header of an object, and write whether a body follows.
 
     Returns
     -------
     row, number, after
-        Row of the object's class; its number among the value's objects, ``_NO_NUMBER`` or ``_DONE``; where the body starts, or with
-        ``_DONE`` what the value returns.
+        Row of the object's class; its number among the value's objects, ``_NO_NUMBER`` or ``_DONE``; the start of the body, or with
+        ``_DONE`` the result for the value.
     """
     none, done = np.int64(_NO_NUMBER), np.int64(_DONE)
     if mode == VALUE:
@@ -138,7 +138,7 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
             return row, done, p
     numbered = layout.words[pc + 1] == 1
     if numbered or mode == NULLABLE:
-        # 0: null; 1: a new object, or a value without references that is there; above: an object met before.
+        # 0: null; 1: a new object, or a non-null value without references; above: reference to an object met before.
         if p >= end or (data[p] == 0 and mode != NULLABLE):
             return row, done, np.int64(UNSERVED)
         mark = data[p]
@@ -159,12 +159,12 @@ def _open_object(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
 
 @jit
 def _read_size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-def]
-    """Read how many elements there are, and for lists of Kryo 5 a flag; ``headed`` where a comparator, always null, stands beside.
+    """Read the number of elements, and a flag for lists of Kryo 5; ``headed`` if a comparator, always null, is stored next to it.
 
     Returns
     -------
     n, flag, after
-        ``after`` is negative where the number does not fit.
+        ``after`` is negative if the number does not fit.
     """
     bad = np.int64(UNSERVED)
     n, flag = np.int64(0), False
@@ -197,12 +197,12 @@ def _read_size(data, kind, little, headed, p, end):  # type: ignore[no-untyped-d
 
 @inlined
 def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Read what stands in front of the elements of a list, map or array, and write how many there are.
+    """Read the header of a list, map or array, and write the number of elements.
 
     Returns
     -------
     n, mode, row, after
-        Number and mode of the elements, or of a map's keys, and the row of their class; where they start.
+        Number and mode of the elements, or of a map's keys; the row of their class; the position of the first element.
     """
     kind = layout.words[pc]
     mode, element = layout.words[pc + 5], layout.words[pc + 6]
@@ -215,7 +215,7 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
         if mode == NULLABLE:
             mode = np.int64(NULLABLE if flag else PRESENT)
         elif flag:
-            # One class for all, and whether there are nulls.
+            # One class for all elements, and whether there are nulls.
             first, p = _read_class(data, layout, element, p, end, st)
             if first < 0 or p < 0 or p >= end or data[p] > 1:
                 return n, mode, first, np.int64(UNSERVED)
@@ -229,9 +229,9 @@ def _open_list(data, layout, pc, row, p, end, out, st):  # type: ignore[no-untyp
 
 @jit
 def _write_value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write the value at ``p`` of the part at ``pc``; return the position behind it.
+    """Write the value at ``p`` of the part at ``pc``; return the position after it.
 
-    ``mode``: only a body, an object that may be null, one that is there (of the class ``row``), or a class and its object.
+    ``mode``: only a body, a nullable object, a non-null object (of the class ``row``), or a class and its object.
     """
     if st[WRITTEN] + STEP > out.shape[0]:
         return np.int64(FULL)
@@ -273,10 +273,10 @@ def _write_value(data, layout, pc, mode, row, p, end, out, st):  # type: ignore[
 
 @jit
 def _write_root(data, layout, p, end, out, st):  # type: ignore[no-untyped-def]
-    """Write a value with its class; names and objects of other values are unknown in it."""
+    """Write a value with its class. Names and objects of other values are unknown in it."""
     st[NAMES_MET] = 0
     st[OBJECTS_MET] = 0
-    # An object that is met again takes a byte in ``data`` each time, but its whole size in ``out``.
+    # A reference takes one byte in ``data``, but the full size of its object in ``out``.
     st[LIMIT] = st[WRITTEN] + MOST_TIMES * (end - p)
     return _write_value(data, layout, np.int64(0), np.int64(VALUE), np.int64(0), p, end, out, st)
 
@@ -288,17 +288,17 @@ def rewrite(data, layout, pos, end, first, out, st, starts, after, served):  # t
     Parameters
     ----------
     pos, end
-        int64[n]: where each value starts, and the first byte beyond its frame.
+        int64[n]: start of each value, and the first byte after its frame.
     first
-        Number of the first value to write.
+        Index of the first value to write.
     starts, after
-        int64[n] out: where each value starts in ``out``, and the position behind it in ``data``.
+        int64[n] out: start of each value in ``out``, and the position after it in ``data``.
     served
-        uint8[n] out: 0 for values that are left to the reference.
+        uint8[n] out: 0 for values that are left to the reference decoder.
 
     Returns
     -------
-    Number of the next value. ``st[WRITTEN]`` is ``UNKNOWN`` where the program is not known.
+    Index of the next value. ``st[WRITTEN]`` is ``UNKNOWN`` if the program is unknown.
     """
     for i in range(first, pos.shape[0]):
         before = st[WRITTEN]
@@ -323,18 +323,18 @@ def split(data, layout, pos, end, scratch, st, counts, starts, ends):  # type: i
     Parameters
     ----------
     pos, end
-        int64[n]: where each list starts, and the byte behind it.
+        int64[n]: start of each list, and the first byte after it.
     scratch
         uint8[:], room for one value.
     counts
-        int64[n] out: values of each list.
+        int64[n] out: number of values of each list.
     starts, ends
-        int64[m] out: where each value of all lists starts, and the position behind it; empty to only count.
+        int64[m] out: range of each value of all lists; empty to only count.
 
     Returns
     -------
     code
-        0, or ``UNSERVED`` for a value that is left to the reference, ``FULL`` where one does not fit ``scratch``, ``UNKNOWN``.
+        0; ``UNSERVED`` if a value is left to the reference decoder, ``FULL`` if one does not fit ``scratch``, or ``UNKNOWN``.
     """
     o = 0
     for i in range(pos.shape[0]):

@@ -1,8 +1,8 @@
-"""Kernel that finds the entries of key groups in the layout of the heap backend, and puts their keys together as canonical ones.
+"""Entries of key groups in the layout of the heap backend, with their keys reassembled as canonical composite keys.
 
-A key group is: i4 its number; sections of u2 state id, i4 number of entries, entries. An entry of a value, list or map is namespace, key and
-value back to back; a list is i4 count, elements; a map is i4 count, then key, u1 whether the value is null, value of each; a timer is its
-element alone. Nothing frames an entry: its parts are found by skip programs.
+A key group is an i4 number, then sections of u2 state id, i4 number of entries, entries. An entry of a value, list or map is namespace, key
+and value back to back. A list is an i4 count and its elements. A map is an i4 count, then per entry the key, a u1 null flag and the value.
+A timer is its element alone. Entries have no length prefix: their parts are found by skip programs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statetool.kernels.skip_program import Program
 from statetool.kernels.walk import BAD_LENGTH, BAD_PREFIX, BAD_STATE, FULL, put_row
 from statetool.kernels.words import copy_bytes
 
-#: An entry that only its serializers can find the end of, or that is damaged.
+#: An entry that is damaged, or whose end only its serializers can find.
 SLOW: Final = 200
 MORE_ROWS: Final = 201
 MORE_BYTES: Final = 202
@@ -28,7 +28,7 @@ MORE_BYTES: Final = 202
 VALUE, LIST, MAP, TIMERS, UNKNOWN = range(5)
 #: Columns of ``StatePrograms.states``.
 KIND, AMBIGUOUS, NAMESPACE, FIRST, SECOND = range(5)
-#: Slots of the cursor: key group, position (-1: its start), state (-1: between sections), entries left, bytes used of ``buf``.
+#: Slots of the cursor: key group, position (-1: its start), state (-1: between sections), entries left, bytes used in ``buf``.
 GROUP, POSITION, STATE, LEFT, USED = range(5)
 
 MAX_MARKER: Final = 8
@@ -37,11 +37,11 @@ _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 class StatePrograms(NamedTuple):
-    """How the parts of a stream's entries are found.
+    """Skip programs for the parts of a stream's entries.
 
-    ``words`` are skip programs one after another; ``key`` is where that of the key starts, -1 where kernels cannot skip keys.
-    ``states`` int64[states, 5]: kind; 1 where keys are ambiguous (the lengths of key and namespace stand behind them); where the programs of
-    the namespace, of the value (or a list's element, a map's key, a timer), and of a map's value start.
+    ``words`` holds the skip programs one after another; ``key`` is the start of the key's program, -1 if kernels cannot skip keys.
+    ``states`` int64[states, 5]: kind; 1 if keys are ambiguous (the lengths of key and namespace follow them); and the starts of the
+    programs for the namespace, for the value (or a list's element, a map's key, a timer), and for a map's value.
     """
 
     words: Program
@@ -51,7 +51,7 @@ class StatePrograms(NamedTuple):
 
 @inlined
 def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
-    """Write the length behind an ambiguous key or namespace: little-endian base 256, at least one byte."""
+    """Write the length that follows an ambiguous key or namespace: little-endian base 256, at least one byte."""
     while True:
         buf[o] = size & 0xFF
         o += 1
@@ -62,14 +62,14 @@ def _put_marker(buf, o, size):  # type: ignore[no-untyped-def]
 
 @inlined
 def put_part(data, start, stop, ambiguous, buf, o):  # type: ignore[no-untyped-def]
-    """Write a key or namespace as it stands in a composite key, and return the position behind it."""
+    """Write a key or namespace in its composite-key form, and return the position after it."""
     o = copy_bytes(data, start, stop - start, buf, o)
     return _put_marker(buf, o, stop - start) if ambiguous else o
 
 
 @inlined
 def _failed(negative, limit, end):  # type: ignore[no-untyped-def]
-    """Return the code for an entry that was not read: it needs more room, more data, or the serializers."""
+    """Return the code for an unread entry: it needs more room, more data, or the serializers."""
     code = -negative
     if code == MORE_ROWS or code == MORE_BYTES or code == UNKNOWN_OPERATION:
         return code
@@ -78,7 +78,7 @@ def _failed(negative, limit, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def _count(data, p, stop):  # type: ignore[no-untyped-def]
-    """Read the count of a list or map; the negative of a code where there is none."""
+    """Read the count of a list or map; return the negated error code if it is not valid."""
     if p + 4 > stop:
         return np.int64(-TRUNCATED)
     n = read_i4(data, np.uint64(p))
@@ -87,20 +87,20 @@ def _count(data, p, stop):  # type: ignore[no-untyped-def]
 
 @inlined
 def _put_entry(data, p, q, r, state, group, ambiguous, value, value_end, cursor, o, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Write the entry of a value or list: namespace ``p .. q``, key ``q .. r``, its value in ``buf``, of which ``o`` bytes are used."""
+    """Write the entry of a value or list: namespace ``p .. q``, key ``q .. r``, its value in ``buf``, ``o`` bytes of which are used."""
     key = o if ambiguous else p
     key_end = put_part(data, p, q, ambiguous, buf, put_part(data, q, r, ambiguous, buf, key))
     cursor[USED] = key_end if ambiguous else o
     return put_row(rows, n, state, group, key, key_end, value, value_end)
 
 
-# Kernels that read one entry return the position behind it, or the negative of a code, and the number of rows. Its namespace is p .. q, its key
-# q .. r; it ends before ``stop``.
+# Kernels that read one entry return the position after it, or the negated error code, and the number of rows. The namespace of the entry is
+# p .. q, its key q .. r, and it ends before ``stop``.
 
 
 @inlined
 def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read a value, which stays where it is."""
+    """Read a value, which is not moved."""
     o = cursor[USED]
     s = skip_one(data, programs.words, programs.states[state, FIRST], r, stop)
     if s < 0:
@@ -113,7 +113,7 @@ def _read_value(data, programs, state, group, p, q, r, stop, cursor, buf, rows, 
 
 @inlined
 def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read a list; one element stays where it is, several are joined by commas behind the used bytes of ``buf``."""
+    """Read a list. A single element is not moved; several are joined by commas after the used bytes of ``buf``."""
     count = _count(data, r, stop)
     if count < 0:
         return count, n
@@ -146,7 +146,7 @@ def _read_list(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n
 
 @inlined
 def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read a map, which becomes a row for each of its keys."""
+    """Read a map, which becomes one row per map key."""
     count = _count(data, r, stop)
     if count < 0:
         return count, n
@@ -179,7 +179,7 @@ def _read_map(data, programs, state, group, p, q, r, stop, cursor, buf, rows, n)
 
 @inlined
 def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read the entry at the cursor, of any state."""
+    """Read the entry at the cursor, whatever the kind of its state."""
     p = cursor[POSITION]
     kind = programs.states[state, KIND]
     if kind == TIMERS:
@@ -200,7 +200,7 @@ def _read_entry(data, programs, state, group, stop, cursor, buf, rows, n):  # ty
 
 @inlined
 def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type: ignore[no-untyped-def]
-    """Read the entries of a state that are left; return code and number of rows."""
+    """Read the remaining entries of a state; return code and number of rows."""
     state, group, end = cursor[STATE], groups.numbers[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if programs.states[state, KIND] == UNKNOWN and cursor[LEFT] > 0:
         return np.int64(SLOW), n
@@ -220,7 +220,7 @@ def _read_section(data, limit, groups, programs, cursor, buf, rows, n):  # type:
 
 @inlined
 def _open_group(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
-    """Step over the number of a key group."""
+    """Skip the number of a key group."""
     k = cursor[GROUP]
     p = groups.starts[k]
     if p + 4 > groups.ends[k]:
@@ -237,7 +237,7 @@ def _open_group(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-d
 
 @inlined
 def _open_section(data, limit, groups, seen, cursor):  # type: ignore[no-untyped-def]
-    """Step over the head of the next section, or from the end of a key group to the next one."""
+    """Skip the header of the next section, or advance from the end of a key group to the next one."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p == end:
         cursor[GROUP] += 1
@@ -262,28 +262,28 @@ def _open_section(data, limit, groups, seen, cursor):  # type: ignore[no-untyped
 
 @jit
 def walk_heap(data, limit, groups, programs, seen, cursor, buf, rows):  # type: ignore[no-untyped-def]
-    """Collect entries of key groups that lie in ``data``.
+    """Collect the entries of the key groups in ``data``.
 
     Parameters
     ----------
     data
-        uint8[:], of which ``limit`` bytes are there.
+        uint8[:]; the first ``limit`` bytes are valid.
     groups, programs
         :class:`~statetool.kernels.walk.KeyGroups`, :class:`StatePrograms`.
     seen
-        uint8[states], in and out: the states that the key group at hand has had.
+        uint8[states], in and out: the states seen so far in the current key group.
     cursor
-        int64[5], in and out. It stands at an entry, or between sections, whatever the code.
+        int64[5], in and out. It points to an entry, or between sections, whatever the code.
     buf
-        uint8[:], in and out: its first bytes are a copy of ``data``; keys and lists that are laid out otherwise there are written behind.
+        uint8[:], in and out: it starts with a copy of ``data``. Keys and lists in a changed layout are written after that.
     rows
         :class:`~statetool.kernels.walk.Rows` in ``buf``, out.
 
     Returns
     -------
     code, count
-        ``OK`` when all key groups are done, ``FULL`` when ``data`` ends inside of one that goes on, ``SLOW`` at an entry for the
-        serializers, ``MORE_ROWS`` and ``MORE_BYTES`` when the outputs are full; else what is wrong at the cursor.
+        ``OK`` when all key groups are done, ``FULL`` if ``data`` ends inside an unfinished key group, ``SLOW`` at an entry for the
+        serializers, ``MORE_ROWS`` and ``MORE_BYTES`` if the outputs are full; otherwise the error at the cursor.
     """
     n = np.int64(0)
     while cursor[GROUP] < groups.starts.shape[0]:

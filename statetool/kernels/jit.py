@@ -1,17 +1,17 @@
-"""The one decorator of all kernels, which also decides whether a call runs compiled.
+"""Decorator of all kernels, which also decides whether a call runs compiled.
 
-Kernels take numpy arrays and numbers, return numbers, and raise nothing: they return ``(code, index)`` with a code of
-:mod:`statetool.kernels.codes` and the index of the value that it is about. They make no arrays, so that numba need not count references to
-arrays, which costs more than most of what kernels do (``_nrt=False``; a kernel that makes an array does not compile).
+Kernels take NumPy arrays and numbers, and return numbers. They raise nothing: they return ``(code, index)`` with a code of
+:mod:`statetool.kernels.codes` and the index of the value that it refers to. They allocate no arrays, so that numba need not count
+references to arrays, which would cost more than most of a kernel's work (``_nrt=False``; a kernel that allocates an array does not
+compile).
 
-Compiling a kernel takes 0.3 to 4 seconds, running it uncompiled at most about a microsecond for each element of its longest array. So a kernel runs
-uncompiled while its calls are small and together take less time than compiling; where its compiled code is kept already
-(:mod:`statetool.kernels.kept`), that is used sooner. Both give the same: the same code runs, with integers of 64 bits that wrap around.
-``STATETOOL_JIT=0`` compiles nothing, ``STATETOOL_JIT=1`` everything at its first call. Without numba nothing is compiled; with NumPy 1, where
-sums of integers of two kinds become floating, everything is.
+Compiling a kernel takes 0.3 to 4 seconds. Running it uncompiled takes up to about a microsecond per element of its longest array. So a
+kernel runs uncompiled while its calls are small and together take less time than compiling. If its compiled code is already cached
+(:mod:`statetool.kernels.kept`), the kernel switches to it sooner. Both ways give the same results: they run the same code, with 64-bit
+integers that wrap around. ``STATETOOL_JIT=0`` compiles nothing, and ``STATETOOL_JIT=1`` compiles everything at its first call. Without
+numba nothing is compiled. With NumPy 1, where sums of two kinds of integers become floating-point, everything is compiled.
 
-Positions that index bytes in a loop are ``np.uint64``: numba then has no negative indexes to wrap, and the loop becomes
-vector instructions.
+Positions that index bytes in a loop are ``np.uint64``: numba then has no negative indexes to wrap, and vectorizes the loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOCK: Final = threading.RLock()
 
 
 class Allowance(NamedTuple):
-    """What a kernel may do uncompiled: elements of the longest array of one call, seconds of the processor in all calls together."""
+    """Budget of a kernel for uncompiled calls: elements of the longest array of one call, CPU seconds of all calls together."""
 
     elements: float
     seconds: float
@@ -42,14 +42,15 @@ class Allowance(NamedTuple):
 
 NOTHING: Final = Allowance(-1, 0)
 EVERYTHING: Final = Allowance(float("inf"), float("inf"))
-#: Where code would have to be compiled; where it would only be loaded, and numba first; and where numba, which takes longest, is there.
+#: Budgets if code would have to be compiled; if it would only be loaded, and numba imported first; and if numba, the slowest part, is
+#: imported.
 BEFORE_COMPILING: Final = Allowance(1 << 21, 0.5)
 BEFORE_LOADING: Final = Allowance(1 << 14, 0.05)
 WITH_NUMBA: Final = Allowance(1 << 11, 0.005)
 
 
 def allowance(name: str) -> Allowance:
-    """Return what a kernel may do uncompiled in this process."""
+    """Return the budget of a kernel for uncompiled calls in this process."""
     setting = os.environ.get("STATETOOL_JIT", "")
     if setting == "0" or importlib.util.find_spec("numba") is None:
         return EVERYTHING
@@ -59,7 +60,7 @@ def allowance(name: str) -> Allowance:
 
 
 class Kernel:
-    """A kernel that numba compiles when that pays: importing kernels does not import numba, nor does a small read."""
+    """A kernel that numba compiles once that pays off. Importing kernels does not import numba, nor does a small read."""
 
     def __init__(self, function: Callable[..., Any], *, inline: bool = False) -> None:
         update_wrapper(self, function)
@@ -71,18 +72,18 @@ class Kernel:
 
     @cached_property
     def allowance(self) -> Allowance:
-        """What this kernel may do uncompiled."""
+        """Budget of this kernel for uncompiled calls."""
         return allowance(self.name)
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """The dispatcher of numba."""
+        """The numba dispatcher."""
         with _LOCK:
             return _dispatcher(self)
 
     @cached_property
     def uncompiled(self) -> Callable[..., Any]:
-        """The Python function itself, which calls other kernels uncompiled too."""
+        """The Python function itself, which also calls other kernels uncompiled."""
         with _LOCK:
             f: Any = self.function
             return FunctionType(f.__code__, _uncompiled_names(f.__globals__), f.__name__, f.__defaults__, f.__closure__)
@@ -106,19 +107,20 @@ class Kernel:
 
 
 def jit(function: Callable[..., Any]) -> Kernel:
-    """Make a kernel of a function."""
+    """Turn a function into a kernel."""
     return Kernel(function)
 
 
 def inlined(function: Callable[..., Any]) -> Kernel:
-    """Make a kernel that is compiled into each kernel that calls it: a call would cost as much as copying all of its arguments."""
+    """Turn a function into a kernel that is inlined into each calling kernel: a call would cost as much as copying all of its arguments."""
     return Kernel(function, inline=True)
 
 
 def read_soon(data, p):  # type: ignore[no-untyped-def]
-    """Tell the processor that ``data[p]`` will be read soon, ``p`` inside the array or not; only compiled code does.
+    """Prefetch ``data[p]``, where ``p`` may be outside the array; only compiled code does.
 
-    It saves the wait for memory where places are far from each other: the loads of a loop that also stores do not run ahead enough.
+    This hides memory latency when accesses are far apart: the processor does not run the loads of a loop ahead far enough if the loop also
+    stores.
     """
 
 
@@ -127,12 +129,12 @@ def _size(argument: Any) -> int:
 
 
 def _as_compiled(argument: Any) -> Any:
-    """Return an argument as compiled code gets it: the integers of Python have 64 bits there."""
+    """Return an argument in the form that compiled code gets: Python integers become 64-bit integers."""
     return np.int64(argument) if type(argument) is int else argument
 
 
 def _as_returned(result: Any) -> Any:
-    """Return a result as compiled code gives it: a number of Python."""
+    """Return a result in the form that compiled code gives: a Python number."""
     return result.item() if isinstance(result, np.generic) else result
 
 
@@ -140,7 +142,7 @@ _namespaces: Final[dict[int, dict[str, Any]]] = {}
 
 
 def _uncompiled_names(names: dict[str, Any]) -> dict[str, Any]:
-    """Return the names of a module, each kernel replaced by its uncompiled function."""
+    """Return the names of a module, with each kernel replaced by its uncompiled function."""
     namespace = _namespaces.get(id(names))
     if namespace is None:
         namespace = _namespaces[id(names)] = dict(names)
@@ -150,12 +152,12 @@ def _uncompiled_names(names: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _extend_numba() -> None:
-    """Make numba know kernels that kernels call, and :func:`read_soon`."""
+    """Teach numba about kernels called by kernels, and about :func:`read_soon`."""
     from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic, overload, typeof_impl
 
-    # To numba, a kernel that another one calls is its dispatcher.
+    # To numba, a kernel called by another kernel is its dispatcher.
     typeof_impl.register(Kernel, lambda other, _: types.Dispatcher(other.compiled))
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -165,7 +167,7 @@ def _extend_numba() -> None:
             place = builder.bitcast(builder.gep(first, [values[1]]), ir.IntType(8).as_pointer())
             word = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-            # To read, to be kept in all caches, data.
+            # Arguments of the prefetch: read, keep in all cache levels, data.
             how = [ir.Constant(word, number) for number in (0, 3, 1)]
             builder.call(builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, *how])
             return context.get_dummy_value()
@@ -182,6 +184,6 @@ def _dispatcher(kernel: Kernel) -> Callable[..., Any]:
 
     _extend_numba()
     dispatcher: Any = numba.njit(nogil=True, forceinline=kernel.inline, _nrt=False)(kernel.function)
-    dispatcher._cache = kept.KeptCode(kernel.name)  # numba's own looks at where the source lies
+    dispatcher._cache = kept.KeptCode(kernel.name)  # numba's default cache depends on the location of the source
     compiled: Callable[..., Any] = dispatcher
     return compiled

@@ -1,13 +1,16 @@
-"""Compiled code on disk, found by the sources of all kernels, the versions of Python and numba and the kind of processor alone.
+"""Cache of compiled code on disk, keyed by the sources of all kernels, the versions of Python and numba, and the processor type.
 
-Where the package lies does not matter, nor whether it is a folder, a wheel or a zip that Spark unpacks anew for each application. A
-kernel has others compiled into it, so its code depends on the sources of all kernels. The code of each is a file of its own that
-appears whole or not at all. Processes that share a folder do not compile the same at the same time: one waits for the other's code, for a minute
-at most.
+The package's location does not matter, nor does its form: a folder, a wheel, or a zip that Spark unpacks for each application. A kernel has
+others compiled into it, so its code depends on the sources of all kernels. Each kernel's code is a separate file that appears atomically.
+Processes that share a folder do not compile the same code at the same time: one waits for the other's code, for up to a minute.
 
-Code is looked for in the folder that ``STATETOOL_KERNELS`` names (what ``statetool kernels --build`` made, shipped to where it is needed), in
-``compiled`` beside this module (in a zip too), and in the user's folder: ``NUMBA_CACHE_DIR`` where that is set, else the
-user's cache folder, else one of the user's own below the temporary folder. What had to be compiled is kept in the user's folder.
+Code is looked up in these folders, in this order:
+
+- the folder that ``STATETOOL_KERNELS`` names (the output of ``statetool kernels --build``, shipped to where it is needed),
+- ``compiled`` next to this module (also inside a zip),
+- the user's folder: ``NUMBA_CACHE_DIR`` if set, otherwise the user's cache folder, otherwise a private folder below the temporary folder.
+
+Newly compiled code is cached in the user's folder.
 """
 
 from __future__ import annotations
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
 VARIABLE: Final = "STATETOOL_KERNELS"
 _SUFFIX: Final = ".kernel"
 _DIGEST_BYTES: Final = 32
-#: How long a process waits for another one that compiles the same, and how often it looks, in seconds.
+#: How long a process waits for another process that compiles the same code, and how often it checks, in seconds.
 _MOST_WAITING: Final = 60.0
 _LOOK_AGAIN: Final = 0.02
 
 
 @cache
 def stamp() -> str:
-    """Return the name of the folder of compiled code, by sources, Python and numba."""
+    """Return the name of the folder of compiled code, derived from sources, Python and numba."""
     digest = hashlib.sha256()
     here = importlib.resources.files(__package__)
     for source in sorted((f for f in here.iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
@@ -50,7 +53,7 @@ def stamp() -> str:
 
 @cache
 def folders() -> tuple[Traversable, ...]:
-    """Return where code is looked for, best first."""
+    """Return the folders to look up code in, best first."""
     named = os.environ.get(VARIABLE)
     shipped: list[Traversable] = [Path(named).absolute()] if named else []
     shipped.append(importlib.resources.files(__package__) / "compiled")
@@ -59,7 +62,7 @@ def folders() -> tuple[Traversable, ...]:
 
 @cache
 def target() -> Path | None:
-    """Return the folder for new code; ``None`` where none can be written, and each process compiles for itself."""
+    """Return the folder for new code. ``None`` if none is writable, in which case each process compiles for itself."""
     for base in _own_folders():
         if writable(folder := base / stamp()):
             return folder
@@ -68,7 +71,7 @@ def target() -> Path | None:
 
 @cache
 def names() -> frozenset[str]:
-    """Return the kernels that had compiled code when this process first asked."""
+    """Return the kernels that had compiled code when this process first checked."""
     kernels = set()
     for folder in folders():
         if folder.is_dir():
@@ -82,26 +85,26 @@ def _own_folders() -> list[Path]:
 
 
 class KeptCode:
-    """The compiled code of one kernel, as numba's dispatchers ask for it: a file for each signature (types of arguments, processor).
+    """Cache of the compiled code of one kernel, as numba's dispatchers use it: one file per signature (argument types, processor).
 
-    A file is a digest, and what it is of: the pickled signature and code.
+    A file is a digest followed by its input, the pickled signature and code.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        #: Locks that this process has, by file.
+        #: Locks held by this process, by file.
         self._claims: dict[str, int | None] = {}
         self.cache_path = str(target())
 
     def load_overload(self, types: Any, context: Any) -> Any:
-        """Return kept code, or ``None``: then it is for this process to compile, and others wait for it."""
+        """Return cached code. ``None`` if this process must compile it, while others wait for it."""
         signature = (types, context.codegen().magic_tuple())
         file = self._file(signature)
         code = self._stored(signature, context)
         folder = target()
         if code is None and folder is not None and file not in self._claims:
             self._claims[file] = _claimed_in_time(folder / file)
-            code = self._stored(signature, context)  # another process may have kept it meanwhile
+            code = self._stored(signature, context)  # another process may have cached it in the meantime
             if code is not None:
                 self._release(folder / file)
         return code
@@ -122,7 +125,7 @@ class KeptCode:
         return None
 
     def save_overload(self, types: Any, result: Any) -> None:
-        """Keep code; where that is not possible, it is compiled again the next time."""
+        """Cache code. If that is not possible, it is compiled again the next time."""
         from numba.core.serialize import dumps
 
         folder = target()
@@ -141,7 +144,7 @@ class KeptCode:
             self._release(file)
 
     def is_left(self, types: Any, context: Any) -> bool:
-        """Tell whether code is not kept, and no other process compiles it."""
+        """Return True if code is not cached and no other process compiles it."""
         signature = (types, context.codegen().magic_tuple())
         folder = target()
         if folder is None or self._stored(signature, context) is not None:
@@ -170,20 +173,20 @@ def _lock_of(file: Path) -> Path:
 
 
 def claimed(file: Path) -> int | None:
-    """Lock a file of code for this process, which gives up the lock by closing the descriptor or by its end.
+    """Lock a file of code for this process. Closing the descriptor, or the end of the process, releases the lock.
 
-    ``None`` where there are no locks of files: then code may be compiled twice.
+    Returns ``None`` on platforms without file locks: code may be compiled twice there.
 
     Raises
     ------
     BlockingIOError
-        Another process has it.
+        Another process holds the lock.
     """
     try:
         import fcntl
 
         lock = os.open(_lock_of(file), os.O_CREAT | os.O_RDWR, 0o600)
-    except (ImportError, OSError):  # Windows; a folder that is gone
+    except (ImportError, OSError):  # Windows; a deleted folder
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -196,7 +199,7 @@ def claimed(file: Path) -> int | None:
 
 
 def _claimed_in_time(file: Path) -> int | None:
-    """Lock a file of code once no other process has it; ``None`` where that takes too long, too."""
+    """Lock a file of code as soon as no other process holds the lock. Return ``None`` on a timeout, too."""
     deadline = time.monotonic() + _MOST_WAITING
     while time.monotonic() < deadline:
         try:

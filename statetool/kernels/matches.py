@@ -1,7 +1,7 @@
 """Kernel that follows the matches of complex event processing back to their first events.
 
-A match knows the node of its last event, and a version. A node has edges to the nodes of earlier events. The edge to follow is the one
-with whose version the current version is compatible; behind it, the edge's version is the current one.
+A match stores the node of its last event, and a version. A node has edges to the nodes of earlier events. The edge to follow is the one
+with whose version the current version is compatible. The edge's version then becomes the current one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 from statetool.kernels.codes import OK
 from statetool.kernels.jit import jit
 
-#: Targets of edges that lead to no node: the match began here; the buffer does not have the node.
+#: Targets of edges that lead to no node: the match began here; the buffer lacks the node.
 BEGIN: Final = -1
 MISSING: Final = -2
-#: What is wrong with a match: an edge leads to a missing node; more than one way leads back; a way does not end.
+#: Errors of a match: an edge leads to a missing node; more than one path leads back; a path does not end.
 NO_NODE: Final = 1
 MANY_WAYS: Final = 2
 NO_END: Final = 3
@@ -22,7 +22,7 @@ NO_END: Final = 3
 
 @jit
 def _compatible(version, start, end, other, other_start, other_end):  # type: ignore[no-untyped-def]
-    """Tell whether a Dewey number begins with another one, or differs in the last digit alone, which is larger."""
+    """Return True if a Dewey number starts with another one, or differs only in the last digit, which is larger."""
     size = end - start
     n = other_end - other_start
     if size < n:
@@ -42,19 +42,19 @@ def match_paths(  # type: ignore[no-untyped-def]
     Parameters
     ----------
     last
-        int64[m]: the node of each match's last event, negative where there is none.
+        int64[m]: the node of each match's last event, negative if there is none.
     version_at, versions
         int64[m + 1], int64[]: the digits of each match's version.
     edge_at, target, edge_version_at, edge_versions
-        int64[n + 1]: the edges of each node; int64[e]: the node each leads to, or ``BEGIN`` or ``MISSING``; their versions.
+        int64[n + 1]: the edges of each node; int64[e]: the node that each leads to, or ``BEGIN`` or ``MISSING``; their versions.
     node, edge
-        int64[n]: room to work in.
+        int64[n]: scratch.
     place
-        int64[m]: where in ``path`` the nodes of each match go.
+        int64[m]: start of each match's nodes in ``path``.
     lengths
-        int64[m], out: how many they are, 0 where no way leads back.
+        int64[m], out: number of nodes, 0 if no path leads back.
     path
-        int64[], out; empty where lengths are asked for alone.
+        int64[], out; empty to compute only the lengths.
     """
     for i in range(last.shape[0]):
         lengths[i] = 0

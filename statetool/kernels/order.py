@@ -1,4 +1,4 @@
-"""Kernels that put entries in the order of RocksDB: key group by key group, state by state, keys by their unsigned bytes."""
+"""Kernels that sort entries in the order of RocksDB: by key group, by state, by the unsigned bytes of keys."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from statetool.kernels.jit import inlined, jit
 from statetool.kernels.words import word_at
 
-#: Counting the digits of fewer keys takes longer than comparing them.
+#: Below this number of keys, counting digits takes longer than comparing keys.
 _FEW: Final = 128
-#: Bits of a digit that keys are sorted by, at most: of many keys more, so that they are moved fewer times.
+#: Maximum bits of a digit that keys are sorted by. The digit is wider for many keys, so that they are moved fewer times.
 _FEW_BITS: Final = 8
 _MOST_BITS: Final = 11
 _MANY: Final = 1 << 12
-#: Values of a digit, at most.
+#: Maximum number of values of a digit.
 DIGITS: Final = 1 << _MOST_BITS
 
 
@@ -23,7 +23,7 @@ DIGITS: Final = 1 << _MOST_BITS
 def count_order(major, places, order):  # type: ignore[no-untyped-def]
     """Sort by counting, stable: ``major`` int64[n] are small numbers, ``order`` int64[n] is out.
 
-    ``places`` int64[m + 1], all zero, is scratch; m is above every number.
+    ``places`` int64[m + 1], all zero, is scratch; m exceeds every number.
     """
     for i in range(major.shape[0]):
         places[major[i] + 1] += 1
@@ -36,7 +36,7 @@ def count_order(major, places, order):  # type: ignore[no-untyped-def]
 
 @inlined
 def _head(data, at, end):  # type: ignore[no-untyped-def]
-    """Return the eight bytes from ``at`` on as one big-endian number, zeros behind ``end``."""
+    """Return the eight bytes from ``at`` on as one big-endian number, zero-padded after ``end``."""
     if at + 8 <= end:
         return word_at(data, np.uint64(at))
     head = np.uint64(0)
@@ -49,7 +49,7 @@ def _head(data, at, end):  # type: ignore[no-untyped-def]
 
 @jit
 def key_heads(data, start, end, out):  # type: ignore[no-untyped-def]
-    """Load the first 16 bytes of each range as two big-endian numbers of ``out`` uint64[2, n], zeros behind shorter ones."""
+    """Load the first 16 bytes of each range as two big-endian numbers of ``out`` uint64[2, n]; shorter ranges are zero-padded."""
     for i in range(start.shape[0]):
         out[0, i] = _head(data, start[i], end[i])
         out[1, i] = _head(data, start[i] + 8, end[i])
@@ -73,7 +73,7 @@ def compare_keys(data, head, key, key_end, a, b):  # type: ignore[no-untyped-def
 
 @jit
 def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by keys, stable, quick where runs are sorted already; ``other`` is scratch."""
+    """Sort ``order[first:stop]`` by keys, stable, fast for already sorted runs; ``other`` is scratch."""
     width = 1
     while width < stop - first:
         low = first
@@ -101,9 +101,9 @@ def _merge_sort(data, head, key, key_end, order, other, first, stop):  # type: i
 
 @inlined
 def _digit_bits(unlike, most):  # type: ignore[no-untyped-def]
-    """Return of how many bits, ``most`` at most, all digits of numbers are that differ in the bits ``unlike``.
+    """Return the width in bits, up to ``most``, of the digits of numbers that differ in the bits ``unlike``.
 
-    All digits have as many: one of few values takes longest, as counting it waits each time for the count before.
+    All digits are equally wide. A digit of few values takes longest, because each increment of a count waits for the previous one.
     """
     low = 0
     while low < 64 and (unlike >> np.uint64(low)) & np.uint64(1) == 0:
@@ -117,10 +117,10 @@ def _digit_bits(unlike, most):  # type: ignore[no-untyped-def]
 
 @inlined
 def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore[no-untyped-def]
-    """Sort ``order[first:stop]`` by ``head[0]``, stable: some bits at a time from the last ones on, without bits that are the same in all.
+    """Sort ``order[first:stop]`` by ``head[0]``, stable: some bits at a time from the lowest on, skipping bits that are equal in all.
 
     ``other`` int64[n], ``heads`` uint64[2, n] and ``counts`` int64[DIGITS + 1] are scratch: heads move with their entries, so that they are
-    read one behind the other. Returns which of the two ``heads`` are sorted in the end.
+    read sequentially. Returns which of the two ``heads`` are sorted in the end.
     """
     unlike = np.uint64(0)
     for i in range(first, stop):
@@ -158,7 +158,7 @@ def _radix_sort(head, order, other, heads, counts, first, stop):  # type: ignore
 
 @inlined
 def _twin(data, head, key, key_end, order, first, stop):  # type: ignore[no-untyped-def]
-    """Return the first index in ``order`` whose entry has the key of the one before it, -1 where there is none."""
+    """Return the first index in ``order`` whose entry has the same key as the previous one, -1 if there is none."""
     for i in range(first + 1, stop):
         if compare_keys(data, head, key, key_end, order[i - 1], order[i]) == 0:
             return np.int64(i)
@@ -167,21 +167,21 @@ def _twin(data, head, key, key_end, order, first, stop):  # type: ignore[no-unty
 
 @jit
 def sort_segments(data, major, head, key, key_end, order, other, heads, counts):  # type: ignore[no-untyped-def]
-    """Sort entries of one ``major`` (int64[n]) by their keys; stable.
+    """Sort the entries of each ``major`` (int64[n]) by their keys; stable.
 
     Parameters
     ----------
     head
         uint64[2, n], the keys' first bytes (:func:`key_heads`), so that ties are seldom looked up in ``data``.
     order
-        int64[n], in and out: sorted by ``major`` already.
+        int64[n], in and out: already sorted by ``major``.
     other, heads, counts
         int64[n], uint64[2, n] and int64[DIGITS + 1], scratch.
 
     Returns
     -------
     int64
-        An index in ``order`` whose entry has the ``major`` and key of the one before it, -1 where there is none.
+        An index in ``order`` whose entry has the same ``major`` and key as the previous one, -1 if there is none.
     """
     n = order.shape[0]
     first = 0

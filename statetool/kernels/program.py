@@ -1,13 +1,12 @@
-"""Programs: what the kernels need to know to decode, skip or encode a value. Needs no numpy.
+"""Programs: descriptions of values from which kernels decode, skip or encode them. Needs no NumPy.
 
-A serializer describes its bytes as a tree of these operations (``Serializer.program()``). Columns are decoded by walking the tree
-once for many values (:mod:`statetool.columns.decode`): each operation takes the byte positions of all values, and gives a column and
-the positions behind the values. :mod:`statetool.kernels.skip_program` turns the same tree into numbers for a kernel that only finds
-ends.
+A serializer describes its bytes as a tree of these operations (``Serializer.program()``). Columns are decoded by walking the tree once for
+many values (:mod:`statetool.columns.decode`): each operation takes the byte positions of all values, and gives a column and the positions
+after the values. :mod:`statetool.kernels.skip_program` converts the same tree to numbers for a kernel that only finds ends.
 
 The set of operations is closed (:data:`Op`): a ``match`` over them ends in ``assert_never``.
 
-All numbers are big-endian unless said otherwise.
+All numbers are big-endian unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ EpochUnit = Literal["ms", "us", "ns"]
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A primitive: ``bool`` 1 byte (0/1), ``i8 .. f64``, ``char`` a UTF-16 unit shown as a string."""
+    """A primitive: ``bool`` 1 byte (0/1), ``i8 .. f64``, ``char`` a UTF-16 code unit decoded as a string."""
 
     kind: FixedKind
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """``size`` times ``byte``, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow, Tuple0)."""
+    """``size`` repetitions of ``byte``, decoded as null (Void, VoidNamespace, NullValue, GlobalWindow, Tuple0)."""
 
     size: int
     byte: int = 0
@@ -41,7 +40,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Flink's string: varint n (+1 where ``nullable``; 0 is null), then n UTF-16 units as varints."""
+    """Flink's string: varint n (+1 if ``nullable``; 0 is null), then n UTF-16 code units as varints."""
 
     nullable: bool = True
 
@@ -79,7 +78,7 @@ class Counted:
 class Struct:
     """Parts one after another (Tuple, case class, TimeWindow, ...).
 
-    ``places``: the place of each part among the fields of the struct, where that is not its own.
+    ``places``: the index of each part among the struct's fields, if that differs from its own index.
     """
 
     names: tuple[str, ...]
@@ -102,7 +101,7 @@ class Flagged:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """A flag byte that always says that the value is there: the value writes its own null, which is not Java's."""
+    """A flag byte that always says "not null": the value writes its own null, which is not Java's."""
 
     value: Op
     flag: int
@@ -125,7 +124,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """``RowSerializer``: a bit mask (first 2 bits the row kind where ``row_kind``), then the non-null parts.
+    """``RowSerializer``: a bit mask (the first 2 bits are the row kind if ``row_kind``), then the non-null parts.
 
     Decodes to a struct; with ``row_kind`` its last field is ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
     """
@@ -139,7 +138,7 @@ class Masked:
 class Pojo:
     """``PojoSerializer`` of a class without known subclasses: u8 flags 1 null, 2 exact; parts are nullable.
 
-    Each part is preceded by one byte, 1 = null. Other flags (subclasses) are not for kernels.
+    Each part is preceded by one byte, 1 = null. Kernels do not handle other flags (subclasses).
     """
 
     names: tuple[str, ...]
@@ -155,7 +154,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class EitherOf:
-    """bool isLeft, then the one or the other; a struct of two nullable fields."""
+    """bool isLeft, then the left or the right value; decoded as a struct of two nullable fields."""
 
     left: Op
     right: Op
@@ -168,12 +167,12 @@ class Flipped:
 
 @dataclass(frozen=True, slots=True)
 class Ttl:
-    """``TtlSerializer``: i64 last access in epoch millis, then the value; shown as the read's ``ttl`` option says."""
+    """``TtlSerializer``: i64 last access in epoch millis, then the value; decoded according to the read's ``ttl`` option."""
 
     value: Op
 
 
-#: Most digits of a decimal that is stored as an i64, and of the fraction of a timestamp that is stored as millis.
+#: Maximum digits of a decimal that is stored as an i64, and of the fraction of a timestamp that is stored as millis.
 COMPACT_DIGITS: Final = 18
 COMPACT_FRACTION: Final = 3
 
@@ -189,10 +188,9 @@ class Slot:
 
     Numbers are little-endian; offsets count from the first byte of the row or array. In a row a slot has 8 bytes, in an array
     :func:`slot_size`. ``time`` i32 millis of day; ``decimal`` i64 unscaled up to ``precision`` 18, else offset and size of a
-    big-endian number; ``timestamp`` i64 millis up to ``precision`` 3, else offset of those and nano of milli; ``text`` and
-    ``bytes`` up to 7 bytes inline (last byte 80 hex and length), else offset and size, which all others have.
-    ``parts``: the fields of a row, the element of an array, key and value of a map; ``inner``: what the bytes of a ``raw``
-    value are.
+    big-endian number; ``timestamp`` i64 millis up to ``precision`` 3, else the offset of the millis and the nano of milli; ``text`` and
+    ``bytes`` up to 7 bytes inline (the last byte is 80 hex plus the length), else offset and size, which all other kinds use.
+    ``parts``: the fields of a row, the element of an array, key and value of a map; ``inner``: the layout of the bytes of a ``raw`` value.
     """
 
     kind: SlotKind
@@ -206,7 +204,7 @@ class Slot:
 class BinaryData:
     """i32 size and a binary row, array or map (``RowDataSerializer``, ``ArrayDataSerializer``, ``MapDataSerializer``).
 
-    ``row_kind``: the kind of the row is its last field, ``_kind``; without, any kind but ``+I`` is refused.
+    ``row_kind``: the row kind is the last field, ``_kind``; if false, any kind but ``+I`` is an error.
     """
 
     slot: Slot
@@ -222,7 +220,7 @@ class Framed:
 
 @dataclass(frozen=True, slots=True)
 class SqlDecimal:
-    """``DecimalDataSerializer``: i64 unscaled up to precision 18, else i32 size and two's complement."""
+    """``DecimalDataSerializer``: i64 unscaled up to precision 18, otherwise i32 size and two's complement."""
 
     precision: int
 
@@ -236,7 +234,7 @@ class SqlTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A time of day: i32 ``millis`` or i64 ``micros``, shown in nanoseconds (``TIME``, Avro)."""
+    """A time of day: i32 ``millis`` or i64 ``micros``, decoded to nanoseconds (``TIME``, Avro)."""
 
     kind: ClockUnit
 
@@ -257,7 +255,7 @@ class FixedBytes:
 
 @dataclass(frozen=True, slots=True)
 class BytesDecimal:
-    """Two's complement of ``size`` bytes, or of i32 size where that is ``None`` (Avro's ``decimal``)."""
+    """Two's complement of ``size`` bytes, or with an i32 size prefix if ``size`` is ``None`` (Avro's ``decimal``)."""
 
     size: int | None
 
@@ -274,7 +272,7 @@ class Blocks:
 class Union:
     """Avro's union: i32 index, value of that branch; branch ``null`` is null.
 
-    One other branch is shown as itself, several as a struct of one nullable field each.
+    A single other branch is decoded as itself, several as a struct with one nullable field per branch.
     """
 
     branches: tuple[Op, ...]
@@ -285,7 +283,7 @@ class Union:
 class StreamElement:
     """``StreamElementSerializer``: u8 tag, then a record or one of the markers; ``names`` by tag.
 
-    Decodes to a struct of value, timestamp, name and what markers hold.
+    Decodes to a struct of value, timestamp, name and the fields of markers.
     """
 
     value: Op
@@ -294,19 +292,19 @@ class StreamElement:
 
 @dataclass(frozen=True, slots=True)
 class MaskedList:
-    """``LinkedListSerializer``: i32 n, a bit mask of nulls, then the elements that are not null."""
+    """``LinkedListSerializer``: i32 n, a bit mask of nulls, then the non-null elements."""
 
     element: Op
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Everything up to the end of the frame, as bytes: a type whose own end cannot be found."""
+    """Everything up to the end of the frame, as bytes: a type whose end cannot be found from its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PerRecord:
-    """A type that kernels cannot serve: ``decode(cursor)`` is called for each value."""
+    """A type that kernels cannot decode: ``decode(cursor)`` is called for each value."""
 
     decode: Callable[[Any], Any]
 
@@ -320,7 +318,7 @@ GraphMode = Literal["body", "nullable", "value"]
 
 @dataclass(frozen=True, slots=True)
 class GraphClass:
-    """A class that a part of a graph may have: its id, its name as Kryo writes it, and whether a comparator comes first."""
+    """A possible class of a part of a graph: its id, its name as Kryo writes it, and whether a comparator comes first."""
 
     id: int | None
     name: bytes
@@ -329,11 +327,11 @@ class GraphClass:
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """How a declared type is laid out by Kryo, and in which layout it is rewritten.
+    """Kryo's layout of a declared type, and the layout that it is rewritten to.
 
-    ``reference``: whether objects have a mark of their own. ``size``: number of fields, or of constants. ``parts``: the fields of a
-    record in wire order, the element of a list or array, key and value of a map; each ``body`` alone, an object of a known class
-    that may be null, or a ``value`` with its class. ``shown``: the layout that it is rewritten to.
+    ``reference``: whether objects carry a marker. ``size``: number of fields, or of constants. ``parts``: the fields of a record in wire
+    order, the element of a list or array, key and value of a map. Each is a ``body`` alone, a nullable object of a known class, or a
+    ``value`` with its class. ``shown``: the layout that it is rewritten to.
     """
 
     kind: GraphKind
@@ -346,7 +344,7 @@ class GraphPart:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A value that Kryo wrote; ``decode(cursor)`` is called for values that do not match ``root``.
+    """A value written by Kryo; ``decode(cursor)`` is called for values that do not match ``root``.
 
     ``little``: Kryo 5, else 2.24.
     """
@@ -356,9 +354,9 @@ class Graph:
     decode: Callable[[Any], Any]
 
 
-#: Operations whose values all take the same number of bytes.
+#: Operations with values of a fixed size.
 Sized = Fixed | Constant | Temporal | Choice | Flipped | SqlTimestamp | Clock | Epoch | FixedBytes
-#: Operations without parts, or whose parts lie behind a size in bytes, so that their end is known without those.
+#: Operations without parts, or with parts after a size in bytes, so that their end is known without the parts.
 Leaf = (
     Sized
     | Text
@@ -373,7 +371,7 @@ Leaf = (
     | PerRecord
     | Graph
 )
-#: Operations whose end is that of their last part.
+#: Operations that end with their last part.
 Composite = (
     Struct
     | Flagged
@@ -393,7 +391,7 @@ Composite = (
 Op = Leaf | Composite
 
 
-#: Bytes of an element of a binary array, by the kind of its slot.
+#: Element size of a binary array in bytes, by the kind of its slot.
 _SLOT_SIZES: Final[dict[SlotKind, int]] = {
     "bool": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "time": 4, "decimal": 8, "timestamp": 8, "text": 8,
     "bytes": 8, "row": 8, "array": 8, "map": 8, "raw": 8, "variant": 8, "null": 8,
@@ -401,24 +399,24 @@ _SLOT_SIZES: Final[dict[SlotKind, int]] = {
 
 
 def slot_size(kind: SlotKind) -> int:
-    """Return the bytes of an element of a binary array."""
+    """Return the element size of a binary array in bytes."""
     return _SLOT_SIZES[kind]
 
 
 def kernel_only(op: Op) -> bool:
-    """Tell whether kernels find the ends of all parts of a program."""
+    """Return True if kernels can find the ends of all parts of a program."""
     if isinstance(op, PerRecord | Graph):
         return False
     return all(kernel_only(child) for child in children(op))
 
 
 def or_per_record(op: Op, decode: Callable[[Any], Any]) -> Op:
-    """Return the program of a list or map, or :class:`PerRecord` where kernels cannot find its parts."""
+    """Return the program of a list or map, or :class:`PerRecord` if kernels cannot find its parts."""
     return op if kernel_only(op) else PerRecord(decode)
 
 
 def children(op: Op) -> tuple[Op, ...]:
-    """Return the parts of an operation, in wire order; none behind a size in bytes, by which the end is found."""
+    """Return the parts of an operation in wire order; none if the end is found from a size in bytes."""
     if isinstance(op, Leaf):
         return ()
     match op:

@@ -1,4 +1,4 @@
-"""Rewrite Kryo's values in fixed layouts: runs the kernels of :mod:`statetool.kernels.graphs` with as much room as they need."""
+"""Rewriting of Kryo's values in fixed layouts: runs the kernels of :mod:`statetool.kernels.graphs` with enough room."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
     Returns
     -------
     out, starts, after, served
-        uint8[:], read-only: the values in their new layout; int64[n]: where each starts in it; int64[n]: the position behind each in
-        ``data``; bool[n]: false for values that only the reference reads, which are not in ``out``.
+        uint8[:], read-only: the values in their new layout; int64[n]: the start of each value in it; int64[n]: the position after each
+        value in ``data``; bool[n]: false for values that only the reference decoder reads, which are not in ``out``.
     """
     layout = compile_graph(op.root, op.little)
     n = len(pos)
@@ -37,7 +37,7 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
             raise coded_error(UNKNOWN_OPERATION)
         if next_value == n:
             break
-        # Twice as large each time; the value that did not fit is written again.
+        # Double the size each time. The value that did not fit is written again.
         larger = np.empty(2 * len(out), dtype=np.uint8)
         larger[: st[WRITTEN]] = out[: st[WRITTEN]]
         out = larger
@@ -49,7 +49,7 @@ def rewritten(data: Bytes, op: ir.Graph, pos: Positions, end: Positions) -> tupl
 def split_values(
     data: Bytes, op: ir.Graph, pos: Positions, end: Positions
 ) -> tuple[Positions, Positions, Positions] | None:
-    """Find the values of comma-joined lists: counts of each list, starts and ends of all; ``None`` where kernels cannot."""
+    """Find the values of comma-joined lists: counts of each list, starts and ends of all values; ``None`` if kernels cannot."""
     layout = compile_graph(op.root, op.little)
     counts, st = np.empty_like(pos), np.zeros(STATE_WORDS, dtype=np.int64)
     starts = ends = np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Sorted runs of entries of RocksDB's table files: find and merge keys, apply newer entries to older ones."""
+"""Sorted runs of entries from RocksDB table files: finding and merging keys, and applying newer entries to older ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SINGLE_DELETION: Final = 7
 
 @jit
 def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-untyped-def]
-    """Return how many ascending keys are before ``wanted`` uint8[:]; with ``behind`` 1, also those equal to it."""
+    """Return the number of ascending keys before ``wanted`` uint8[:]; with ``behind`` 1, keys equal to it also count."""
     low = np.int64(0)
     high = np.int64(key.shape[0])
     while low < high:
@@ -34,16 +34,16 @@ def first_not_before(keys, key, key_end, wanted, behind):  # type: ignore[no-unt
 
 @jit
 def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # type: ignore[no-untyped-def]
-    """Mark the blocks that may have keys that start with one of some prefixes.
+    """Mark the blocks that may contain keys starting with one of several prefixes.
 
     Parameters
     ----------
     block_keys, block, block_end
-        For each block a key that is its last one or sorts behind it, ascending.
+        For each block, its last key or a key that sorts after it, ascending.
     keys, key, key_end
         The prefixes, in any order.
     marked
-        uint8[blocks], out: 1 where a block is needed.
+        uint8[blocks], out: 1 if a block is needed.
     """
     n = block.shape[0]
     for i in range(key.shape[0]):
@@ -58,7 +58,7 @@ def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # ty
         size = key_end[i] - key[i]
         while low < n:
             marked[low] = 1
-            # The next block may have more of the same only if this one ends with a key of the same prefix.
+            # The next block can contain more keys of the prefix only if this one ends with a key of the same prefix.
             end = min(block_end[low], block[low] + size)
             if compare(block_keys, block[low], end, keys, key[i], key_end[i]) != 0:
                 break
@@ -68,7 +68,7 @@ def mark_blocks(block_keys, block, block_end, keys, key, key_end, marked):  # ty
 
 @jit
 def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-untyped-def]
-    """Merge two ascending runs of entries (int64 indexes) into ``out``: by key, of one key the newest first."""
+    """Merge two ascending runs of entries (int64 indexes) into ``out``: by key, newest first within a key."""
     i, j, o = 0, 0, 0
     while i < left.shape[0] and j < right.shape[0]:
         a, b = left[i], right[j]
@@ -94,23 +94,23 @@ def merge_runs(keys, key, key_end, tag, left, right, out):  # type: ignore[no-un
 def newest(  # type: ignore[no-untyped-def]
     keys, key, key_end, tag, data, value, value_end, order, joined, out_key, out_key_end, out_value, out_value_end
 ):
-    """Select the entries that remain once newer ones have replaced older ones.
+    """Select the entries that remain after newer ones have replaced older ones.
 
-    The newest entries of a key count: a value, or nothing behind a deletion, or merge operands down to such a base, which are joined by
-    commas from the oldest to the newest.
+    The newest entries of a key decide: a value; nothing if it was deleted; or merge operands down to such a base, joined by commas from the
+    oldest to the newest.
 
     Parameters
     ----------
     order
-        int64[n]: by key, of one key the newest first.
+        int64[n]: by key, newest first within a key.
     joined
-        uint8[:] out: joined operands, in the order of their keys; room for all values and a comma each, where there are operands.
+        uint8[:] out: joined operands, in the order of their keys; if there are operands, room for all values and one comma per value.
     out_key, out_key_end, out_value, out_value_end
-        int64[n] out: places in ``keys`` and ``data``; those in ``joined`` are counted on from the end of ``data``.
+        int64[n] out: ranges in ``keys`` and ``data``; positions in ``joined`` are counted on from the end of ``data``.
 
     Returns
     -------
-    code, entries (of a bad one: its place in ``order``), bytes of ``joined``
+    code, entries (for a bad entry: its index in ``order``), bytes of ``joined``
     """
     n = np.int64(0)
     o = np.int64(0)
@@ -152,7 +152,7 @@ def newest(  # type: ignore[no-untyped-def]
 
 @jit
 def spans_size(key, key_end, value, value_end):  # type: ignore[no-untyped-def]
-    """Return how many bytes keys and values have together."""
+    """Return the total number of bytes of keys and values."""
     size = np.int64(0)
     for i in range(key.shape[0]):
         size += key_end[i] - key[i] + value_end[i] - value[i]
@@ -165,7 +165,7 @@ def gather(  # type: ignore[no-untyped-def]
 ):
     """Write entries back to back into ``out`` from ``start`` on: composite key, value, composite key, value.
 
-    ``out_key`` is behind the key group, of ``prefix`` bytes, which goes to ``out_group``.
+    ``out_key`` is the position after the key group, whose ``prefix`` bytes go to ``out_group``.
     """
     o = np.int64(start)
     for i in range(key.shape[0]):

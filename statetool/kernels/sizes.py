@@ -1,4 +1,4 @@
-"""Sizes of values that follow from their program alone. Needs no numpy."""
+"""Sizes of values that follow from their program alone. Needs no NumPy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TEMPORAL_SIZES: Final[dict[ir.TemporalKind, int]] = {
     "millis": 8, "millis_nanos": 12, "seconds_nanos": 12, "date": 6, "time": 7, "date_time": 13,
 }  # fmt: skip
 CLOCK_SIZES: Final[dict[ir.ClockUnit, int]] = {"millis": 4, "micros": 8}
-#: Elements of no bytes are limited by number: the bytes that are left do not limit them.
+#: Limit on the number of zero-byte elements, which the remaining bytes do not limit.
 MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 def fixed_size(op: ir.Op) -> int | None:
-    """Return the bytes that every value takes, ``None`` where they differ."""
+    """Return the number of bytes of every value, ``None`` if it varies."""
     if isinstance(op, ir.Sized):
         return _size(op)
     match op:
@@ -67,9 +67,9 @@ def _size(op: ir.Sized) -> int:
 
 
 def least_size(op: ir.Op) -> int:
-    """Return the fewest bytes that a value takes, which limits how many fit into the bytes that are left.
+    """Return the minimum number of bytes of a value, which limits how many values fit into the remaining bytes.
 
-    It is 0 only where every value takes no bytes, and 1 where kernels do not find the end.
+    It is 0 only if every value takes no bytes, and 1 if kernels cannot find the end.
     """
     size = fixed_size(op)
     if size is not None:

@@ -1,8 +1,8 @@
-"""Find where values end, by skip programs (:mod:`statetool.kernels.skip_program`).
+"""Kernels that find the ends of values by skip programs (:mod:`statetool.kernels.skip_program`).
 
 Arguments of all kernels: ``data`` uint8[:] read-only; ``prog`` int64[:], a skip program, and ``pc``, the index of an opcode in it; ``p``,
-where a value starts in ``data``, and ``end``, the first byte beyond its frame. They return the position behind the value, or the
-negative of a code of :mod:`statetool.kernels.codes`.
+the start of a value in ``data``, and ``end``, the first byte after its frame. They return the position after the value, or a negated code
+of :mod:`statetool.kernels.codes`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from statetool.kernels.skip_program import (
     UNION,
 )
 
-#: What follows the tag of a stream element, apart from its value.
+#: Bytes after the tag of a stream element, without its value.
 _MARKER_SIZES: Final = np.array([8, 0, 8, 28, 4, 1, 12], dtype=np.int64)
 
 _CUT: Final = -TRUNCATED
@@ -62,7 +62,7 @@ _UNKNOWN: Final = -UNKNOWN_OPERATION
 
 @inlined
 def read_count(data, p, end):  # type: ignore[no-untyped-def]
-    """Read an i32 count; the negative of a code where it is cut off or negative."""
+    """Read an i32 count; return the negated error code if it is truncated or negative."""
     if p + 4 > end:
         return np.int64(_CUT)
     n = read_i4(data, np.uint64(p))
@@ -71,7 +71,7 @@ def read_count(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def too_many(n, at_least, left):  # type: ignore[no-untyped-def]
-    """Tell whether ``n`` elements of ``at_least`` bytes do not fit into ``left`` bytes; those of no bytes are limited by number."""
+    """Return True if ``n`` elements of ``at_least`` bytes do not fit into ``left`` bytes; zero-byte elements are limited by number."""
     return n * at_least > left or (at_least == 0 and n > MAX_EMPTY_ELEMENTS)
 
 
@@ -82,7 +82,7 @@ def read_block(data, p, end):  # type: ignore[no-untyped-def]
     Returns
     -------
     n, after
-        ``after`` is the negative of a code where the number is cut off.
+        ``after`` is the negated error code if the number is truncated.
     """
     if p < end and data[np.uint64(p)] < 0x80:
         return np.int64(data[np.uint64(p)]), np.int64(p + 1)
@@ -92,7 +92,7 @@ def read_block(data, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _skip_text(data, extra, p, end):  # type: ignore[no-untyped-def]
-    """Skip a string; ``extra`` is 1 where 0 means null."""
+    """Skip a string; ``extra`` is 1 if a length of 0 means null."""
     if p < end and data[np.uint64(p)] < 0x80:
         n = np.int64(data[np.uint64(p)])
         p += 1
@@ -118,7 +118,7 @@ def _skip_text(data, extra, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _skip_big(data, decimal, p, end):  # type: ignore[no-untyped-def]
-    """Skip a BigInteger, or a BigDecimal where ``decimal``."""
+    """Skip a BigInteger, or a BigDecimal if ``decimal``."""
     n = read_count(data, p, end)
     if n < 0 or n == 4:
         return np.int64(-BAD_BIG_NUMBER if n == _COUNT or n == 4 else _CUT)
@@ -186,13 +186,13 @@ def _skip_simple(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _choose(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Read what stands in front of at most one part.
+    """Read the header of a value with at most one part.
 
     Returns
     -------
     part, after
-        The index of the part's opcode, and where the part starts. ``part`` is -1 where there is none; then ``after`` is what skipping the
-        value returns.
+        The index of the part's opcode, and the start of the part. ``part`` is -1 if there is none; then ``after`` is the result of skipping
+        the value.
     """
     none = np.int64(-1)
     op = prog[pc]
@@ -227,14 +227,14 @@ def _choose(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _open(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Read what stands in front of any number of parts.
+    """Read the header of a value with any number of parts.
 
     Returns
     -------
     after, n, first, last, bit
-        ``after`` is where the parts start, or the negative of a code. There are ``n``; the indexes of their opcodes stand in ``prog`` from
-        ``first`` up to ``last``, over and over. Where ``bit`` is not -1, bit ``bit + k`` of ``data``, counted from the highest bit of
-        its first byte, is set if part k is null.
+        ``after`` is the start of the parts, or the negated error code. There are ``n`` parts. The indexes of their opcodes are stored in
+        ``prog`` from ``first`` up to ``last``, used cyclically. If ``bit`` is not -1, bit ``bit + k`` of ``data``, counted from the highest
+        bit of its first byte, is set if part k is null.
     """
     op = prog[pc]
     none = np.int64(-1)
@@ -269,19 +269,19 @@ def _open(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
         return p if p <= end else np.int64(_CUT), n, pc + 1, pc + 2, bit
     if too_many(n, prog[pc + 2], end - p):
         return np.int64(_COUNT), n, n, n, none
-    # Elements of no bytes need no look.
+    # Zero-byte elements need no check.
     n *= prog[pc + 1] if prog[pc + 2] > 0 else np.int64(0)
     return p, n, pc + 3, pc + 3 + prog[pc + 1], none
 
 
 @jit
 def _next_block(data, prog, pc, p, end, total):  # type: ignore[no-untyped-def]
-    """Read the number of parts of a block of the opcode ``BLOCKS``; ``total`` is how many parts came before.
+    """Read the number of parts of a block of the opcode ``BLOCKS``; ``total`` is the number of parts before it.
 
     Returns
     -------
     after, n
-        ``after`` is the negative of a code where the number does not fit; n is 0 behind the last block.
+        ``after`` is the negated error code if the number does not fit; n is 0 after the last block.
     """
     n, p = read_block(data, p, end)
     if p >= 0 and (too_many(n, prog[pc + 2], end - p) or (prog[pc + 2] == 0 and total + n > MAX_EMPTY_ELEMENTS)):
@@ -291,7 +291,7 @@ def _next_block(data, prog, pc, p, end, total):  # type: ignore[no-untyped-def]
 
 @jit
 def _skip_any(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Skip a value of any operation; the only kernel that calls itself."""
+    """Skip a value of any operation; the only recursive kernel."""
     op = prog[pc]
     while LAST_SIMPLE < op <= LAST_CHOICE:
         pc, p = _choose(data, prog, pc, p, end)
@@ -337,7 +337,7 @@ def _skip_any(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
 
 @inlined
 def skip_one(data, prog, pc, p, end):  # type: ignore[no-untyped-def]
-    """Return the position behind the value at ``p``, the negative of a code where it does not fit before ``end``."""
+    """Return the position after the value at ``p``, or the negated error code if it does not fit before ``end``."""
     op = prog[pc]
     if op <= LAST_LEAF:
         return _skip_leaf(data, prog, pc, p, end)
@@ -353,14 +353,14 @@ def skip_many(data, prog, pos, end, after):  # type: ignore[no-untyped-def]
     Parameters
     ----------
     pos, end
-        int64[n]: where each value starts, and the first byte beyond its frame.
+        int64[n]: the start of each value, and the first byte after its frame.
     after
-        int64[n] out: the position behind each value.
+        int64[n] out: the position after each value.
 
     Returns
     -------
     code, index
-        What is wrong with which value.
+        The error and the index of the value with it.
     """
     if prog[0] == FIXED:
         size = prog[1]

@@ -1,6 +1,6 @@
-"""Skip programs: a program (:mod:`statetool.kernels.program`) as numbers, for the kernels of :mod:`statetool.kernels.skip`.
+"""Skip programs: programs (:mod:`statetool.kernels.program`) in numeric form, for the kernels of :mod:`statetool.kernels.skip`.
 
-A skip program is int64[:]. Each operation is an opcode, its arguments, and for each of its parts the index of the part's own opcode.
+A skip program is int64[:]. Each operation is an opcode, its arguments, and for each of its parts the index of the part's opcode.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing_extensions import assert_never
 from statetool.kernels import program as ir
 from statetool.kernels.sizes import fixed_size, least_size
 
-# Arguments of each opcode, in brackets. The order matters: kernels compare opcodes to tell kinds of operations apart.
+# The arguments of each opcode are in brackets. The order matters: kernels compare opcodes to distinguish kinds of operations.
 (
     # Leaves.
     FIXED,  # [bytes]
     COUNTED,  # []: i32 byte count, bytes
     FIXED_UNION,  # [branches, bytes of each branch]: i32 index of the branch, value of that many bytes
-    # Other operations that need no part: with the leaves, the simple ones.
+    # Other operations that need no part. Together with the leaves, these are the simple ones.
     FLAT_STRUCT,  # [parts, part ...]: parts that are leaves
     FIXED_BLOCKS,  # [bytes of an item]: Avro's blocks
-    TEXT,  # [1 where 0 units mean null]
+    TEXT,  # [1 if 0 code units mean null]
     BIG_INT,  # []
     BIG_DEC,  # []
     # At most one part, which ends the value.
-    FLAGGED,  # [flag that means null, bytes behind that flag or -1 where there must be no null, part]
+    FLAGGED,  # [flag that means null, bytes after that flag or -1 if null is not allowed, part]
     EITHER,  # [part of flag 1, part of flag 0]
     UNION,  # [branches, part ...]: i32 index of the branch
-    STREAM,  # [part]: u8 tag, of which 0 and 1 are values
+    STREAM,  # [part]: u8 tag; tags 0 and 1 are values
     # Any number of parts.
     STRUCT,  # [parts, part ...]
-    REPEATED,  # [parts of an element, least bytes of an element, part ...]: i32 number of elements
-    BLOCKS,  # [parts of an item, least bytes of an item, part ...]: Avro's blocks
-    MASKED,  # [bits in front of the parts', parts, part ...]: a bit mask, 1 for parts that are null
-    MASKED_LIST,  # [part]: i32 number of elements, a bit mask, 1 for elements that are null
-    POJO,  # [parts, part ...]: u8 flags, then in front of each part a byte that is 1 for null
+    REPEATED,  # [parts of an element, minimum bytes of an element, part ...]: i32 number of elements
+    BLOCKS,  # [parts of an item, minimum bytes of an item, part ...]: Avro's blocks
+    MASKED,  # [bits before those of the parts, parts, part ...]: a bit mask, 1 for null parts
+    MASKED_LIST,  # [part]: i32 number of elements, a bit mask, 1 for null elements
+    POJO,  # [parts, part ...]: u8 flags, then before each part a byte that is 1 for null
 ) = range(18)
 
 LAST_LEAF: Final = FIXED_UNION
@@ -49,7 +49,7 @@ Program = npt.NDArray[np.int64]
 
 
 def compile_skip(op: ir.Op) -> Program | None:
-    """Return the skip program, ``None`` where a part's end cannot be found by kernels."""
+    """Return the skip program, ``None`` if kernels cannot find the end of a part."""
     words: list[int] = []
     try:
         _emit(op, words)
@@ -59,7 +59,7 @@ def compile_skip(op: ir.Op) -> Program | None:
 
 
 def compile_skips(ops: Sequence[ir.Op]) -> tuple[Program, list[int]]:
-    """Return several programs in one array, and where each starts; -1 where a part's end cannot be found by kernels."""
+    """Return several programs in one array, and the start of each; -1 if kernels cannot find the end of a part."""
     words: list[int] = []
     starts = []
     for op in ops:
@@ -149,7 +149,7 @@ def _emit_composite(op: ir.Composite, words: list[int]) -> None:
 
 
 def _joined(parts: tuple[ir.Op, ...]) -> tuple[ir.Op, ...]:
-    """Return the parts with neighbours of fixed size joined, and structs replaced by their parts."""
+    """Return the parts with adjacent fixed-size parts joined, and structs replaced by their parts."""
     joined: list[ir.Op] = []
     for part in _flat(parts):
         size = fixed_size(part)
@@ -173,7 +173,7 @@ def _emit_repeated(opcode: int, parts: tuple[ir.Op, ...], words: list[int]) -> N
 
 
 def _emit_parts(opcode: int, arguments: list[int], parts: tuple[ir.Op, ...], words: list[int]) -> range:
-    """Append an operation and its parts and return where the indexes of the parts are."""
+    """Append an operation and its parts, and return the range that holds the indexes of the parts."""
     words += [opcode, *arguments]
     slots = len(words)
     words += [0] * len(parts)

@@ -1,8 +1,8 @@
 """Kernels for binary rows, arrays and maps of the table runtime (little-endian inside).
 
-Arguments: ``data`` uint8[:] read-only; ``base``, ``limit`` int64[n], first byte of the row or array that a value is in and first byte
-beyond it; ``slot`` int64[n], where the value's slot is, known to lie inside; ``valid`` uint8[n], 0 for null. All but the loaders
-return ``(code, index)``. Follows ``BinaryRowData`` and ``BinaryArrayData``; the reference is
+Arguments: ``data`` uint8[:] read-only; ``base``, ``limit`` int64[n], the first byte of the row or array that contains a value, and the
+first byte after it; ``slot`` int64[n], the position of the value's slot, already checked to be inside; ``valid`` uint8[n], 0 for null. All
+but the loaders return ``(code, index)``. Follows ``BinaryRowData`` and ``BinaryArrayData``; the reference is
 :mod:`statetool.serializers.binary_format`.
 """
 
@@ -51,7 +51,7 @@ def little_i8(data, p):  # type: ignore[no-untyped-def]
 
 @jit
 def row_heads(data, base, limit, fixed_size, kinds):  # type: ignore[no-untyped-def]
-    """Check that the fixed part is there and read the row kind into ``kinds`` uint8[n]."""
+    """Check that the fixed-length part is complete, and read the row kind into ``kinds`` uint8[n]."""
     for i in range(base.shape[0]):
         if limit[i] - base[i] < fixed_size:
             return BAD_PART, i
@@ -64,7 +64,7 @@ def row_heads(data, base, limit, fixed_size, kinds):  # type: ignore[no-untyped-
 
 @jit
 def row_nulls(data, base, valid):  # type: ignore[no-untyped-def]
-    """Read which fields are there into ``valid`` uint8[fields, n]."""
+    """Read the null bits into ``valid`` uint8[fields, n]."""
     fields = valid.shape[0]
     for first in range(0, fields, 8):
         count = min(8, fields - first)
@@ -108,10 +108,10 @@ def load_bools(data, slot, valid, out):  # type: ignore[no-untyped-def]
 
 @jit
 def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, sizes):  # type: ignore[no-untyped-def]
-    """Find the bytes that slots stand for: in the slot itself where ``inline`` and marked so, else where the slot points to.
+    """Find the bytes that slots refer to: in the slot itself if ``inline`` and marked so, otherwise at the stored offset.
 
-    ``left`` int64[rows or arrays]: bytes that parts may still take (Flink writes them side by side); ``owner`` int64[n] is the
-    array of each element, empty where value i is of row i. Null takes no bytes.
+    ``left`` int64[rows or arrays]: bytes that parts may still take (Flink stores them one after another); ``owner`` int64[n] is the
+    array of each element, empty if value i belongs to row i. Null takes no bytes.
     """
     for i in range(slot.shape[0]):
         if not valid[i]:
@@ -140,7 +140,7 @@ def find_parts(data, base, limit, slot, valid, owner, left, inline, starts, size
 
 @jit
 def find_instants(data, base, limit, slot, valid, millis, nanos):  # type: ignore[no-untyped-def]
-    """Read timestamps of more than three digits: i64 millis outside of the slot, i32 nano of milli in it."""
+    """Read timestamps of more than three digits: i64 millis in the variable-length part, i32 nano of milli in the slot."""
     for i in range(slot.shape[0]):
         millis[i] = 0
         nanos[i] = 0
@@ -176,7 +176,7 @@ def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # 
         negative = data[np.uint64(p)] >= 0x80
         low = ones if negative else np.uint64(0)
         high = low
-        # All before the last 16 bytes must only repeat the sign.
+        # All bytes before the last 16 must only repeat the sign.
         fill = np.uint8(0xFF) if negative else np.uint8(0)
         for k in range(p, p + n - 16):
             if data[np.uint64(k)] != fill:
@@ -203,7 +203,7 @@ def read_decimals(data, starts, sizes, valid, limit_high, limit_low, words):  # 
 
 @jit
 def array_counts(data, base, limit, size, counts):  # type: ignore[no-untyped-def]
-    """Read how many elements of ``size`` bytes arrays have."""
+    """Read the number of elements, of ``size`` bytes each, of arrays."""
     for i in range(base.shape[0]):
         room = limit[i] - base[i]
         if room < 4:
@@ -217,7 +217,7 @@ def array_counts(data, base, limit, size, counts):  # type: ignore[no-untyped-de
 
 @jit
 def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, owner):  # type: ignore[no-untyped-def]
-    """Find the slots of all elements, in order, whether each is there, and its array."""
+    """Find the slot, null flag and array of each element, in order."""
     o = 0
     for i in range(base.shape[0]):
         b = base[i]
@@ -235,7 +235,7 @@ def array_elements(data, base, limit, counts, size, slot, valid, bases, limits, 
 
 @jit
 def map_parts(data, base, limit, middle):  # type: ignore[no-untyped-def]
-    """Find where the array of values begins, behind i32 size and array of keys."""
+    """Find the start of the array of values, after the i32 size and the array of keys."""
     for i in range(base.shape[0]):
         room = limit[i] - base[i] - 4
         if room < 0:
@@ -249,7 +249,7 @@ def map_parts(data, base, limit, middle):  # type: ignore[no-untyped-def]
 
 @jit
 def variant_parts(data, starts, sizes, valid, middle):  # type: ignore[no-untyped-def]
-    """Find where values begin, behind i32 (big-endian) size and the metadata."""
+    """Find the start of values, after the i32 (big-endian) size and the metadata."""
     for i in range(starts.shape[0]):
         middle[i] = starts[i]
         if not valid[i]:

@@ -1,7 +1,7 @@
-"""Blocks compressed by Snappy, many at a time: a call for each block would hand the interpreter's lock around for each.
+"""Snappy decompression of many blocks at a time: one call per block would release and take the GIL each time.
 
-Behind the varint of its uncompressed size, a block is elements. The two lowest bits of the first byte of each tell its kind: 0 a
-literal of ``(byte >> 2) + 1`` bytes (from 60 on, the size less one follows in 1 to 4 bytes), else a copy of bytes before: 1 has
+After the varint of its uncompressed size, a block consists of elements. The two lowest bits of an element's first byte are its kind: 0 is a
+literal of ``(byte >> 2) + 1`` bytes (from 60 on, the size minus one follows in 1 to 4 bytes), the others copy earlier bytes: 1 has
 ``(byte >> 2 & 7) + 4`` bytes and 11 bits of offset, 2 and 3 have ``(byte >> 2) + 1`` bytes and an offset of 2 or 4 bytes, little-endian.
 """
 
@@ -15,7 +15,7 @@ from statetool.kernels.words import copy_bytes, copy_word
 
 @inlined
 def _number_at(data, p, end, size):  # type: ignore[no-untyped-def]
-    """Return a little-endian number of up to four bytes; those beyond ``end`` count as 0."""
+    """Return a little-endian number of up to four bytes; bytes after ``end`` count as 0."""
     number = np.int64(0)
     if p + 4 <= end:
         q = np.uint64(p)
@@ -29,9 +29,9 @@ def _number_at(data, p, end, size):  # type: ignore[no-untyped-def]
 
 @inlined
 def _repeat(out, o, offset, size, end):  # type: ignore[no-untyped-def]
-    """Copy ``size`` bytes that lie ``offset`` before; with fewer bytes of offset than of size they repeat.
+    """Copy ``size`` bytes from ``offset`` bytes earlier, repeating them if ``offset`` is less than ``size``.
 
-    Up to 15 bytes behind them are written too, where those are before ``end``: what comes later replaces them.
+    Up to 15 bytes after them are also written, if before ``end``: later output replaces these.
     """
     if offset >= 8 and end - o >= size + 16:
         target = np.uint64(o)
@@ -49,7 +49,7 @@ def _repeat(out, o, offset, size, end):  # type: ignore[no-untyped-def]
 
 @jit
 def _uncompress(data, p, end, out, start, stop):  # type: ignore[no-untyped-def]
-    """Uncompress one block into ``out`` from ``start`` to ``stop``; return 0, or 1 where it is damaged."""
+    """Uncompress one block into ``out`` from ``start`` to ``stop``; return 0, or 1 if it is damaged."""
     while p < end and data[np.uint64(p)] >= 0x80:
         p += 1
     p += 1
@@ -90,18 +90,18 @@ def _uncompress(data, p, end, out, start, stop):  # type: ignore[no-untyped-def]
 
 @jit
 def plain_blocks(data, bodies, ends, kinds, out, starts, stops):  # type: ignore[no-untyped-def]
-    """Copy blocks that are not compressed (kind 0) and uncompress those by Snappy (1); others are passed over.
+    """Copy uncompressed blocks (kind 0) and uncompress Snappy blocks (1), skipping all others.
 
     Parameters
     ----------
     bodies, ends, kinds
-        int64[n], int64[n], uint8[n]: where the bytes of each block are in ``data``, and its compression.
+        int64[n], int64[n], uint8[n]: range of each block's bytes in ``data``, and its compression.
     starts, stops
-        int64[n]: where each belongs in ``out`` uint8[:].
+        int64[n]: range of each block in ``out`` uint8[:].
 
     Returns
     -------
-    Index of the first damaged block, -1 where there is none.
+    Index of the first damaged block, -1 if there is none.
     """
     for i in range(bodies.shape[0]):
         if kinds[i] == 0:

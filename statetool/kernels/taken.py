@@ -1,4 +1,4 @@
-"""A kernel that finds what ranges of elements hold, for values of any size."""
+"""Kernel that finds the content of ranges of elements, for values of any size."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from statetool.kernels.words import AHEAD
 
 @jit
 def range_offsets(offsets, start, count, new, at, size):  # type: ignore[no-untyped-def]
-    """Look up ranges of elements, which are put one behind the other.
+    """Look up ranges of elements, which are concatenated.
 
     Parameters
     ----------
     offsets
-        int32 or int64[m + 1], where each element begins, and the end: in bytes of text, or in elements of a child.
+        int32 or int64[m + 1], the start of each element, and the end: in bytes of text, or in elements of a child.
     start, count
-        int64[n]: the first element of each range, and how many.
+        int64[n]: first element and number of elements of each range.
     new
-        int64[k + 1] out, as ``offsets`` has them, of the elements of all ranges.
+        int64[k + 1] out, the offsets of the elements of all ranges.
     at, size
-        int64[n] out: where what each range holds begins, and how much it is.
+        int64[n] out: start and size of the content of each range.
     """
     new[0] = 0
     j = 0

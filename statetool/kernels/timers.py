@@ -1,4 +1,4 @@
-"""Timers of raw keyed state, put into the form that they have in managed state."""
+"""Conversion of timers in raw keyed state to the form that they have in managed state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statetool.kernels.words import copy_bytes
 def flip_timers(data, starts, ends, target, out):  # type: ignore[no-untyped-def]
     """Write each timer (key, namespace, i8 timestamp) as timestamp with its sign bit flipped, key, namespace.
 
-    ``starts``, ``ends`` int64[n]: timers in ``data`` uint8[:]; ``target`` int64[n]: where each goes in ``out`` uint8[:].
+    ``starts``, ``ends`` int64[n]: timers in ``data`` uint8[:]; ``target`` int64[n]: start of each in ``out`` uint8[:].
     """
     for i in range(starts.shape[0]):
         a, b, o = starts[i], ends[i] - 8, target[i]

@@ -1,7 +1,7 @@
 """Kernels over the entries of canonical key groups: find them, split their keys, compare them.
 
-A canonical key group is: u2 state id; entries of i4 key length, key, i4 value length, value; the last entry of a state has
-bit 0x80 of its first key byte set and is followed by the u2 id of the next state, FFFF for none.
+A canonical key group is a u2 state id, then entries of i4 key length, key, i4 value length, value. The last entry of a state has bit 0x80
+of its first key byte set and is followed by the u2 id of the next state, FFFF if none follows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BAD_PREFIX: Final = 101
 BAD_STATE: Final = 102
 BAD_LENGTH: Final = 103
 TRAILING: Final = 104
-#: Stands where a state id would, behind the last entry of a key group.
+#: Stored in place of a state id after the last entry of a key group.
 NO_STATE: Final = 0xFFFF
 
 WALK_MESSAGES: Final = {
@@ -38,7 +38,7 @@ GROUP, POSITION, STATE = range(3)
 
 
 class KeyGroups(NamedTuple):
-    """Key groups: int64[k] each, first byte, first byte beyond (which may lie beyond the bytes that are there), number."""
+    """Key groups: int64[k] each, first byte, first byte after (possibly after the end of the available bytes), number."""
 
     starts: Positions
     ends: Positions
@@ -46,7 +46,7 @@ class KeyGroups(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Entries: int64[n] each, state id, key group, and where key and value are."""
+    """Entries: int64[n] each, state id, key group, and the ranges of key and value."""
 
     state: Positions
     group: Positions
@@ -58,7 +58,7 @@ class Rows(NamedTuple):
 
 @inlined
 def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ignore[no-untyped-def]
-    """Write row ``n`` of ``rows`` and return the number of the next."""
+    """Write row ``n`` of ``rows`` and return the index of the next."""
     rows.state[n] = state
     rows.group[n] = group
     rows.key[n] = key
@@ -70,7 +70,7 @@ def put_row(rows, n, state, group, key, key_end, value, value_end):  # type: ign
 
 @inlined
 def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped-def]
-    """Step over the first state id of a key group; return code and position."""
+    """Skip the first state id of a key group; return code and position."""
     p, end = groups.starts[cursor[GROUP]], groups.ends[cursor[GROUP]]
     if p + 2 > limit:
         return np.int64(FULL if end > limit else TRUNCATED), p
@@ -83,12 +83,12 @@ def _open_group(data, limit, groups, states, cursor):  # type: ignore[no-untyped
 
 @inlined
 def _read_entry(data, p, limit, end, wanted, prefix, state, rows, n):  # type: ignore[no-untyped-def]
-    """Read the entry at ``p``, of a key group that ends at ``end`` and whose number is ``wanted``.
+    """Read the entry at ``p`` of a key group with number ``wanted`` that ends at ``end``.
 
     Returns
     -------
     code, position, last
-        Position behind the entry, or of what is wrong; whether the entry is the last one of its state.
+        Position after the entry, or of the error; whether the entry is the last one of its state.
     """
     if p + 4 > end:
         return np.int64(TRUNCATED), p, False
@@ -119,7 +119,7 @@ def _read_entry(data, p, limit, end, wanted, prefix, state, rows, n):  # type: i
 
 @inlined
 def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
-    """Step over what is behind the last entry of a state; return code and position."""
+    """Skip the bytes after the last entry of a state; return code and position."""
     p, end = cursor[POSITION], groups.ends[cursor[GROUP]]
     if p + 2 > end:
         return np.int64(TRUNCATED), p
@@ -139,12 +139,12 @@ def _close_state(data, groups, states, cursor):  # type: ignore[no-untyped-def]
 
 @jit
 def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-untyped-def]
-    """Collect entries of key groups that lie in ``data``.
+    """Collect the entries of the key groups in ``data``.
 
     Parameters
     ----------
     data
-        uint8[:], of which ``limit`` bytes are there.
+        uint8[:]; the first ``limit`` bytes are valid.
     groups
         :class:`KeyGroups`.
     prefix
@@ -154,13 +154,13 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
     cursor
         int64[3], in and out.
     rows
-        :class:`Rows`, out; keys are behind their prefix.
+        :class:`Rows`, out; key ranges start after the prefix.
 
     Returns
     -------
     code, count, position
-        ``OK`` when all key groups are done, ``FULL`` when the outputs are full or ``data`` ends inside an entry of a key
-        group that goes on; else what is wrong at ``position``.
+        ``OK`` when all key groups are done, ``FULL`` if the outputs are full or ``data`` ends inside an entry of an unfinished key group;
+        otherwise the error at ``position``.
     """
     n = 0
     while cursor[GROUP] < groups.starts.shape[0]:
@@ -186,7 +186,7 @@ def walk(data, limit, groups, prefix, states, cursor, rows):  # type: ignore[no-
 
 @jit
 def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyped-def]
-    """Step over the length behind ambiguous keys: little-endian base 256 of ``stop - start``, at least one byte."""
+    """Skip the length after ambiguous keys: little-endian base 256 of ``stop - start``, at least one byte."""
     for i in range(start.shape[0]):
         left = stop[i] - start[i]
         p = stop[i]
@@ -205,7 +205,7 @@ def skip_length_markers(data, start, stop, end, after):  # type: ignore[no-untyp
 
 @jit
 def descent(data, start, end):  # type: ignore[no-untyped-def]
-    """Return the index of the first byte range that sorts before the one ahead of it, 0 where there is none."""
+    """Return the index of the first byte range that sorts before its predecessor, 0 if there is none."""
     for i in range(1, start.shape[0]):
         if compare(data, start[i - 1], end[i - 1], data, start[i], end[i]) > 0:
             return i
@@ -214,7 +214,7 @@ def descent(data, start, end):  # type: ignore[no-untyped-def]
 
 @jit
 def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
-    """Return how many of the ascending byte ranges sort before ``bound``."""
+    """Return the number of ascending byte ranges that sort before ``bound``."""
     low, high = 0, start.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -227,7 +227,7 @@ def count_below(data, start, end, bound):  # type: ignore[no-untyped-def]
 
 @jit
 def match_range(data, start, end, wanted, out):  # type: ignore[no-untyped-def]
-    """Set ``out`` uint8[n] where the bytes equal ``wanted``."""
+    """Set ``out`` uint8[n] to 1 for ranges whose bytes equal ``wanted``."""
     for i in range(start.shape[0]):
         if end[i] - start[i] != wanted.shape[0]:
             continue

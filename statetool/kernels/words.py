@@ -1,4 +1,4 @@
-"""Compare and copy bytes, eight at a time: loads and shifts that compiled code does as one load or store."""
+"""Kernels that compare and copy bytes, eight at a time, with loads and shifts that compile to one load or store."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from statetool.kernels.jit import inlined, jit, read_soon
 
-#: Steps of a loop from telling what is read soon to reading it.
+#: Prefetch distance: number of loop iterations between announcing a read and reading.
 AHEAD: Final = 24
 
 
 @inlined
 def word_at(data, p):  # type: ignore[no-untyped-def]
-    """Return the eight bytes from ``p`` (uint64) on as one number, which compares as they do."""
+    """Return the eight bytes from ``p`` (uint64) on as one number, which compares like the bytes."""
     word = np.uint64(0)
     for k in range(8):
         word = word << np.uint64(8) | np.uint64(data[p + np.uint64(k)])
@@ -33,9 +33,9 @@ def copy_word(source, p, out, o):  # type: ignore[no-untyped-def]
 
 @inlined
 def copy_bytes(source, start, size, out, o):  # type: ignore[no-untyped-def]
-    """Copy ``size`` bytes from ``start`` on to ``o``, where they do not overlap, and return the position behind them.
+    """Copy ``size`` bytes from ``start`` to ``o``, which must not overlap, and return the position after them.
 
-    No byte besides is read or written.
+    No other byte is read or written.
     """
     if size < 8:
         for k in range(size):
@@ -81,7 +81,7 @@ def compare(a_data, a, a_end, b_data, b, b_end):  # type: ignore[no-untyped-def]
 
 @inlined
 def equal(data, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
-    """Tell whether two byte ranges are equal. Neighbours in order differ most in their last bytes: these are looked at first."""
+    """Return True if two byte ranges are equal. The last bytes are compared first, because neighbours in order differ most there."""
     size = a_end - a
     same = b_end - b == size
     if same and size < 8:

@@ -64,7 +64,7 @@ BYTES: Final = SimpleType(
 )
 
 
-#: ``org.apache.flink.streaming.api.utils.ByteArrayWrapper``: the keys of PyFlink's map and broadcast state.
+#: ``org.apache.flink.streaming.api.utils.ByteArrayWrapper``: keys of PyFlink's map and broadcast state.
 WRAPPED_BYTES: Final = SimpleType(
     name="ByteArrayWrapper",
     logical=Scalar("binary"),
@@ -76,7 +76,7 @@ WRAPPED_BYTES: Final = SimpleType(
 
 
 class GenericArraySerializer(CompositeSerializer):
-    """i32 n, n times: bool present, element if present. Outer payload: utf component class."""
+    """i32 n, then n times: bool present, element if present. Outer payload: utf component class."""
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> str:

@@ -1,8 +1,8 @@
-"""Avro state: Flink's own encoding (``DataOutputEncoder``), not Avro binary.
+"""Avro state in Flink's encoding (``DataOutputEncoder``), which is not Avro binary.
 
-Snapshot version 3: string runtime class, string schema; version 2: the same as utf; version 1: utf schema. Values are those
-of the schema of the snapshot (:mod:`statetool.serializers.avro_values` has the layout). Follows ``AvroSerializer`` and
-``AvroSerializerSnapshot``, Flink 1.8 to 2.3.
+Snapshot version 3: string runtime class, string schema; version 2: the same as utf; version 1: utf schema. Values follow the snapshot's
+schema (for the layout see :mod:`statetool.serializers.avro_values`). Follows ``AvroSerializer`` and ``AvroSerializerSnapshot``, Flink 1.8
+to 2.3.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class AvroSerializer(Serializer):
 
 
 def parse_schema(schema: Any) -> av.AvroType:
-    """Return the type of a schema (as ``json.loads`` gives it).
+    """Return the type of a schema (parsed JSON).
 
     Raises
     ------
@@ -77,7 +77,7 @@ def parse_schema(schema: Any) -> av.AvroType:
 
 
 class _Parser:
-    """Parses one schema; named types are known by their full names from where they begin."""
+    """Parser of one schema; named types are known by their full names from their definition on."""
 
     def __init__(self) -> None:
         self.named: dict[str, av.AvroType] = {}
@@ -105,7 +105,7 @@ class _Parser:
         return self.primitive(schema, kind) or self.parse(kind, namespace, depth + 1)
 
     def primitive(self, schema: dict[str, Any], kind: str) -> av.AvroType | None:
-        """Return the logical type of a primitive, ``None`` where it has none that is known."""
+        """Return the logical type of a primitive, ``None`` if it has no known one."""
         logical = schema.get("logicalType")
         if kind == "bytes" and logical == "decimal":
             return av.decimal_value(schema, None)
@@ -121,7 +121,7 @@ class _Parser:
         return named_type
 
     def define(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> av.AvroType:
-        """Return a named type; a record refers to itself by way of its exact bytes."""
+        """Return a named type; a recursive record refers to itself as exact bytes."""
         name = schema["name"]
         if not isinstance(name, str):
             raise TypeError(f"{name!r} is not a name")

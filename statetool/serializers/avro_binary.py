@@ -1,7 +1,7 @@
-"""Avro's own binary encoding, read by the types of :mod:`statetool.serializers.avro_values`.
+"""Avro binary encoding, read by the types of :mod:`statetool.serializers.avro_values`.
 
-Those read what Flink's encoding is made of; here the same steps mean zigzag varints (int, long, sizes, counts, indexes) and
-little-endian floats. A negative count of a block is followed by its size in bytes.
+Those types read the elements of Flink's encoding. Here the same steps read zigzag varints (int, long, sizes, counts, indexes) and
+little-endian floats. A negative block count is followed by the block's size in bytes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _F8: Final = struct.Struct("<d")
 
 
 class AvroBinaryCursor(Cursor):
-    """Reads Avro's binary encoding where a cursor reads Flink's."""
+    """Cursor that reads Avro's binary encoding in place of Flink's."""
 
     __slots__ = ()
 
     @classmethod
     def over(cls, c: Cursor) -> AvroBinaryCursor:
-        """Return a cursor over what is left of another one."""
+        """Return a cursor over the rest of another one."""
         return cls(c.data, c.pos, c.end, base=c.base)
 
     def _zigzag(self, bits: int) -> int:

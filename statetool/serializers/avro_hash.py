@@ -1,8 +1,8 @@
-"""``hashCode()`` of Avro records, as ``GenericData.hashCode`` of several releases of Avro computes it.
+"""``hashCode()`` of Avro records, computed like ``GenericData.hashCode`` in several releases of Avro.
 
-It decides the key group of a key, and changed with Avro. The hash of a string starts with 0 up to 1.11 and with 1 in 1.12. There only the
-first nine fields and elements count, those of nested records included, and the hash of a nested record goes on from the one so far.
-Values of logical types count as the numbers and bytes that generic records hold; maps have no order that a hash would keep.
+It determines the key group of a key, and changed between Avro releases. The hash of a string starts with 0 up to 1.11 and with 1 in 1.12.
+In 1.12 only the first nine fields and elements count, including those of nested records, and the hash of a nested record continues from the
+hash so far. Values of logical types are hashed as the numbers and bytes that generic records hold. Maps have no stable order to hash.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def avro_hash(kind: av.AvroType, value: Any, *, text_start: int, most: int) -> i
     Parameters
     ----------
     text_start
-        What the hash of a string starts with: 0 or 1.
+        Initial hash of a string: 0 or 1.
     most
-        The number of the field or element at which the hash ends, 0 for never.
+        The number of the field or element at which the hash ends, 0 for no limit.
 
     Raises
     ------
@@ -71,7 +71,7 @@ class _Hasher:
         )
 
     def chain(self, parts: Iterable[tuple[av.AvroType, Any, bool]]) -> int:
-        """Count fields or elements."""
+        """Hash fields or elements, counting them."""
         if not self.limit:
             return hash_chain((self.of(kind, v) for kind, v, ignored in parts if not ignored), start=1)
         for kind, value, ignored in parts:

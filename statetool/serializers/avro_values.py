@@ -1,4 +1,4 @@
-"""Avro types: one object for each part of a schema, which decodes and encodes its values in Flink's own encoding.
+"""Avro types: one object per part of a schema, which decodes and encodes its values in Flink's encoding.
 
 ======================  ==========================================================================================
 null / boolean          nothing / bool
@@ -6,14 +6,14 @@ int, long               i32, i64 big-endian
 float, double           f32, f64 big-endian
 bytes, string           i32 size, bytes (UTF-8)
 fixed                   its bytes
-enum, union             i32 index; of a union, the value of that branch
-array, map              blocks of a varint count and so many items (string key and value), ended by a count of 0
+enum, union             i32 index; for a union, then the value of that branch
+array, map              blocks of a varint count and that many items (string key and value), ended by a count of 0
 record                  its fields
 ======================  ==========================================================================================
 
-Logical types are those of the Avro specification; one that its base type cannot have is ignored, as the specification
-says. A record inside of itself has no column type: there the value is its exact bytes. Follows ``DataOutputEncoder``. Cursors'
-methods are called by name: :mod:`statetool.serializers.avro_binary` has others.
+Logical types are those of the Avro specification. As specified, a logical type that does not fit its base type is ignored. A recursive
+record has no column type: the nested value is its exact bytes. Follows ``DataOutputEncoder``. Cursor methods are called by name, so
+that :mod:`statetool.serializers.avro_binary` can replace them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from statetool.types import (
 )
 
 MAX_DEPTH: Final = 64
-#: Parts of a schema, counted wherever they are used: names can stand for far more than the text of a schema.
+#: Maximum parts of a schema, counted wherever they are used: names can stand for far more than the text of a schema.
 MAX_PARTS: Final = 100_000
 _MILLIS: Final = 1_000_000
 _MICROS: Final = 1_000
@@ -54,7 +54,7 @@ _MAX_PRECISION: Final = 38
 class AvroType(ABC):
     """One part of a schema.
 
-    ``op`` is its program, ``parts`` counts it and all below.
+    ``op`` is its program; ``parts`` counts this part and all parts below it.
     """
 
     logical: LogicalType
@@ -188,13 +188,13 @@ _LOGICAL: Final[Mapping[tuple[str, str], Callable[[], Leaf]]] = {
 
 
 def logical_leaf(base: str, name: object) -> Leaf | None:
-    """Return the type of a logical type of a primitive, ``None`` where it has no meaning there."""
+    """Return the type for a primitive's logical type, ``None`` if the logical type has no meaning for it."""
     make = _LOGICAL.get((base, name)) if isinstance(name, str) else None
     return None if make is None else make()
 
 
 class FixedType(AvroType):
-    """``fixed``: always so many bytes."""
+    """``fixed``: a fixed number of bytes."""
 
     def __init__(self, name: str, size: int) -> None:
         self.name = name
@@ -244,7 +244,7 @@ class DecimalValue(AvroType):
 
 
 def decimal_value(schema: Mapping[str, Any], size: int | None) -> DecimalValue | None:
-    """Return the type of a decimal, ``None`` where its precision or scale makes no sense or no column can hold it."""
+    """Return the type of a decimal, ``None`` if its precision or scale is invalid or no column can hold it."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int):
         return None
@@ -254,7 +254,7 @@ def decimal_value(schema: Mapping[str, Any], size: int | None) -> DecimalValue |
 
 
 class EnumType(AvroType):
-    """``enum``: shown as its symbol."""
+    """``enum``: decoded as its symbol."""
 
     def __init__(self, name: str, symbols: tuple[str, ...]) -> None:
         self.name = name
@@ -275,7 +275,7 @@ class EnumType(AvroType):
 
 
 def _blocks(c: Cursor, at_least: int) -> Iterator[int]:
-    """Count through the items of all blocks; those of no bytes are limited by number, others take one at least in any encoding."""
+    """Count through the items of all blocks. Zero-byte items are limited by number, others take at least one byte in any encoding."""
     total = 0
     while (n := c.varint()) > 0:
         total += n
@@ -309,7 +309,7 @@ class ArrayType(AvroType):
 
 
 class MapOf(AvroType):
-    """``map``: keys are strings, in the order of the wire, twice where they are there twice."""
+    """``map``: keys are strings, in wire order, including duplicates."""
 
     def __init__(self, values: AvroType) -> None:
         self.values = values
@@ -340,7 +340,7 @@ class MapOf(AvroType):
 
 
 class UnionType(AvroType):
-    """``union``: one type (and null) as itself, several as a struct of ``member0`` .., of which one is there."""
+    """``union``: a single type (plus null) is decoded as itself, several as a struct of ``member0`` .., exactly one of which is set."""
 
     def __init__(self, branches: Sequence[AvroType]) -> None:
         self.branches = tuple(branches)
@@ -426,7 +426,7 @@ class RecordType(AvroType):
 
 
 class Recursion(AvroType):
-    """A record inside of itself: its exact bytes."""
+    """A recursive reference to a record: its exact bytes."""
 
     def __init__(self, record: RecordType) -> None:
         self.record = record

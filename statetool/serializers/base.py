@@ -1,9 +1,9 @@
-"""What a bound serializer is.
+"""Base class of bound serializers.
 
-A :class:`Serializer` is made by reading a serializer snapshot. It knows its logical type, decodes,
-encodes and skips single values with plain Python (the readable reference, values as in
-:mod:`statetool.types.logical`), describes its bytes to the kernels (:meth:`Serializer.program`), and writes
-its snapshot back exactly as it was read. :mod:`statetool.serializers.table` maps class names to these.
+A :class:`Serializer` is created by reading a serializer snapshot. It knows its logical type, decodes, encodes and skips single values with
+plain Python (the readable reference, values as in :mod:`statetool.types.logical`), describes its bytes to the kernels
+(:meth:`Serializer.program`), and writes its snapshot back exactly as it was read. :mod:`statetool.serializers.table` maps class names to
+implementations.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Serializer(ABC):
     snapshot_class
         Java class name of the snapshot, as read (old package names are kept).
     snapshot_version
-        The version number after the class name.
+        Version number after the class name.
     length
-        Flink's ``TypeSerializer.getLength()``: bytes of every value, or -1 where they differ.
-        It decides whether composite keys carry length markers.
+        Flink's ``TypeSerializer.getLength()``: bytes of every value, or -1 if they vary.
+        It decides whether composite keys have length markers.
     depth
-        Levels of nested serializers, this one included.
+        Levels of nested serializers, including this one.
     legacy_bytes, proxy_bytes
-        The exact bytes of a snapshot of an old form (without and with its proxy); ``None`` for current ones.
+        Exact bytes of a snapshot in an old form (without and with its proxy); ``None`` for current ones.
     """
 
     length: int = -1
-    #: Whether ``decode`` can return ``None`` for a value that stands alone.
+    #: Whether ``decode`` can return ``None`` for a top-level value.
     nullable: bool = False
-    #: Whether ``None`` stands for an object (Scala's ``None`` and ``()``), not for Java's null.
+    #: Whether ``None`` represents an object (Scala's ``None`` and ``()``) instead of Java's null.
     none_is_value: bool = False
     depth: int = 1
 
@@ -81,12 +81,12 @@ class Serializer(ABC):
         """
 
     def _repr_html_(self) -> str:
-        """Return the type as notebooks show it: a list of what is in it."""
+        """Return the type as an HTML list for notebooks."""
         inner = "".join(f"<li>{escape(str(step))}: {child._repr_html_()}</li>" for step, child in self.children())
         return escape(self.type_name) + (f"<ul>{inner}</ul>" if inner else "")
 
     def skip(self, c: Cursor) -> None:
-        """Step over one value (``length`` does not tell its size: a ``VoidNamespace`` claims 0 and takes 1 byte)."""
+        """Skip one value (``length`` is not reliable for this: ``VoidNamespace`` reports 0 but takes 1 byte)."""
         self.decode(c)
 
     def hash_code(self, value: Any) -> int:
@@ -95,7 +95,7 @@ class Serializer(ABC):
         Raises
         ------
         UnsupportedError
-            The hash lies in user code or is not stable (POJO, enum, arrays, ...).
+            The hash is computed by user code or is not stable (POJO, enum, arrays, ...).
         """
         raise UnsupportedError(
             f"hashCode() of {self.type_name} is not known",
@@ -103,7 +103,7 @@ class Serializer(ABC):
         )
 
     def null_form(self) -> bytes | None:
-        """Return the bytes of Java's null that stands alone, ``None`` where there are none or ``None`` stands for an object."""
+        """Return the bytes of Java's null at top level, ``None`` if there are none or if ``None`` represents an object."""
         if not self.nullable or self.none_is_value or self.logical == Scalar("null"):
             return None
         out = Output()
@@ -111,11 +111,11 @@ class Serializer(ABC):
         return bytes(out)
 
     def as_key(self) -> Serializer:
-        """Return the serializer as it reads and writes the keys of an operator."""
+        """Return the serializer in the variant used for the keys of an operator."""
         return self
 
     def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
-        """Return every form in which Flink may have written a key, with its hash code (``None`` where it is in user code).
+        """Return every form in which Flink may have written a key, with its hash code (``None`` if user code computes it).
 
         Raises
         ------
@@ -130,11 +130,11 @@ class Serializer(ABC):
             return ((bytes(out), None),)
 
     def program(self) -> Op:
-        """Describe the bytes to the kernels; types that kernels cannot serve decode record by record."""
+        """Describe the bytes to the kernels. Types that kernels do not support are decoded record by record."""
         return PerRecord(self.decode)
 
     def write_payload(self, out: Output) -> None:
-        """Append what follows class name and version in the snapshot."""
+        """Append the part of the snapshot after class name and version."""
 
     def write_snapshot(self, out: Output) -> None:
         """Append the versioned snapshot (``TypeSerializerSnapshot.writeVersionedSnapshot``)."""
@@ -146,7 +146,7 @@ class Serializer(ABC):
         self.write_payload(out)
 
     def declarations(self) -> tuple[ClassDeclaration, ...]:
-        """Return the user's declarations of classes by which values are read."""
+        """Return the user's class declarations used to read values."""
         return tuple(dict.fromkeys(d for _, s in self.children() for d in s.declarations()))
 
     def children(self) -> tuple[tuple[str, Serializer], ...]:
@@ -155,25 +155,25 @@ class Serializer(ABC):
 
     @property
     def replaceable(self) -> bool:
-        """Whether :meth:`with_child` can put another serializer in the place of a nested one."""
+        """Whether :meth:`with_child` can replace a nested serializer."""
         return False
 
     def with_child(self, step: str, part: Serializer) -> Serializer:
-        """Return this serializer with another nested one that reads and writes the same bytes."""
+        """Return this serializer with a nested serializer replaced by one that reads and writes the same bytes."""
         raise UnsupportedError(f"no part of {self.type_name} can be replaced")
 
     @property
     def framed_only(self) -> bool:
-        """Whether the end of a value cannot be found, so that it is only readable where it fills a frame."""
+        """Whether the end of a value cannot be found, so that it is only readable if it fills a frame."""
         return False
 
     @property
     def what_is_missing(self) -> str:
-        """What the user can do so that values that stay bytes are decoded, empty where nothing helps."""
+        """Hint for the user on how to decode values that stay bytes, empty if nothing helps."""
         return next((m for _, child in self.children() if (m := child.what_is_missing)), "")
 
     def shown_as(self, kind: JavaType) -> Serializer:
-        """Return the serializer for values of a declared Java type; only Kryo's decodes more by it."""
+        """Return the serializer for values of a declared Java type; only Kryo's decodes more with it."""
         return self
 
     @property
@@ -185,14 +185,14 @@ class Serializer(ABC):
 
 
 def all_parts(serializer: Serializer) -> Iterator[Serializer]:
-    """Yield a serializer and all that are nested in it."""
+    """Yield a serializer and all serializers nested in it."""
     yield serializer
     for _, child in serializer.children():
         yield from all_parts(child)
 
 
 def blame(error: StatetoolError, *serializers: Serializer) -> None:
-    """Add a hint to an error of bytes that did not fit: the declarations by which they were read, one of which may be wrong."""
+    """Add a hint to an error about bytes that did not fit: the declarations used, one of which may be wrong."""
     declared = tuple(dict.fromkeys(d for s in serializers for d in s.declarations()))
     if not declared or not isinstance(error, FormatError) or "declare" in error.hint:
         return

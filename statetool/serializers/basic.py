@@ -1,9 +1,9 @@
 """Primitives, strings, big numbers and the values of ``org.apache.flink.types``.
 
-Numbers are big-endian (``DataOutputView``). Strings are ``StringValue.writeString``: varint n + 1 (0 is null),
-then n UTF-16 units as varints; ``StringValue`` itself writes the plain n and has no null. ``BigInteger``: i32 code,
-0 null, 1 to 3 the constants 0, 1 and 10, else byte count + 4 and two's complement; ``BigDecimal``: that and i32 scale.
-Follows ``org.apache.flink.api.common.typeutils.base``, Flink 1.3 to 2.3.
+Numbers are big-endian (``DataOutputView``). Strings follow ``StringValue.writeString``: varint n + 1 (0 is null), then n UTF-16 code units
+as varints; ``StringValue`` itself writes n and has no null. ``BigInteger``: i32 code, which is 0 for null, 1 to 3 for the constants 0, 1
+and 10, otherwise byte count + 4, then two's complement. ``BigDecimal``: the same followed by an i32 scale. Follows
+``org.apache.flink.api.common.typeutils.base``, Flink 1.3 to 2.3.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXACT: Final = Context(prec=999_999_999_999_999_999, Emax=999_999_999_999_999_99
 
 
 def read_units(c: Cursor, n: int) -> str:
-    """Read ``n`` UTF-16 units written as varints; pairs of surrogates are joined, lone ones stay."""
+    """Read ``n`` UTF-16 code units written as varints; surrogate pairs are joined, lone surrogates are kept."""
     if n > c.left:
         raise c.fail(f"a string of {n} characters does not fit the {c.left} bytes left")
     raw = bytes(c.data[c.pos : c.pos + n])
@@ -43,7 +43,7 @@ def read_units(c: Cursor, n: int) -> str:
 
 
 def write_units(out: Output, value: str, extra: int) -> None:
-    """Append the number of UTF-16 units plus ``extra``, and the units."""
+    """Append the number of UTF-16 code units plus ``extra``, and the code units."""
     raw = value.encode("utf-16-be", "surrogatepass")
     out.varint(len(raw) // 2 + extra)
     for unit in struct.unpack(f">{len(raw) // 2}H", raw):
@@ -76,7 +76,7 @@ def read_big_integer(c: Cursor) -> int | None:
 
 
 def write_big_integer(out: Output, value: int | None) -> None:
-    """Append a ``BigInteger`` or null; 0, 1 and 10 as the codes Flink uses for its constants."""
+    """Append a ``BigInteger`` or null; 0, 1 and 10 as the codes that Flink uses for its constants."""
     code = {None: 0, 0: 1, 1: 2, 10: 3}.get(value)
     if code is not None:
         out.i4(code)
@@ -101,7 +101,7 @@ def to_decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _digits(n: int) -> tuple[int, ...]:
-    # str() refuses very long ints; Decimal's own conversion does not.
+    # str() rejects very long ints; Decimal's conversion does not.
     return Decimal(n).as_tuple().digits if n else (0,)
 
 

@@ -1,13 +1,13 @@
-"""Binary rows, arrays and maps of the table runtime: how a value of each SQL type lies in a slot.
+"""Binary rows, arrays and maps of the table runtime: the layout of each SQL type in a slot.
 
 ::
 
-    row    null part ((arity + 71) / 64) * 8 bytes: byte 0 row kind, bit 8 + i field i is null | 8 bytes a field | variable parts
+    row    null part ((arity + 71) / 64) * 8 bytes: byte 0 row kind, bit 8 + i field i is null | 8 bytes per field | variable parts
     array  i32 n | null bits ((n + 31) / 32) * 4 bytes | n elements of 1, 2, 4 or 8 bytes, padded to 8 | variable parts
     map    i32 size of the keys | array of keys | array of values
 
-A slot holds a number, or where its value is (:class:`statetool.kernels.program.Slot` has the rules). Follows ``BinaryRowData``,
-``BinaryArrayData``, ``BinaryMapData`` and their writers; :mod:`statetool.kernels.slots` must mean the same.
+A slot contains a number, or the location of its value (for the rules see :class:`statetool.kernels.program.Slot`). Follows
+``BinaryRowData``, ``BinaryArrayData``, ``BinaryMapData`` and their writers. Must agree with :mod:`statetool.kernels.slots`.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ _NANOS: Final = 1_000_000
 
 
 class SlotFormat(ABC):
-    """How values of one SQL type lie in the slots of rows and arrays."""
+    """Layout of one SQL type's values in the slots of rows and arrays."""
 
     def __init__(self, op: Slot, logical: LogicalType) -> None:
         self.op = op
         self.logical = logical
-        #: Bytes of an element of an array.
+        #: Bytes of an array element.
         self.size = slot_size(op.kind)
 
     @abstractmethod
     def read(self, r: Region, at: int) -> Any:
-        """Read the value that is not null in the slot at ``at``."""
+        """Read the non-null value in the slot at ``at``."""
 
     @abstractmethod
     def write(self, w: RegionWriter, at: int, value: Any) -> None:
-        """Write a value that is not null."""
+        """Write a non-null value."""
 
     def write_long_null(self, w: RegionWriter, at: int) -> None:
-        """Write null as generated projections do: wide decimals and precise timestamps reserve their variable part."""
+        """Write null like generated projections: wide decimals and precise timestamps reserve their variable part."""
 
 
 class NumberFormat(SlotFormat):
@@ -97,7 +97,7 @@ class TimeFormat(SlotFormat):
 
 
 class DecimalFormat(SlotFormat):
-    """``DECIMAL``: i64 unscaled up to precision 18, else 16 bytes for a big-endian number."""
+    """``DECIMAL``: i64 unscaled up to precision 18, otherwise 16 bytes for a big-endian number."""
 
     def __init__(self, precision: int, scale: int) -> None:
         super().__init__(Slot("decimal", precision=precision), DecimalType(precision, scale))
@@ -132,7 +132,7 @@ class DecimalFormat(SlotFormat):
 
 
 class TimestampFormat(SlotFormat):
-    """``TIMESTAMP`` and ``TIMESTAMP_LTZ``: i64 millis; above precision 3 those lie outside and nano of milli in the slot."""
+    """``TIMESTAMP`` and ``TIMESTAMP_LTZ``: i64 millis; above precision 3, millis in the variable part and nano of milli in the slot."""
 
     def __init__(self, precision: int, *, zoned: bool) -> None:
         compact = precision <= COMPACT_FRACTION
@@ -194,7 +194,7 @@ class BytesFormat(SlotFormat):
 
 
 class RawFormat(SlotFormat):
-    """``RAW``: what the inner serializer writes, or exact bytes where that is not known; ``BITMAP``: its portable form."""
+    """``RAW``: bytes of the inner serializer, or exact bytes if it is unknown; ``BITMAP``: its portable form."""
 
     def __init__(self, inner: Serializer | None, logical: LogicalType) -> None:
         super().__init__(Slot("raw", inner=None if inner is None else inner.program()), logical)
@@ -238,7 +238,7 @@ class VariantFormat(SlotFormat):
 
 
 class NullFormat(SlotFormat):
-    """``NULL``: never anything else."""
+    """``NULL``: always null."""
 
     def __init__(self) -> None:
         super().__init__(Slot("null"), Scalar("null"))
@@ -251,7 +251,7 @@ class NullFormat(SlotFormat):
 
 
 class RowFormat(SlotFormat):
-    """A binary row; in a slot of others only those of kind ``+I`` have a place."""
+    """A binary row; a nested row must have the kind ``+I``."""
 
     def __init__(self, names: Sequence[str], fields: Sequence[SlotFormat]) -> None:
         super().__init__(
@@ -273,7 +273,7 @@ class RowFormat(SlotFormat):
         w.part(at, self.encode(0, value))
 
     def decode(self, r: Region) -> tuple[int, tuple[Any, ...]]:
-        """Return row kind and values of a row that is the whole region."""
+        """Return row kind and values of a row that fills the region."""
         r.need(0, self.null_size + 8 * len(self.fields), "row")
         kind = r.data[r.start]
         if kind >= len(ROW_KINDS):
@@ -290,8 +290,8 @@ class RowFormat(SlotFormat):
     def encode(self, kind: int, value: Any, *, projected: bool = False) -> bytes:
         """Return the bytes of a row.
 
-        ``projected``: as the generated projections write it that make the keys of SQL operators; they reserve space for the
-        nulls of wide decimals and precise timestamps, which ``RowDataSerializer`` does not.
+        ``projected``: in the form of the generated projections that make the keys of SQL operators. They reserve space for the nulls of
+        wide decimals and precise timestamps; ``RowDataSerializer`` does not.
         """
         values = sequence(value, "row", len(self.fields))
         w = RegionWriter(self.null_size + 8 * len(self.fields))
@@ -309,7 +309,7 @@ class RowFormat(SlotFormat):
 
     @property
     def has_long_nulls(self) -> bool:
-        """Whether projections write the null of a field in another form than ``RowDataSerializer``."""
+        """Whether projections write a field's null in another form than ``RowDataSerializer``."""
         return any(
             (isinstance(f, TimestampFormat) and not f.compact)
             or (isinstance(f, DecimalFormat) and f.precision > COMPACT_DIGITS)
@@ -331,7 +331,7 @@ class ArrayFormat(SlotFormat):
         w.part(at, self.encode(value))
 
     def decode(self, r: Region) -> list[Any]:
-        """Return the elements of an array that is the whole region."""
+        """Return the elements of an array that fills the region."""
         n = r.i4(0)
         size = self.element.size
         if n < 0 or _header_size(n) + n * size > r.size:
@@ -356,7 +356,7 @@ class ArrayFormat(SlotFormat):
 
 
 class MapFormat(SlotFormat):
-    """A binary map (also a multiset: elements and how often they are in it)."""
+    """A binary map (also a multiset: elements and their counts)."""
 
     def __init__(self, key: SlotFormat, value: SlotFormat) -> None:
         super().__init__(Slot("map", parts=(key.op, value.op)), MapType(key.logical, value.logical))
@@ -370,7 +370,7 @@ class MapFormat(SlotFormat):
         w.part(at, self.encode(value))
 
     def decode(self, r: Region) -> list[tuple[Any, Any]]:
-        """Return the entries of a map that is the whole region."""
+        """Return the entries of a map that fills the region."""
         size = r.i4(0)
         start = r.need(4, size, "map keys")
         with inside("key"):
@@ -418,7 +418,7 @@ def unscaled_of(value: Any, precision: int, scale: int) -> int:
     Raises
     ------
     EncodeError
-        More digits behind the point than that, or more than ``precision`` in all.
+        More fractional digits than that, or more than ``precision`` digits in total.
     """
     unscaled, own_scale = from_decimal(value)
     if own_scale < scale:
@@ -433,7 +433,7 @@ def unscaled_of(value: Any, precision: int, scale: int) -> int:
 
 
 def twos_complement(value: int) -> bytes:
-    """Return the least bytes of a signed number, big-endian (``BigInteger.toByteArray``)."""
+    """Return the shortest two's complement of a signed number, big-endian (``BigInteger.toByteArray``)."""
     return value.to_bytes(((value if value >= 0 else ~value).bit_length() + 8) // 8, "big", signed=True)
 
 

@@ -1,6 +1,6 @@
-"""The bytes of one binary row, array or map of the table runtime: read and written at offsets, little-endian.
+"""Bytes of one binary row, array or map of the table runtime: read and written at offsets, little-endian.
 
-Follows ``BinarySection`` and ``AbstractBinaryWriter``. Variable parts lie behind the fixed ones, each padded with zeros to 8 bytes.
+Follows ``BinarySection`` and ``AbstractBinaryWriter``. Variable parts follow the fixed-length part, each zero-padded to 8 bytes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MAX_INLINE: Final = 7
 
 
 class Region:
-    """Bytes ``start`` to ``end`` of ``data``; places are counted from ``start``, as in the format.
+    """Bytes ``start`` to ``end`` of ``data``; offsets count from ``start``, as in the format.
 
-    ``base`` is the offset in the file of ``data[0]``.
+    ``base`` is the offset of ``data[0]`` in the file.
     """
 
     __slots__ = ("base", "data", "end", "left", "start")
@@ -36,12 +36,12 @@ class Region:
         self.start = start
         self.end = end
         self.base = base
-        # Flink writes the variable parts side by side. Parts that overlap could stand for far more than there is.
+        # Flink writes variable parts one after another. Overlapping parts could expand to far more data than exists.
         self.left = end - start
 
     @classmethod
     def of(cls, c: Cursor, size: int, what: str) -> Region:
-        """Step over ``size`` bytes of a cursor and return them."""
+        """Take the next ``size`` bytes of a cursor."""
         start = c.need(size, what)
         return cls(c.data, start, start + size, c.base)
 
@@ -50,11 +50,11 @@ class Region:
         return self.end - self.start
 
     def fail(self, message: str, at: int) -> FormatError:
-        """Make (not raise) an error about place ``at``."""
+        """Make (not raise) an error about offset ``at``."""
         return FormatError(message).at(offset=self.base + self.start + at)
 
     def need(self, at: int, size: int, what: str) -> int:
-        """Check that ``size`` bytes are there and return where they start in ``data``."""
+        """Check that ``size`` bytes exist and return their start in ``data``."""
         if not (at >= 0 and 0 <= size <= self.size - at):
             raise self.fail(f"{size} bytes of {what} at {at} are outside of the {self.size} bytes around it", 0)
         return self.start + at
@@ -82,7 +82,7 @@ class Region:
         return int(_I8.unpack_from(self.data, self.need(at, 8, "number"))[0])
 
     def f4(self, at: int) -> float:
-        """Read a float; all bits of a NaN are kept (a conversion by hardware would set one)."""
+        """Read a float, preserving all bits of a NaN (a hardware conversion would set one)."""
         start = self.need(at, 4, "number")
         value = float(_F4.unpack_from(self.data, start)[0])
         if not math.isnan(value):
@@ -103,7 +103,7 @@ class Region:
         return low, offset
 
     def part(self, at: int, what: str) -> Region:
-        """Return the variable part that the slot at ``at`` points to."""
+        """Return the variable part that the slot at ``at`` refers to."""
         size, offset = self.offset_and_high(at)
         start = self.need(offset, size, what)
         self.left -= size
@@ -112,7 +112,7 @@ class Region:
         return Region(self.data, start, start + size, self.base)
 
     def inline_or_part(self, at: int, what: str) -> Region:
-        """Return up to 7 bytes in the slot itself, or the variable part that it points to."""
+        """Return up to 7 bytes in the slot itself, or the variable part that it refers to."""
         mark = self.data[self.need(at + 7, 1, what)]
         if not mark & _INLINE:
             return self.part(at, what)
@@ -123,7 +123,7 @@ class Region:
 
 
 class RegionWriter:
-    """Build a region whose fixed part has ``fixed_size`` bytes."""
+    """Builder of a region whose fixed-length part has ``fixed_size`` bytes."""
 
     __slots__ = ("data",)
 
@@ -146,7 +146,7 @@ class RegionWriter:
         if math.isnan(value):
             bits = int.from_bytes(_F8.pack(value), "little")
             mantissa = bits >> 29 & 0x7FFFFF
-            # A NaN whose payload lies only in the bits that a float lacks stays a NaN.
+            # A NaN with payload only in the bits that a float lacks must stay a NaN.
             narrow = bits >> 63 << 31 | 0x7F800000 | (mantissa or 0x400000)
             self.data[at : at + 4] = narrow.to_bytes(4, "little")
             return
@@ -163,7 +163,7 @@ class RegionWriter:
         _OFFSET_AND_SIZE.pack_into(self.data, at, low, offset)
 
     def append(self, raw: bytes | bytearray, reserve: int = 0) -> int:
-        """Append a variable part, padded (to ``reserve`` bytes where that is more), and return its offset."""
+        """Append a variable part, padded (to ``reserve`` bytes if that is more), and return its offset."""
         offset = len(self.data)
         size = max((len(raw) + 7) // 8 * 8, reserve)
         self.data += raw
@@ -171,12 +171,12 @@ class RegionWriter:
         return offset
 
     def part(self, at: int, raw: bytes | bytearray) -> None:
-        """Append a variable part and let the slot at ``at`` point to it."""
+        """Append a variable part and store its location in the slot at ``at``."""
         offset = self.append(raw)
         self.slot(at, len(raw), offset)
 
     def inline_or_part(self, at: int, raw: bytes) -> None:
-        """Write up to 7 bytes into the slot, more behind the others."""
+        """Write up to 7 bytes into the slot, more as a variable part."""
         if len(raw) > MAX_INLINE:
             self.part(at, raw)
             return

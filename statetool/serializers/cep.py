@@ -1,4 +1,4 @@
-"""What complex event processing keeps: the shared buffer of events and the state of the NFA.
+"""State of complex event processing: the shared buffer of events and the state of the NFA.
 
 Layouts: section 6 of ``flink-serializers.md``. ``NodeId``: u8 0 null; 1 event id, string page. ``SharedBufferEdge``: node id, Dewey
 number. ``SharedBufferNode``: i32 n, n times i32 reference count, edge. ``Lockable``: i32 reference count, element. ``NFAState``: partial,
@@ -27,7 +27,7 @@ _EVENT_ID: Final = StructType.of(id=_I32, timestamp=_I64)
 
 
 class PartsSerializer(CompositeSerializer):
-    """Own columns and those of nested serializers; the base of the small CEP structs."""
+    """Base of the small CEP structs: their fields and those of nested serializers."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -97,7 +97,7 @@ class LockableSerializer(PartsSerializer):
 
 
 class NodeSerializer(PartsSerializer):
-    """CEP ``SharedBufferNode``: list of lockable edges (before Flink 1.13: of edges, written by a list serializer)."""
+    """CEP ``SharedBufferNode``: list of lockable edges (before Flink 1.13: a list of edges, written by a list serializer)."""
 
     @property
     def logical(self) -> LogicalType:
@@ -194,7 +194,7 @@ class NfaStateSerializer(PartsSerializer):
 
 
 class NfaSerializer(PartsSerializer):
-    """The whole NFA and its buffer as Flink 1.5 kept them; operators since register a state of it and never write one."""
+    """The complete NFA and its buffer in the form of Flink 1.5. Later operators still register a state of it but never write one."""
 
     arity = None
 
@@ -274,13 +274,13 @@ def _nfa_state(name: str, version: int) -> Serializer:
     return NfaStateSerializer(name, version, 1, False, parts)
 
 
-#: The types that the parts above always make; another one in their place is damage.
+#: Fixed types of the parts above; another one in their place means damage.
 NODE_ID: Final = _node_id("", 1).logical
 _EDGE: Final = _edge("", 1).logical
 NODES: Final = tuple(StructType.of(edges=ListType(e)) for e in (_EDGE, StructType.of(ref_count=_I32, element=_EDGE)))
 NFA_STATE: Final = _nfa_state("", 1).logical
 
-#: Up to Flink 1.7 the snapshots of these said nothing but the class of the serializer: their parts were always the same.
+#: Up to Flink 1.7 the snapshots of these contained only the serializer's class: their parts were always the same.
 FIXED: Final[Mapping[str, Callable[[str, int], Serializer]]] = {
     "NodeId$NodeIdSerializer": _node_id,
     "SharedBufferEdge$SharedBufferEdgeSerializer": _edge,

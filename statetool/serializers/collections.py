@@ -1,8 +1,8 @@
 """Lists, sets and maps: i32 n and the elements.
 
-``Map``: n times key, bool value is null, value unless null. ``NullAwareMap``: a null flag before the key as well.
-``Set`` (2.x): a null flag before each element. List and map views of the table runtime are the list or map that they
-wrap. Follows ``ListSerializer``, ``ArrayListSerializer``, ``SetSerializer``, ``MapSerializer``, ``NullAwareMapSerializer``.
+``Map``: n times key, bool value is null, value unless null. ``NullAwareMap``: a null flag also before the key. ``Set`` (2.x): a null flag
+before each element. List and map views of the table runtime have the layout of the list or map that they wrap. Follows ``ListSerializer``,
+``ArrayListSerializer``, ``SetSerializer``, ``MapSerializer``, ``NullAwareMapSerializer``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statetool.types import ListType, LogicalType, MapType
 
 
 def _count(c: Cursor, element: Serializer) -> int:
-    """Read how many elements follow; elements of no bytes (``NullValue``) are limited by number."""
+    """Read the number of elements that follow; zero-byte elements (``NullValue``) are limited by number."""
     if element.length != 0:
         return c.count("list elements")
     n = c.i4()
@@ -156,7 +156,7 @@ class MapSerializer(CompositeSerializer):
 
 
 class NullAwareMapSerializer(MapSerializer):
-    """As map, with a null flag before each key."""
+    """Map with a null flag before each key as well."""
 
     def decode_key(self, c: Cursor) -> Any:
         return None if c.bool() else self.nested[0].decode(c)
@@ -174,7 +174,7 @@ class NullAwareMapSerializer(MapSerializer):
 
 
 class WrapperSerializer(CompositeSerializer):
-    """A serializer that writes just what the one inside it writes (data views, access checks)."""
+    """A serializer with the same bytes as the one inside it (data views, access checks)."""
 
     steps = ("wrapped",)
 
@@ -200,7 +200,7 @@ class WrapperSerializer(CompositeSerializer):
 
 
 class ViewSerializer(WrapperSerializer):
-    """``ListView`` and ``MapView``: the list or map; they hash by ``Objects.hash``."""
+    """``ListView`` and ``MapView``: the list or map, hashed by ``Objects.hash``."""
 
     def hash_code(self, value: Any) -> int:
         return hash_chain((self.nested[0].hash_code(value),), start=1)

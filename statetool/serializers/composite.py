@@ -1,8 +1,8 @@
 """Base of serializers with nested serializers (``CompositeTypeSerializerSnapshot``).
 
-Version 3: i32 911108, i32 outer version, outer payload, nested block. Versions 1 and 2 (Flink 1.7): the snapshot
-version itself is the outer version; outer payload, nested block. Flink 1.6 and older: a resilient list, which
-tuples end with a Java stream of their class.
+Version 3: i32 911108, i32 outer version, outer payload, nested block. Versions 1 and 2 (Flink 1.7): outer payload, nested block; the
+snapshot version itself is the outer version. Flink 1.6 and older: a resilient list, which for tuples ends with a Java stream of their
+class.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class CompositeSerializer(Serializer):
     """A serializer with parts.
 
     ``outer_version`` is the version of the outer payload (``None`` for the form of Flink 1.7, where it is
-    the snapshot's own version).
+    the snapshot's version).
     """
 
-    #: How many nested serializers there must be; ``None`` for any number.
+    #: Required number of nested serializers; ``None`` for any number.
     arity: int | None = 1
     #: The step to each part, for messages.
     steps: tuple[str, ...] = ("element",)
@@ -63,7 +63,7 @@ class CompositeSerializer(Serializer):
 
     @staticmethod
     def legacy_outer(c: Cursor, name: str) -> Any:
-        """Read what followed the resilient list up to Flink 1.6."""
+        """Read the data that followed the resilient list up to Flink 1.6."""
         return None
 
     def write_outer(self, out: Output) -> None:
@@ -82,21 +82,21 @@ class CompositeSerializer(Serializer):
 
 
 def behind_flag(part: Serializer, null_flag: int) -> Op:
-    """Return the program of a part behind a null flag; where ``None`` is an object, the flag never says null."""
+    """Return the program of a part after a null flag; if ``None`` represents an object, the flag never means null."""
     if part.none_is_value:
         return Present(part.program(), 1 - null_flag)
     return Flagged(part.program(), null_flag=null_flag)
 
 
 def read_null(c: Cursor, part: Serializer) -> Any:
-    """Return ``None`` for a null flag; refuse it where ``None`` stands for an object."""
+    """Return ``None`` for a null flag; raise an error if ``None`` represents an object."""
     if part.none_is_value:
         raise c.fail(f"a null in the place of a {part.type_name}, whose None is an object", pos=c.pos - 1)
     return None
 
 
 class inside:
-    """Name the part of a type in which something goes wrong (a generator would cost more than most values)."""
+    """Add the failing part of a type to errors (a generator would cost more than most values)."""
 
     __slots__ = ("step",)
 
@@ -117,7 +117,7 @@ def sequence(value: Any, what: str, size: int | None = None) -> Sequence[Any]:
     Raises
     ------
     EncodeError
-        It is something else.
+        It is neither, or has another size.
     """
     if not isinstance(value, (list, tuple)):
         raise EncodeError(f"{value!r} is not a value of a {what}")
@@ -127,12 +127,12 @@ def sequence(value: Any, what: str, size: int | None = None) -> Sequence[Any]:
 
 
 def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:
-    """Refuse to read on behind a value whose end cannot be found.
+    """Raise an error when reading on after a value whose end cannot be found.
 
     Raises
     ------
     UnknownSerializerError
-        ``part`` only ends where its frame ends, and something would follow it.
+        ``part`` only ends at the end of its frame, and something would follow it.
     """
     if part.framed_only and not last:
         raise UnknownSerializerError(
@@ -143,13 +143,13 @@ def check_last(c: Cursor, part: Serializer, *, last: bool) -> None:
 
 
 def sum_of_lengths(parts: tuple[Serializer, ...]) -> int:
-    """Return what ``getLength()`` of a serializer that only writes its parts says: -1 where one of them varies."""
+    """Return the ``getLength()`` of a serializer that only writes its parts: -1 if one of them varies."""
     lengths = [part.length for part in parts]
     return -1 if any(n < 0 for n in lengths) else sum(lengths)
 
 
 def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...] = (1,)) -> SnapshotClass:
-    """Return how a composite snapshot is read; up to Flink 1.6 it was a plain resilient list."""
+    """Return the reader of a composite snapshot, which up to Flink 1.6 was a plain resilient list."""
 
     def build(
         c: Cursor, name: str, version: int, outer_version: int, outer: Any, parts: tuple[Serializer, ...]
@@ -162,7 +162,7 @@ def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...]
             raise error.at(offset=c.offset) from error.__cause__
 
     def read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-        outer_version = version  # as Flink 1.7 wrote it
+        outer_version = version  # as written by Flink 1.7
         if version == 3:
             if c.i4() != COMPOSITE_MAGIC:
                 raise c.fail(f"expected the magic number of a composite snapshot in {name}", pos=c.pos - 4)
@@ -175,5 +175,5 @@ def composite(cls: type[CompositeSerializer], *, outer_versions: tuple[int, ...]
         parts = reader.resilient_list(c)
         return build(c, name, version, min(outer_versions), cls.legacy_outer(c, name), parts)
 
-    # TTL's list said 0, all others 1.
+    # The list of TTL had version 0, all others 1.
     return SnapshotClass(read, (1, 2, 3), read_list, (0, 1), outer_versions)

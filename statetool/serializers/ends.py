@@ -1,4 +1,4 @@
-"""Find where values end: by kernels, or with the serializer where kernels cannot."""
+"""Search for the ends of values, by kernels or, if these cannot, with the serializer."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from statetool.kernels.rewrite import rewritten
 from statetool.kernels.skip import skip_many
 from statetool.kernels.skip_program import compile_skip
 
-#: How many values behind one of an undescribed class are searched for other such classes.
+#: Maximum number of values after one of an undescribed class in which to search for other such classes.
 _MAX_SEARCHED: Final = 10_000
 
 
 def undescribed(
     error: StatetoolError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
 ) -> StatetoolError:
-    """Return the error that names the classes, where a value is of a class that the snapshot does not describe.
+    """Return the error that names the classes, if a value is of a class that the snapshot does not describe.
 
     Parameters
     ----------
     error
-        What was raised; its offset is a position in ``data``.
+        The original error; its offset is a position in ``data``.
     decode
         Decodes or skips a value plainly.
     pos, end
-        Where the values are.
+        Ranges of the values.
     """
     offset = error.where.offset
     if offset is not None:
@@ -49,7 +49,7 @@ def undescribed(
 def _with_other_classes(
     error: UndescribedClassError, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions
 ) -> UndescribedClassError:
-    """Return the error with the other undescribed classes of the values behind it, so that all can be declared at once."""
+    """Return the error with the other undescribed classes in the following values, so that all can be declared at once."""
     hints = {error.message: error.hint}
     for start, stop in zip(pos[:_MAX_SEARCHED].tolist(), end[:_MAX_SEARCHED].tolist(), strict=True):
         try:
@@ -62,7 +62,7 @@ def _with_other_classes(
 
 
 def find_ends(op: ir.Op, decode: Callable[[Cursor], Any], data: Bytes, pos: Positions, end: Positions) -> Positions:
-    """Return the position behind each value, by kernels or, where they cannot, with ``decode``."""
+    """Return the position after each value, found by kernels or, if they cannot, with ``decode``."""
     prog = compile_skip(op)
     after = np.empty_like(pos)
     if prog is not None:

@@ -1,8 +1,7 @@
-"""Enums: i32 index into the names of the snapshot (not the Java ordinal after an upgrade), no null.
+"""Enums: i32 index into the names in the snapshot (not the Java ordinal after an upgrade), no null.
 
-``EnumSerializerSnapshot`` version 3: utf class, i32 n, n times utf name. Version 2 (config, up to Flink 1.6) is the same,
-version 1 ends in a Java array of the constants. Scala's ``Enumeration`` writes the i32 id of the value; its snapshot
-adds the id to each name.
+``EnumSerializerSnapshot`` version 3: utf class, i32 n, n times utf name. Version 2 (config, up to Flink 1.6) is the same. Version 1 ends
+with a Java array of the constants. Scala's ``Enumeration`` writes the i32 id of the value; its snapshot has the id after each name.
 """
 
 from __future__ import annotations

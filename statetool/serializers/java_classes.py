@@ -1,7 +1,7 @@
-"""Class descriptors of what the table runtime writes by Java serialization, and how they differ between Flink releases.
+"""Class descriptors of the objects that the table runtime writes by Java serialization, and their differences between Flink releases.
 
-Names, ``serialVersionUID`` and fields (primitives first, then by name, as ``ObjectStreamClass`` sorts them) are those of Flink 1.13
-to 2.3. They changed only where :class:`StreamForm` says so.
+Names, ``serialVersionUID`` and fields (primitives first, then by name, as ``ObjectStreamClass`` sorts them) are those of Flink 1.13 to 2.3.
+All differences between these are in :class:`StreamForm`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def signature(name: str) -> str:
 def _class(
     name: str, *fields: str, parent: JavaClass | None = None, suid: int = 1, flags: int = _SERIALIZABLE
 ) -> JavaClass:
-    """Make a descriptor; fields are a primitive's code and name (``I length``), or a signature and name."""
+    """Make a descriptor. A field is a primitive's code and name (``I length``), or a signature and name."""
     split = [f.split(" ") for f in fields]
     return JavaClass(
         name=name,
@@ -53,9 +53,9 @@ def enum_class(name: str) -> JavaClass:
 
 
 def plain_class(name: str) -> JavaClass:
-    """Return the descriptor of a class that is not serializable, as a ``Class`` object needs it.
+    """Return the descriptor of a class that is not serializable, as needed for a ``Class`` object.
 
-    Java resolves it by its name, and compares nothing else where the stream says that it is not serializable.
+    Java resolves it by its name, and compares nothing else if the stream marks it as not serializable.
     """
     return _class(name, suid=0, flags=0)
 
@@ -166,7 +166,7 @@ SINGLETONS: Final = {
         (f"{RUNTIME}StringDataSerializer", 1),
         (f"{BASE}VariantSerializer", 5163454885762653491),
         (f"{BASE}BitmapSerializer", 7562101549559034581),
-        # That of data views inside of accumulators.
+        # The serializer of data views inside accumulators.
         ("org.apache.flink.table.dataview.NullSerializer", -5381596724707742625),
     )
 }
@@ -200,15 +200,15 @@ FIELD_GETTERS: Final = _class(
 )
 TYPES: Final = _class(f"[{_TYPE.replace('/', '.')}", suid=1744097763440828726)
 
-# ---- what differs between releases --------------------------------------------------------------
+# ---- differences between releases ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class StreamForm:
-    """How a Flink release writes these classes; ``release`` is (major, minor).
+    """Form in which a Flink release writes these classes; ``release`` is (major, minor).
 
-    ``MapDataSerializer`` has no ``serialVersionUID`` of its own, and 1.19 changed what Java computes for it: neither side reads
-    the other's. Since 2.1 getters look for nulls in fields that cannot be null as well.
+    ``MapDataSerializer`` declares no ``serialVersionUID``, and Flink 1.19 changed the value that Java computes for it: neither side can
+    read the other's. Since 2.1, getters also check fields for null that cannot be null.
     """
 
     release: tuple[int, int]
@@ -219,12 +219,12 @@ class StreamForm:
 
     @property
     def copies_attributes(self) -> bool:
-        """Whether a structured type holds its attributes by ``List.copyOf``."""
+        """Whether a structured type stores its attributes with ``List.copyOf``."""
         return self.release >= (2, 1)
 
     @property
     def usual_comparison(self) -> str:
-        """How structured types that are made of a class compare their values."""
+        """Comparison of structured types that are based on a class."""
         return "EQUALS" if self.release >= (2, 1) else "NONE"
 
     @property
@@ -249,7 +249,7 @@ class StreamForm:
 
     @property
     def comparison_word(self) -> str:
-        """Name of the field; 1.13 spells it like this."""
+        """Name of the field; 1.13 spells it differently."""
         return "comparison" if self.release >= (1, 14) else "comparision"
 
     @property

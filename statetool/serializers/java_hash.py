@@ -13,7 +13,7 @@ def to_int32(value: int) -> int:
 
 
 def hash_long(value: int) -> int:
-    """``Long.hashCode``: also of dates and times that hash their millis."""
+    """``Long.hashCode``; also for dates and times that hash their millis."""
     return to_int32((value & 0xFFFFFFFFFFFFFFFF) ^ ((value & 0xFFFFFFFFFFFFFFFF) >> 32))
 
 
@@ -33,7 +33,7 @@ def hash_double(value: float) -> int:
 
 
 def is_float32(value: float) -> bool:
-    """Whether a double is exactly a float (as NaN is)."""
+    """Return True if a double is exactly a float (NaN included)."""
     try:
         return math.isnan(value) or struct.unpack(">f", struct.pack(">f", value))[0] == value
     except OverflowError:
@@ -41,7 +41,7 @@ def is_float32(value: float) -> bool:
 
 
 def hash_string(value: str) -> int:
-    """``String.hashCode``, over UTF-16 units."""
+    """``String.hashCode``, over UTF-16 code units."""
     raw = value.encode("utf-16-be", "surrogatepass")
     h = 0
     for i in range(0, len(raw), 2):
@@ -69,7 +69,7 @@ def hash_big_decimal(unscaled: int, scale: int) -> int:
 
 
 def hash_chain(hashes: Iterable[int], start: int) -> int:
-    """``31 * h + hash`` over the parts, as lists (start 1) and records (start 0) do."""
+    """Fold ``31 * h + hash`` over the parts, as lists (start 1) and records (start 0) do."""
     h = start
     for part in hashes:
         h = to_int32(31 * h + part)
@@ -77,7 +77,7 @@ def hash_chain(hashes: Iterable[int], start: int) -> int:
 
 
 def mix_word(h: int, word: int) -> int:
-    """Return the state ``h`` of Murmur3 after another 32-bit word."""
+    """Return the Murmur3 state ``h`` after another 32-bit word."""
     k = word * 0xCC9E2D51 & 0xFFFFFFFF
     k = (k << 15 | k >> 17) & 0xFFFFFFFF
     h ^= k * 0x1B873593 & 0xFFFFFFFF
@@ -86,7 +86,7 @@ def mix_word(h: int, word: int) -> int:
 
 
 def finish_mix(h: int, length: int) -> int:
-    """Return the hash of Murmur3 for its state after the last word; ``length`` is mixed in."""
+    """Return the Murmur3 hash of the state after the last word; ``length`` is mixed in."""
     h ^= length
     h ^= h >> 16
     h = h * 0x85EBCA6B & 0xFFFFFFFF
@@ -96,9 +96,9 @@ def finish_mix(h: int, length: int) -> int:
 
 
 def hash_binary(data: bytes) -> int:
-    """Hash of the table runtime over bytes (``MurmurHashUtil``, seed 42): 4-byte little-endian words, then single bytes.
+    """Hash bytes like the table runtime (``MurmurHashUtil``, seed 42): 4-byte little-endian words, then single bytes.
 
-    Binary rows are whole words (``hashByWords``); strings may end in bytes, each of which counts sign-extended.
+    Binary rows consist of complete words (``hashByWords``); strings may end with single bytes, which are sign-extended.
     """
     h = 42
     whole = len(data) // 4 * 4

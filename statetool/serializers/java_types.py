@@ -1,9 +1,9 @@
-"""Serializer snapshots of Java types, as Flink's type extraction chooses them for the fields of a POJO.
+"""Serializer snapshots of Java types, chosen like Flink's type extraction does for the fields of a POJO.
 
-Needed for classes that a snapshot does not describe, such as subclasses of a POJO that the job had not met when it registered
-the state (heap backend). Boxes, text, big numbers, ``java.sql`` dates and ``Instant`` have serializers of their own; declared
-classes are POJOs, or Kryo's if they are declared so; in Flink 2.x ``List``, ``Map`` and ``Set`` with their type arguments are
-nullable ones of Flink; all else is Kryo's. Follows ``TypeExtractor``.
+Needed for classes that a snapshot does not describe, such as POJO subclasses that the job had not seen when it registered the state (heap
+backend). Boxes, text, big numbers, ``java.sql`` dates and ``Instant`` have dedicated serializers. Declared classes are POJOs, or use Kryo
+if they are declared so. In Flink 2.x, ``List``, ``Map`` and ``Set`` with type arguments use Flink's nullable variants. Everything else uses
+Kryo. Follows ``TypeExtractor``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NAMES: Final = {
 
 
 def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool = False) -> bytes:
-    """Return the snapshot of the serializer of a type; ``generic`` ones are written by Kryo whatever they are."""
+    """Return the snapshot of the serializer of a type; ``generic`` types are written by Kryo in any case."""
     out = Output()
     if generic:
         _kryo(out, kind.binary_name)
@@ -46,7 +46,7 @@ def serializer_snapshot(kind: JavaType, context: TypeContext, *, generic: bool =
 
 
 def class_snapshot(declared: ClassDeclaration, context: TypeContext) -> bytes:
-    """Return the snapshot of the serializer that Flink gives to values of a declared class."""
+    """Return the snapshot of the serializer that Flink uses for values of a declared class."""
     out = Output()
     _class(out, declared, context, ())
     return bytes(out)
@@ -107,7 +107,7 @@ def _collection(out: Output, kind: JavaType, context: TypeContext, enclosing: tu
     short = kind.name.rpartition(".")[2]
     _composite(out, f"{_BASE}{short}SerializerSnapshot", 1, b"", len(kind.args))
     for i, arg in enumerate(kind.args):
-        # NullableListTypeInfo and NullableMapTypeInfo wrap elements and keys, no others.
+        # NullableListTypeInfo and NullableMapTypeInfo wrap elements and values, but not map keys.
         if i == 0 and short != "Set":
             _nullable(out)
         _type(out, arg, context, enclosing)

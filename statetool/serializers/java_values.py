@@ -1,4 +1,4 @@
-"""What Java serialization wrote, as plain values: the columns hold its exact bytes, this shows what is in them."""
+"""Plain values of objects written by Java serialization: columns contain the exact bytes, this module shows their content."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _BOXES: Final = "java.lang."
 
 
 def read_java(value: bytes) -> Any:
-    """Read a value of ``JavaSerializer`` (or of Beam's ``SerializableCoder``) as data; nothing of it is executed.
+    """Read a value of ``JavaSerializer`` (or of Beam's ``SerializableCoder``) as data, without executing any of it.
 
     Parameters
     ----------
     value
-        One Java stream, as columns of such types hold it.
+        One Java stream, as stored in columns of such types.
 
     Returns
     -------
     Any
-        Strings, numbers and their boxes as themselves; an enum ``{"$enum": name}``; ``byte[]`` ``{"$hex": ...}``; other arrays as
-        lists; any other object ``{"$class": name, "fields": {...}}``, with ``"written"`` for what its ``writeObject`` method added
-        (the elements of a ``java.util`` collection, say); an object inside of itself ``{"$cycle": class}``. ``json.dumps`` takes it.
+        Strings, numbers and their boxes as themselves; an enum ``{"$enum": name}``; ``byte[]`` ``{"$hex": ...}``; other arrays as lists;
+        any other object ``{"$class": name, "fields": {...}}``, with ``"written"`` for data added by its ``writeObject`` method (the
+        elements of a ``java.util`` collection, say); a cyclic reference ``{"$cycle": class}``. The result is accepted by ``json.dumps``.
 
     Raises
     ------
     FormatError
-        Not one whole Java stream.
+        Not exactly one complete Java stream.
 
     Examples
     --------

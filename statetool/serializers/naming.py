@@ -1,7 +1,7 @@
-"""Names for fields that a snapshot has only numbers for: rows of the table runtime, and ``Row``; types for rows that have none.
+"""Field names for rows of the table runtime and ``Row``, whose snapshots only number fields; field types for rows without stored types.
 
-A path names a row inside of a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...); a prefix that
-only one row has is enough, so the empty path where there is one row.
+A path names a row inside a state's serializer by the steps that lead to it (``key``, ``value``, ``element``, ...). A prefix is enough if it
+leads to only one row, so the path is empty if there is only one row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str, ...]
 
 
 def rows_of(serializer: Serializer, path: Path = ()) -> Iterator[tuple[Path, Serializer]]:
-    """Yield the outermost rows without names of their own, each with the steps that lead to it."""
+    """Yield the outermost rows without field names, each with the steps that lead to it."""
     if isinstance(serializer, RowDataSerializer | RowSerializer | BinaryRowSerializer):
         yield path, serializer
     elif serializer.replaceable:
@@ -30,12 +30,12 @@ def rows_of(serializer: Serializer, path: Path = ()) -> Iterator[tuple[Path, Ser
 
 
 def name_fields(serializer: Serializer, path: Path, names: FieldNames, what: str) -> Serializer:
-    """Return a serializer in which the fields of one row have names, and types by ``ROW<...>``; ``what`` names it for errors.
+    """Return a serializer in which the fields of one row have names, and types by ``ROW<...>``; ``what`` names it in errors.
 
     Raises
     ------
     OptionError
-        No such row, more than one, other than one name a field, or types that are not those of the snapshot.
+        No such row, more than one, not one name per field, or types that differ from those of the snapshot.
     """
     rows = list(rows_of(serializer))
     matching_rows = [(at, row) for at, row in rows if at[: len(path)] == path]
@@ -66,7 +66,7 @@ def _with_names(row: Serializer, names: FieldNames, what: str) -> Serializer:
 
 
 def _with_types(row: Serializer, text: str, what: str) -> tuple[Serializer, tuple[str, ...]]:
-    """Return a row with the types of ``ROW<...>``, and the names in it."""
+    """Return a row with the types of ``ROW<...>``, and its field names."""
     sql = parse_table_type(text)
     if sql.root != "ROW":
         raise OptionError(f"{sql} for {what!r}, which is a row", hint="declare it as ROW<name TYPE, ...>")
@@ -87,7 +87,7 @@ def _with_types(row: Serializer, text: str, what: str) -> tuple[Serializer, tupl
 
 
 def _nullable(sql: SqlType) -> SqlType:
-    """Return a type without the NOT NULL that values are not checked against."""
+    """Return a type without NOT NULL, against which values are not checked."""
     return replace(sql, nullable=True, parts=tuple((name, _nullable(part)) for name, part in sql.parts))
 
 

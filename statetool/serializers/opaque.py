@@ -1,4 +1,4 @@
-"""Serializers whose values stay bytes: classes that statetool does not know, or whose format lies in user code."""
+"""Serializers whose values stay bytes: unknown classes, or classes whose format is defined by user code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from statetool.types import LogicalType, Scalar
 
 
 class OpaqueSerializer(Serializer):
-    """Keeps the exact bytes of a value that fills its frame.
+    """Serializer that returns the exact bytes of a value that fills its frame.
 
-    ``snapshot`` are the exact bytes of its own snapshot, empty where there is none; ``missing`` is what the user can do.
+    ``snapshot`` is the exact bytes of its snapshot, empty if there is none; ``missing`` is a hint for the user.
     """
 
     def __init__(self, snapshot: bytes, reason: str, missing: str = "") -> None:
@@ -37,7 +37,7 @@ class OpaqueSerializer(Serializer):
         return Scalar("binary")
 
     def decode(self, c: Cursor) -> bytes:
-        """Return everything up to the end of the cursor: only right where the value fills its frame."""
+        """Return everything up to the end of the cursor, which is only correct if the value fills its frame."""
         return c.take(c.left)
 
     @property

@@ -1,4 +1,4 @@
-"""``LinkedOptionalMapSerializer``: named entries whose key and value may be missing, each framed by its length.
+"""``LinkedOptionalMapSerializer``: named entries whose key and value may be absent, each with its length before it.
 
 i64 000004F2C69A3D70, i32 n, n times: utf name, bool has key [i32 length, key], bool has value [i32 length, value].
 """

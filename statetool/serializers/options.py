@@ -1,4 +1,4 @@
-"""A value or its absence, or one of two: ``Nullable``, ``Option``, ``Either``, ``Try``, CoGroup's ``Union``.
+"""Optional values, or one of two values: ``Nullable``, ``Option``, ``Either``, ``Try``, CoGroup's ``Union``.
 
 ``Nullable``: bool is null, then padding zero bytes or the value (outer payload: i32 padding). ``Option``: bool is some.
 ``Either``: bool is left. ``Try``: bool is success. ``Union``: u8 1 or 2.
@@ -66,7 +66,7 @@ class NullableSerializer(CompositeSerializer):
 
 
 def _optional_type(part: Serializer) -> LogicalType:
-    """Return the type of an optional value: a struct of it where it has a ``None`` of its own."""
+    """Return the type of an optional value: a one-field struct if ``None`` is a valid value of the part."""
     return StructType.of(value=part.logical) if part.none_is_value else part.logical
 
 
@@ -108,7 +108,7 @@ class OptionSerializer(CompositeSerializer):
             self.nested[0].encode(out, _unwrapped(self.nested[0], value))
 
     def hash_code(self, value: Any) -> int:
-        """``productHash`` of Scala 2.12; that of the name of ``None``."""
+        """``productHash`` of Scala 2.12; for None, the hash of its name."""
         if value is None:
             return 2433880
         return scala_product_hash([scala_hash(self.nested[0], _unwrapped(self.nested[0], value))])
@@ -130,11 +130,11 @@ class EitherSerializer(CompositeSerializer):
         return StructType.of(**{name: _optional_type(s) for name, s in self.children()})
 
     def read_side(self, c: Cursor) -> int:
-        """Read which of the two follows."""
+        """Read a flag for the side that follows."""
         return 0 if c.bool() else 1
 
     def write_side(self, out: Output, side: int) -> None:
-        """Append which of the two follows."""
+        """Append the flag for the side that follows."""
         out.bool(side == 0)
 
     def decode(self, c: Cursor) -> tuple[Any, Any]:
@@ -158,7 +158,7 @@ class EitherSerializer(CompositeSerializer):
         return 0 if value[0] is not None else 1
 
     def hash_code(self, value: Any) -> int:
-        """``Either.hashCode`` of Flink: that of the value."""
+        """``Either.hashCode`` of Flink: the hash of the value."""
         side = self._side(value)
         return self.nested[side].hash_code(value[side])
 
@@ -179,7 +179,7 @@ class ScalaEitherSerializer(EitherSerializer):
 
 
 class ConfigEitherSerializer(EitherSerializer):
-    """Up to Flink 1.6, the snapshots of Java's and Scala's ``Either`` were the same: their hash codes are not."""
+    """Up to Flink 1.6, Java's and Scala's ``Either`` had the same snapshots, but different hash codes."""
 
     def hash_code(self, value: Any) -> int:
         return CompositeSerializer.hash_code(self, value)
@@ -191,7 +191,7 @@ class TrySerializer(ScalaEitherSerializer):
     steps = ("success", "failure")
 
     def hash_code(self, value: Any) -> int:
-        """``productHash`` of a ``Success``; that of a ``Failure`` is of no use."""
+        """``productHash`` of a ``Success``; the hash of a ``Failure`` is not reproducible."""
         return super().hash_code(value) if self._side(value) == 0 else CompositeSerializer.hash_code(self, value)
 
     def program(self) -> Op:

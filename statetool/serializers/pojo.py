@@ -1,7 +1,7 @@
-"""POJOs and Java records: u8 flags, then by flag.
+"""POJOs and Java records: u8 flags, and data that depends on the flag.
 
-1 null. 2 exactly the class: each field as bool is null and the value. 4 another subclass: utf class name and a whole
-value of its serializer. 8 a registered subclass: u8 tag and a whole value of its serializer.
+1 null. 2 exactly the class: for each field, bool is null and the value. 4 another subclass: utf class name and a complete value of its
+serializer. 8 a registered subclass: u8 tag and a complete value of its serializer.
 Snapshot version 2: utf class and three optional maps (fields, registered and other subclasses).
 Follows ``PojoSerializer`` and ``PojoSerializerSnapshotData``.
 """
@@ -32,7 +32,7 @@ class PojoSerializer(Serializer):
     """Struct of the fields in wire order; a class with subclasses adds their fields (nullable) and ``_class``."""
 
     nullable = True
-    #: Where the user declared the class, as a subclass that the snapshot leaves out.
+    #: The user's declaration, if the class is a subclass that the snapshot omits.
     declared: ClassDeclaration | None = None
 
     def __init__(
@@ -68,7 +68,7 @@ class PojoSerializer(Serializer):
             self.class_field = f"_{self.class_field}"
 
     def adopt(self, other: PojoSerializer) -> bool:
-        """Add subclasses that another subtask's snapshot of the same class describes; ``settle`` must follow.
+        """Add subclasses from another subtask's snapshot of the same class; ``settle`` must follow.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class PojoSerializer(Serializer):
         return bool(added)
 
     def settle(self, *, changed: bool) -> bool:
-        """Sort the subclasses, so that their order does not depend on the subtask that met them first, and renew the columns.
+        """Sort the subclasses, so that their order does not depend on the subtask that saw them first, and rebuild the columns.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class PojoSerializer(Serializer):
         return bool(self.registered or self.others)
 
     def _merged_columns(self) -> dict[str, LogicalType]:
-        """Columns by name: own fields, then those of subclasses; a name with two types is qualified by its class."""
+        """Return the columns by name: fields of the class, then those of subclasses. A name with two types is qualified by its class."""
         columns = {n: s.logical for n, s in self.fields}
         for cls, s in (*self.registered, *self.others):
             for n, t in _subclass_columns(s).items():
@@ -184,7 +184,7 @@ class PojoSerializer(Serializer):
             raise error.inside(name) from error.__cause__
         if not self.open:
             return tuple(values)
-        # Own fields are the first columns.
+        # The fields of the class are the first columns.
         return (*values, *[None] * (len(self._columns) - len(values)), self.pojo_class)
 
     def _row(self, cls: str, values: dict[str, Any]) -> tuple[Any, ...]:
@@ -316,14 +316,14 @@ def _declared_subclasses(
 def _with_declared_types(
     types: TypeContext, pojo_class: str, fields: tuple[tuple[str, Serializer], ...]
 ) -> tuple[tuple[str, Serializer], ...]:
-    """Give fields that Kryo wrote the types that the user declared: a snapshot says ``List``, not what is in it."""
+    """Give fields written by Kryo the types that the user declared: a snapshot says ``List``, without an element type."""
     declared = types.find(pojo_class)
     kinds = dict(declared.fields) if declared is not None else {}
     return tuple((n, s.shown_as(kinds[n]) if n in kinds else s) for n, s in fields)
 
 
 def _read_legacy(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    """Read the form of Flink 1.7 and older: tables of offsets for fields and subclasses, then one buffer into which all point."""
+    """Read the form of Flink 1.7 and older: tables of offsets for fields and subclasses, then one buffer to which all offsets refer."""
     pojo_class = c.utf()
     tables = [[(c.i4(), c.i4()) for _ in range(c.count("entries", at_least=8))] for _ in range(3)]
     body = c.slice(c.i4(), "serializers")

@@ -1,10 +1,13 @@
-"""State of Python operators: byte arrays in which PyFlink's coders wrote values.
+"""State of Python operators: byte arrays with values written by PyFlink's coders.
 
-In process mode, where Python runs beside the JVM, a Python state is called ``python-state-`` and its name. Value, reducing and
-aggregating states are list states of ``byte[]`` with one value in one array; list states are such too, and an array holds all values that
-were added together, one after another; map and broadcast states are maps of ``ByteArrayWrapper`` to ``byte[]``, each with one
-value. :mod:`statetool.serializers.pyflink_coders` says what is inside. In thread mode, where Python runs inside of the JVM,
-states are those of Flink with Java's types, and only pickles are byte arrays, without a length of their own.
+In process mode, where Python runs in a separate process, the Flink state is named ``python-state-`` plus the Python state's name:
+
+- Value, reducing and aggregating states are list states of ``byte[]`` with one value in one array.
+- List states are also list states of ``byte[]``, where an array contains all values added together, one after another.
+- Map and broadcast states are maps of ``ByteArrayWrapper`` to ``byte[]``, each with one value.
+
+The values are described in :mod:`statetool.serializers.pyflink_coders`. In thread mode, where Python runs inside the JVM, states are
+Flink's with Java types, and only pickles are byte arrays, without a length prefix.
 
 Follows ``BeamKeyedStateStore``, ``BeamOperatorStateStore`` and ``pyflink.fn_execution.state_impl`` (process mode),
 ``pyflink.fn_execution.embedded.java_utils`` (thread mode).
@@ -28,16 +31,16 @@ from statetool.types import ListType, LogicalType, Scalar
 from statetool.types.declared import TypeContext
 from statetool.types.python_types import PythonState, PythonType
 
-#: What stands before the names of states of Python operators in process mode.
+#: Prefix of the state names of Python operators in process mode.
 PYTHON_STATE: Final = "python-state-"
-#: PyFlink's own map of the windows that were merged.
+#: PyFlink's internal map of merged windows.
 _MERGING: Final = "merging-window-set"
 _ARRAYS: Final = ("BytePrimitiveArray", "ByteArrayWrapper")
 _VALUE, _KEY = "VALUE_SERIALIZER", "KEY_SERIALIZER"
 
 
 class BareSerializer(Serializer):
-    """One value as a coder of PyFlink writes it, without the frame of a byte array."""
+    """One value in the encoding of a PyFlink coder, without the frame of a byte array."""
 
     def __init__(self, array: Serializer, kind: PythonType, coder: Coder) -> None:
         super().__init__(array.snapshot_class, array.snapshot_version)
@@ -74,14 +77,14 @@ class BareSerializer(Serializer):
 
 
 class PythonSerializer(Serializer):
-    """A byte array of Flink in which a coder of PyFlink wrote one value, or (``many``) one after another.
+    """A Flink byte array with one value written by a PyFlink coder, or (``many``) several, one after another.
 
     Attributes
     ----------
     array
-        The serializer of the byte array, which is also what the snapshot says.
+        Serializer of the byte array, which is also the one in the snapshot.
     item
-        The serializer of a value inside of it.
+        Serializer of a value inside it.
     """
 
     def __init__(self, array: Serializer, item: BareSerializer, *, many: bool) -> None:
@@ -100,7 +103,7 @@ class PythonSerializer(Serializer):
         return ListType(self.item.logical) if self.many else self.item.logical
 
     def single(self) -> PythonSerializer:
-        """Return the serializer of arrays that hold one value each."""
+        """Return the serializer of arrays with one value each."""
         return PythonSerializer(self.array, self.item, many=False)
 
     def decode(self, c: Cursor) -> Any:
@@ -172,7 +175,7 @@ class PickleSerializer(Serializer):
 
 
 def python_part(serializer: Serializer) -> PythonSerializer | None:
-    """Return the declared serializer of a state's values or elements, without their time of last access, if there is one."""
+    """Return the declared serializer of a state's values or elements, without the TTL wrapper; ``None`` if there is none."""
     inner = unwrap(serializer)
     if isinstance(inner, TtlSerializer):
         inner = unwrap(inner.value)
@@ -194,7 +197,7 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
     contents, is_map = _contents(serializers)
     arrays = sum(_count_arrays(s) for s in contents.values())
     if not name.startswith(PYTHON_STATE):
-        # Thread mode: only pickles and bytes are byte arrays, everything else is told by the snapshot.
+        # Thread mode: only pickles and bytes are byte arrays; for everything else the snapshot has the type.
         binders = [binder for kind in declared.types for binder in _in_thread_mode(kind, context.unsafe_pickle)]
         fits = True
     else:
@@ -211,7 +214,7 @@ def declared_in_python(name: str, serializers: Mapping[str, Serializer], context
 
 
 def what_to_declare(name: str, serializers: Mapping[str, Serializer]) -> str:
-    """Return the hint for a state of a Python operator that nobody declared; empty for all others."""
+    """Return the hint for an undeclared state of a Python operator; empty for all other states."""
     if not name.startswith(PYTHON_STATE):
         return ""
     contents, is_map = _contents(serializers)
@@ -242,7 +245,7 @@ def _coded(kind: PythonType, declared: PythonState, unsafe_pickle: bool) -> _Bin
 
 
 def _in_thread_mode(kind: PythonType, unsafe_pickle: bool) -> Iterator[_Binder]:
-    """Yield what replaces each byte array that a type is or contains, in thread mode."""
+    """Yield the replacement for each byte array that a type is or contains, in thread mode."""
     if kind.name in ("PICKLED_BYTE_ARRAY", "ROW", "TUPLE"):
         yield lambda array: PickleSerializer(array, unsafe_pickle=unsafe_pickle)
     elif kind.name == "PRIMITIVE_ARRAY":

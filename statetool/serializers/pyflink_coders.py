@@ -1,10 +1,10 @@
-"""PyFlink's coders: how Python operators write one value.
+"""PyFlink's coders: the encoding of values in Python operators.
 
-Numbers big-endian, text and ``BIG_DEC`` (as text) as i32 length and UTF-8, dates i32 days, times i32 milliseconds, timestamps i64
-milliseconds, lists and arrays as Flink's (a flag before each element but in primitive arrays), maps with a null flag before each
-value, rows with Flink's mask, pickles as i32 length and bytes. Follows ``pyflink.fn_execution.coder_impl_slow``.
+Numbers are big-endian; text and ``BIG_DEC`` (as text) are i32 length and UTF-8; dates are i32 days, times i32 milliseconds, timestamps i64
+milliseconds. Lists and arrays are those of Flink (a flag before each element, except in primitive arrays), maps have a null flag before
+each value, rows have Flink's mask, and pickles are i32 length and bytes. Follows ``pyflink.fn_execution.coder_impl_slow``.
 
-Pickles are never loaded unless the user says so (``unsafe_pickle=True``): loading runs what they say.
+Pickles are never loaded unless the user allows it (``unsafe_pickle=True``), because loading a pickle runs code that it contains.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from statetool.types import (
 )
 from statetool.types.python_types import PythonType
 
-#: Types that are written as a serializer of Flink writes them.
+#: Types written in the format of a Flink serializer.
 _OF_FLINK: Final = {
     "BOOLEAN": "Boolean", "BYTE": "Byte", "SHORT": "Short", "INT": "Int", "LONG": "Long", "BIG_INT": "Long",
     "FLOAT": "Float", "DOUBLE": "Double", "INSTANT": "Instant", "TIME_WINDOW": "TimeWindow",
@@ -50,7 +50,7 @@ _BY_NAME: Final = {t.name: t for t in (*TYPES, *TEMPORAL, TIME_WINDOW)}
 
 @dataclass(frozen=True, slots=True)
 class Coder:
-    """One of PyFlink's coders; ``op`` is ``None`` where kernels cannot serve it."""
+    """One of PyFlink's coders; ``op`` is ``None`` if kernels do not support it."""
 
     logical: LogicalType
     decode: Callable[[Cursor], Any]
@@ -59,7 +59,7 @@ class Coder:
 
     @property
     def program(self) -> ir.Op:
-        """The program of the values, record by record where kernels cannot serve them."""
+        """Program of the values, record by record if kernels do not support them."""
         return self.op if self.op is not None else ir.PerRecord(self.decode)
 
 
@@ -136,7 +136,7 @@ def coder_of(kind: PythonType, *, unsafe_pickle: bool) -> Coder:
 
 
 def unpickle(raw: bytes) -> str:
-    """Load a pickle, which runs what it says, and return JSON of its value; what JSON has no word for is its ``repr``.
+    """Load a pickle, which runs code that it contains, and return JSON of its value; objects without a JSON form become their ``repr``.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def unpickle(raw: bytes) -> str:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Loads PyFlink's rows (accumulators are rows) without PyFlink: as dicts of their fields and row kind."""
+    """Unpickler that loads PyFlink's rows (accumulators are rows) without PyFlink, as dicts of their fields and row kind."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "pyflink.common.types" and name in ("_create_row", "RowKind"):
@@ -171,7 +171,7 @@ def _unpickled(c: Cursor) -> str:
 
 
 def refuse_pickle(out: Output, value: Any) -> None:
-    """Raise: a pickle cannot be made from what is shown for it."""
+    """Raise an error: a pickle cannot be made from its decoded text."""
     raise EncodeError(
         "values that were unpickled cannot be written", hint="leave unsafe_pickle out to carry their bytes over"
     )

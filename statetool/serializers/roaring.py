@@ -2,10 +2,10 @@
 
 ::
 
-    i32 cookie: 12346 and i32 number of containers, or 12347 | (containers - 1) << 16 and a bit for each: has runs
+    i32 cookie: 12346 and i32 number of containers, or 12347 | (containers - 1) << 16 and a bit per container: has runs
     for each container: u16 high half of its values, u16 cardinality - 1
     i32 offset of each container (only without runs, or from 4 containers on)
-    containers: u16 n and n times u16 start, u16 length - 1 (runs); up to 4,096 values u16 each; else 8,192 bytes of bits
+    containers: u16 n and n times u16 start, u16 length - 1 (runs); up to 4,096 values u16 each; otherwise 8,192 bytes of bits
 
 Follows the RoaringBitmap format specification, which ``Bitmap.toBytes`` of Flink 2.3 uses.
 """
@@ -90,7 +90,7 @@ def bitmap_bytes(ints: Iterable[int]) -> bytes:
     Raises
     ------
     EncodeError
-        A number that is no 32-bit int.
+        A number is not a 32-bit int.
     """
     containers: dict[int, list[int]] = {}
     for v in sorted({_unsigned(v) for v in ints}):

@@ -1,7 +1,7 @@
-"""``Row``: a bit mask (two bits row kind, then one a field: set = null), then the fields that are not null.
+"""``Row``: a bit mask (two bits row kind, then one bit per field: set = null), then the non-null fields.
 
-Outer payload: version 4 bool supports row kind; version 3 it always does; up to 2 never. Field names are not stored.
-Follows ``RowSerializer``.
+Outer payload: version 4 has a bool "supports row kind"; in version 3 this is always true, up to version 2 never. Field names are not
+stored. Follows ``RowSerializer``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KIND_FIELD: Final = "_kind"
 
 
 class RowSerializer(CompositeSerializer):
-    """Struct of ``f0`` .., and ``_kind`` last where the row kind is stored."""
+    """Struct of ``f0`` .., and ``_kind`` last if the row kind is stored."""
 
     arity = None
 
@@ -36,7 +36,7 @@ class RowSerializer(CompositeSerializer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields."""
+        """Names of the fields."""
         return self.steps
 
     def with_names(self, names: Sequence[str]) -> RowSerializer:
@@ -96,7 +96,7 @@ class RowSerializer(CompositeSerializer):
         return hash_row(ROW_KINDS.index(value[-1]) if self.row_kind else 0, self.nested, value)
 
     def key_forms(self, value: Any) -> tuple[tuple[bytes, int | None], ...]:
-        """Take a key without its kind as well, and one of a single field (all of PyFlink's keys) as the field alone."""
+        """Accept a key without its kind as well, and a single-field key (like all of PyFlink's keys) as the field alone."""
         return super().key_forms(_whole_row(self, value))
 
     def program(self) -> Op:
@@ -106,7 +106,7 @@ class RowSerializer(CompositeSerializer):
 
 
 def _whole_row(part: Serializer, value: Any) -> Any:
-    """Return a key with the row kind and the tuple of one field where they were left out, in rows and in tuples of rows."""
+    """Return a key with the omitted row kind and one-field tuple filled in, in rows and in tuples of rows."""
     if isinstance(part, RowSerializer):
         n, values = len(part.nested), value if isinstance(value, (tuple, list)) else None
         if values is not None and len(values) == n + part.row_kind and (not part.row_kind or values[-1] in ROW_KINDS):

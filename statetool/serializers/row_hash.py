@@ -1,8 +1,7 @@
-"""The hash code of ``Row``, which looks into arrays, lists and maps (``RowUtils.deepHashCodeRow``, Flink 1.13 and later).
+"""Hash code of ``Row``, which includes the contents of arrays, lists and maps (``RowUtils.deepHashCodeRow``, Flink 1.13 and later).
 
-``31 * kind + D``, where D is the array rule over the fields. Of a part: null 0; list or object array: start 1,
-``31 h + part``; map: 1 plus the sum of ``key ^ value``; primitive array: 31 + ``Arrays.hashCode``; all else: 31 + its
-own ``hashCode()``.
+``31 * kind + D``, where D is the array rule applied to the fields. For a part: null 0; list or object array: start 1, ``31 h + part``; map:
+1 plus the sum of ``key ^ value``; primitive array: 31 + ``Arrays.hashCode``; everything else: 31 + its ``hashCode()``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows, arrays and maps of the table runtime, with the types that their snapshots hold.
+"""Rows, arrays and maps of the table runtime, with the types stored in their snapshots.
 
 Data: i32 size and that many bytes in a binary format (:mod:`statetool.serializers.binary_format`). Snapshots:
 
@@ -10,7 +10,7 @@ Data: i32 size and that many bytes in a binary format (:mod:`statetool.serialize
 ``RawValue``           nested block of the serializer of the value
 =====================  ==========================================================================================
 
-Java streams are parsed as data and written back as read. Where one holds a type that is not known, values stay bytes.
+Java streams are parsed as data and written back as read. If one contains an unknown type, values stay bytes.
 Follows ``RowDataSerializer``, ``BinaryRowDataSerializer``, ``ArrayDataSerializer``, ``MapDataSerializer``
 and ``RawValueDataSerializer``, Flink 1.11 to 2.3.
 """
@@ -40,12 +40,12 @@ from statetool.types import Field, LogicalType, Scalar, StructType
 
 
 def slot_format(sql: SqlType, part: Serializer | None = None) -> fmt.SlotFormat:
-    """Return how values of a type lie in a slot.
+    """Return the layout of a type's values in a slot.
 
     Parameters
     ----------
     part
-        Serializer of the type, where the snapshot has one: it knows what is inside of ``RAW`` values.
+        Serializer of the type, if the snapshot has one: it knows the content of ``RAW`` values.
     """
     match sql.root:
         case "CHAR" | "VARCHAR":
@@ -87,7 +87,7 @@ _NUMBERS: Final[dict[str, tuple[SlotKind, LogicalType]]] = {
     "BIGINT": ("i64", Scalar("int64")),
     "FLOAT": ("f32", Scalar("float32")),
     "DOUBLE": ("f64", Scalar("float64")),
-    # Months: Spark takes year-month intervals from Arrow only as its YEAR_MONTH intervals, which PyArrow has no arrays of.
+    # Months: Spark takes year-month intervals from Arrow only as YEAR_MONTH intervals, for which PyArrow has no arrays.
     "INTERVAL YEAR TO MONTH": ("i32", Scalar("int32")),
     "INTERVAL DAY TO SECOND": ("i64", Scalar("day_interval")),
 }
@@ -106,16 +106,16 @@ def _raw_format(sql: SqlType, part: Serializer | None) -> fmt.SlotFormat:
         inner: Serializer | None = part.nested[0]
     else:
         inner = serializer_of_class(sql.serializer)
-    # Data views of accumulators are RAW of a serializer that only writes null, as one byte: told from no value by that byte.
+    # Data views of accumulators are RAW values of a serializer that writes null as one byte; this byte distinguishes them from "no value".
     if inner is None or inner.logical == Scalar("null") or (inner.framed_only and not inner.children()):
         return fmt.RawFormat(None, Scalar("binary"))
     return fmt.RawFormat(inner, inner.logical)
 
 
 class BinaryDataSerializer(Serializer):
-    """Base of what writes i32 size and bytes in a binary format; by itself, values are those bytes.
+    """Base of serializers that write i32 size and bytes in a binary format; the base class decodes values as those bytes.
 
-    ``payload`` is the snapshot's, exactly as read; ``sql`` are the types, ``reason`` why there are none.
+    ``payload`` is the snapshot's, exactly as read; ``sql`` are the types, ``reason`` explains why there are none.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class BinaryDataSerializer(Serializer):
 
     @property
     def to_declare(self) -> str:
-        """What the user can declare so that values are more than bytes, empty where nothing helps."""
+        """Declaration with which values would be more than bytes, empty if nothing helps."""
         return ""
 
     def declared_type(self) -> SqlType:
-        """Return the SQL type that Flink makes this serializer for."""
+        """Return the SQL type for which Flink creates this serializer."""
         raise UnsupportedError(f"the types of {self.type_name} are not known")
 
     @property
@@ -151,7 +151,7 @@ class BinaryDataSerializer(Serializer):
         out.bytes4(self.encode_body(value))
 
     def encode_body(self, value: Any) -> bytes:
-        """Return the bytes behind the size."""
+        """Return the bytes after the size."""
         if not isinstance(value, bytes):
             raise EncodeError(f"{type(value).__name__} instead of the bytes of {self.type_name}", hint=self.to_declare)
         return value
@@ -160,7 +160,7 @@ class BinaryDataSerializer(Serializer):
         c.skip(c.i4())
 
     def hash_code(self, value: Any) -> int:
-        """Hash of a binary row, which is over its bytes."""
+        """Hash of a binary row, computed over its bytes."""
         if not self.snapshot_class.endswith("RowDataSerializerSnapshot"):
             return super().hash_code(value)
         return hash_binary(self.encode_body(value))
@@ -173,10 +173,10 @@ class BinaryDataSerializer(Serializer):
 
 
 class RowDataSerializer(BinaryDataSerializer):
-    """Struct of ``f0`` .. (or the names given), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
+    """Struct of ``f0`` .. (or the given names), and ``_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
 
-    As key of an operator (:meth:`as_key`) there is no ``_kind``: keys are ``+I``. Keys and other rows that projections made
-    (:meth:`as_projection`) are written as projections write them.
+    As key of an operator (:meth:`as_key`) it has no ``_kind``: keys are ``+I``. Keys and other rows made by projections
+    (:meth:`as_projection`) are written like projections write them.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class RowDataSerializer(BinaryDataSerializer):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields."""
+        """Names of the fields."""
         return self.format.names
 
     def with_names(self, names: Sequence[str]) -> RowDataSerializer:
@@ -229,7 +229,7 @@ class RowDataSerializer(BinaryDataSerializer):
         return values
 
     def encode_body(self, value: Any) -> bytes:
-        """Return the bytes of a row; ``_kind`` may be left out and is ``+I`` then."""
+        """Return the bytes of a row; ``_kind`` may be omitted and defaults to ``+I``."""
         return self._row(value, projected=self.projected)
 
     def _row(self, value: Any, *, projected: bool) -> bytes:
@@ -255,7 +255,7 @@ class RowDataSerializer(BinaryDataSerializer):
 
 
 class BinaryRowSerializer(BinaryDataSerializer):
-    """``BinaryRowDataSerializer``: bytes of rows of so many fields, whose types only the user knows."""
+    """``BinaryRowDataSerializer``: bytes of rows with a known number of fields, whose types only the user knows."""
 
     def __init__(self, name: str, version: int, payload: bytes) -> None:
         super().__init__(name, version, payload, reason="its snapshot has no types")
@@ -279,7 +279,7 @@ class BinaryRowSerializer(BinaryDataSerializer):
         return projection
 
     def with_types(self, sql: SqlType) -> RowDataSerializer:
-        """Return the serializer of the same bytes with types for as many fields as there are."""
+        """Return the serializer of the same bytes with types, one per field."""
         types = tuple(t for _, t in sql.parts)
         row = RowDataSerializer(self.snapshot_class, self.snapshot_version, self.payload, types, ())
         row.legacy_bytes, row.proxy_bytes = self.legacy_bytes, self.proxy_bytes
@@ -338,7 +338,7 @@ class MapDataSerializer(BinaryDataSerializer):
 
 
 class _plain_errors:
-    """Turn what Python raises for values of other types into an error of ours."""
+    """Converter of Python's errors for values of other types to ``EncodeError``."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -352,13 +352,13 @@ class _plain_errors:
 
 
 class RawValueSerializer(CompositeSerializer):
-    """``RawValueDataSerializer``: i32 size, then what the inner serializer writes."""
+    """``RawValueDataSerializer``: i32 size, then a value of the inner serializer."""
 
     steps = ("value",)
 
     @property
     def framed_only(self) -> bool:
-        """The size tells where a value ends, whatever is inside."""
+        """The size determines the end of a value, whatever it contains."""
         return False
 
     @property
@@ -388,7 +388,7 @@ def _read_row_data(reader: SnapshotReader, c: Cursor, name: str, version: int) -
     start = c.pos
     trees = [read_java_stream(c) for _ in range(c.count("logical types", at_least=5))]
     nested = reader.nested(c)
-    # From version 4 on (after Flink 2.3), and only where the job knew them.
+    # Stored from version 4 on (after Flink 2.3), and only if the job knew them.
     names = tuple(c.utf() for _ in trees) if version >= 4 and c.bool() else ()
     payload = bytes(c.data[start : c.pos])
     try:
@@ -396,7 +396,7 @@ def _read_row_data(reader: SnapshotReader, c: Cursor, name: str, version: int) -
             raise c.fail(f"{len(nested)} serializers for {len(trees)} fields of a row")
         row = RowDataSerializer(name, version, payload, tuple(map(parse_logical_type, trees)), nested)
         folded = {n.lower() for n in names}
-        # Names that differ only in case, or one that is _kind, cannot be columns of a table: none is used.
+        # Names that differ only in case, or a name _kind, cannot be columns of a table: no names are used.
         return row.with_names(names) if names and len(folded) == len(names) and KIND_FIELD not in folded else row
     except UnsupportedError as error:
         return BinaryDataSerializer(name, version, payload, reason=error.message)

@@ -1,8 +1,8 @@
-"""What Flink's runtime itself keeps: namespaces and windows, timers, values with a time to live.
+"""State of Flink's runtime: namespaces and windows, timers, values with TTL.
 
-``TimeWindow`` i64 start, end; ``GlobalWindow`` and ``VoidNamespace`` a zero byte; ``CountWindow`` i64 id; timers i64 with
-its sign bit flipped, key, namespace; TTL i64 last access in epoch millis, value; ``TtlAware`` just what it wraps
-(own snapshot, version 1: bool enabled and the wrapped snapshot).
+``TimeWindow`` i64 start, end; ``GlobalWindow`` and ``VoidNamespace`` a zero byte; ``CountWindow`` i64 id; timers i64 with its sign bit
+flipped, key, namespace; TTL i64 last access in epoch millis, value; ``TtlAware`` has the bytes of the wrapped serializer (snapshot version
+1: bool enabled and the wrapped snapshot).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _write_zero(out: Output, value: object) -> None:
     out.u1(0)
 
 
-# getLength() of VoidNamespace claims 0 while one byte is written.
+# getLength() of VoidNamespace reports 0, but one byte is written.
 TIME_WINDOW: Final = SimpleType(
     name="TimeWindow", logical=WINDOW, length=16, decode=_read_window, encode=_write_window,
     op=Struct(("start", "end"), (Fixed("i64"), Fixed("i64"))),
@@ -105,7 +105,7 @@ class TimerSerializer(CompositeSerializer):
 
 
 class TtlSerializer(CompositeSerializer):
-    """A value and the epoch millis of its last access."""
+    """A value with the epoch millis of its last access."""
 
     arity = 2
     steps = ("last_access", "value")
@@ -145,7 +145,7 @@ class TtlSerializer(CompositeSerializer):
 
 
 class TtlAwareSerializer(Serializer):
-    """``TtlAwareSerializer``: writes what the wrapped serializer writes."""
+    """``TtlAwareSerializer``: writes the bytes of the wrapped serializer."""
 
     def __init__(self, name: str, version: int, enabled: bool, wrapped: Serializer) -> None:
         super().__init__(name, version)
@@ -196,7 +196,7 @@ class TtlAwareSerializer(Serializer):
 
 
 def unwrap(serializer: Serializer) -> Serializer:
-    """Return the serializer behind wrappers that write nothing of their own."""
+    """Return the serializer inside wrappers that add no bytes."""
     while isinstance(serializer, TtlAwareSerializer):
         serializer = serializer.wrapped
     return serializer
@@ -219,7 +219,7 @@ SNAPSHOTS: Final = {
     "TimerSerializerSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
     "TimerSerializer$TimerSerializerConfigSnapshot": composite(TimerSerializer, outer_versions=(1, 2)),
     "TtlStateFactory$TtlSerializerSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
-    # Up to Flink 1.7 this general class stands for TTL values, the only ones that used it.
+    # Up to Flink 1.7 this general class means TTL values, the only ones that used it.
     "CompositeSerializer$ConfigSnapshot": composite(TtlSerializer, outer_versions=(1, 2)),
     "TtlAwareSerializerSnapshot": SnapshotClass(_read_ttl_aware, (1,)),
 }

@@ -1,7 +1,7 @@
 """Serializers without parts: their snapshot has no payload (``SimpleTypeSerializerSnapshot``).
 
-Version 3 has nothing after the version word, version 2 (Flink 1.7) the serializer's class name, and up to 1.6
-``ParameterlessTypeSerializerConfig`` names the serializer's class.
+Version 3 has nothing after the version number, version 2 (Flink 1.7) has the serializer's class name, and up to 1.6
+``ParameterlessTypeSerializerConfig`` contains the serializer's class name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every type without parts, or with parts that are always the same, by the class of its serializer.
+"""All types without parts, or with fixed parts, by serializer class.
 
-Java streams name a serializer by its class, and so does ``ParameterlessTypeSerializerConfig``, the snapshot of all these types up
-to Flink 1.6.
+Java streams name a serializer by its class, and so does ``ParameterlessTypeSerializerConfig``, the snapshot of all these types up to Flink
+1.6.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BY_CLASS: Final = {
 
 
 def serializer_of_class(java_class: str) -> Serializer | None:
-    """Return the serializer of a serializer class without parts, ``None`` if it is another one."""
+    """Return the serializer of a serializer class without parts, ``None`` for any other class."""
     spec = _simple_type(java_class)
     return None if spec is None else spec.serializer(java_class)
 
@@ -48,7 +48,7 @@ def _simple_type(java_class: str) -> SimpleType | None:
 
 
 def _read_parameterless(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Serializer:
-    """Read the name of a serializer's class: an inner one's by ``$``, or as ``getCanonicalName`` gives it."""
+    """Read the name of a serializer's class: that of an inner class contains ``$``, or is the result of ``getCanonicalName``."""
     at = c.offset
     serializer_class = c.utf()
     inner = binary_name(serializer_class)

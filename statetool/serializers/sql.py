@@ -1,6 +1,6 @@
-"""Serializers of the table runtime for what is not a binary row, array or map (those: ``rowdata``).
+"""Serializers of the table runtime, except those of binary rows, arrays and maps (see ``rowdata``).
 
-``StringData``: i32 size, UTF-8; ``Decimal``: i64 unscaled up to precision 18, else i32 n and two's complement; ``Timestamp``: i64
+``StringData``: i32 size, UTF-8; ``Decimal``: i64 unscaled up to precision 18, otherwise i32 n and two's complement; ``Timestamp``: i64
 millis, above precision 3 also i32 nano of milli; ``WindowKey``: i64 window end and the key; linked lists, sorted maps, the
 sequenced multiset of 2.x, variants and bitmaps.
 """
@@ -56,7 +56,7 @@ _MAX_FRACTION: Final = 9
 
 
 class DecimalDataSerializer(Serializer):
-    """``DecimalDataSerializer``: precision and scale are in the snapshot."""
+    """``DecimalDataSerializer``: precision and scale are stored in the snapshot."""
 
     def __init__(self, name: str, version: int, precision: int, scale: int) -> None:
         super().__init__(name, version)
@@ -177,7 +177,7 @@ class WindowKeySerializer(CompositeSerializer):
 
 
 class LinkedListSerializer(CompositeSerializer):
-    """``LinkedListSerializer``: i32 n, a bit mask of nulls where the outer version says so, the others."""
+    """``LinkedListSerializer``: i32 n, a bit mask of nulls if the outer version has one, the other elements."""
 
     @staticmethod
     def read_outer(c: Cursor, outer_version: int) -> bool:
@@ -216,7 +216,7 @@ class LinkedListSerializer(CompositeSerializer):
 
 
 class SortedMapSerializer(MapSerializer):
-    """``SortedMapSerializer``: own snapshot, a Java stream of the comparator before the nested block."""
+    """``SortedMapSerializer``: its snapshot has a Java stream of the comparator before the nested block."""
 
     def write_payload(self, out: Output) -> None:
         out += self.outer
@@ -274,7 +274,7 @@ class SqnNodeSerializer(PairSerializer):
 
 
 class RowDataKeySerializer(WrapperSerializer):
-    """``RowDataKeySerializer``: the row. Own snapshot: two generated functions as Java bytes, then the row's."""
+    """``RowDataKeySerializer``: the row. Its snapshot has two generated functions as Java bytes, then the row's snapshot."""
 
     def write_payload(self, out: Output) -> None:
         out += self.outer

@@ -1,6 +1,6 @@
-"""Serializers of the table runtime from a declared type, with the snapshot that a Flink release would write.
+"""Serializers of the table runtime for a declared type, with the snapshot that a Flink release would write.
 
-Follows ``InternalSerializers`` and the snapshots of the serializers that it makes, Flink 1.13 to 2.3.
+Follows ``InternalSerializers`` and the snapshots of the serializers that it creates, Flink 1.13 to 2.3.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from statetool.serializers.table import snapshot_reader
 
 _VERSION: Final = 3
 _OLDEST: Final = StreamForm((1, 13))
-#: The getters of later releases are read by all, and so are those of this one.
+#: All later releases can read the getters of this release.
 _BEFORE_GETTERS_CHANGED: Final = StreamForm((2, 0))
 _TIMESTAMP_VERSION: Final = 1
 
 
 def sql_serializer(sql: SqlType, form: StreamForm = NEWEST) -> Serializer:
-    """Return the serializer that Flink makes for a type.
+    """Return the serializer that Flink creates for a type.
 
     Parameters
     ----------
     form
-        The release that shall read its snapshot.
+        The release that must be able to read its snapshot.
 
     Raises
     ------
     UnsupportedError
-        The release does not have such a type, or state cannot hold it.
+        The release does not have such a type, or state cannot store it.
     """
     return snapshot_reader().snapshot(Cursor(sql_snapshot(sql, form)))
 
@@ -51,19 +51,19 @@ def sql_snapshot(sql: SqlType, form: StreamForm) -> bytes:
 
 
 def fitted(serializer: Serializer, release: tuple[int, int] | None) -> Serializer:
-    """Return a declared serializer with its snapshots as a release writes them.
+    """Return a declared serializer with its snapshots in the form of a release.
 
-    Only what :func:`sql_serializer` made is written anew, wherever it stands inside of others.
+    Only serializers made by :func:`sql_serializer` are rewritten, at any depth inside others.
 
     Parameters
     ----------
     release
-        As in ``(2, 3)``; ``None`` for what all releases read that have such a type.
+        For example ``(2, 3)``; ``None`` for a form that all releases with such a type can read.
 
     Raises
     ------
     OptionError
-        No release is given, and no snapshot of this type would be read by all of them.
+        No release is given, and no snapshot of this type can be read by all of them.
     UnsupportedError
         The release does not have such a type.
     """
@@ -145,7 +145,7 @@ def _head(out: Output, name: str, version: int = _VERSION) -> None:
 
 
 def _write_streams(out: Output, types: list[SqlType], form: StreamForm) -> None:
-    """Append the types, then their serializers, each as a stream of its own."""
+    """Append the types, then their serializers, each as a separate stream."""
     for sql in types:
         write_java_stream(out, type_object(sql, form))
     for sql in types:

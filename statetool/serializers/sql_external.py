@@ -1,7 +1,7 @@
-"""``ExternalSerializer``: values of a user's class in SQL, written as the internal serializer writes them.
+"""``ExternalSerializer``: values of a user class in SQL, written in the format of the internal serializer.
 
-Outer payload of the snapshot: Java stream (data type), bool (input is internal). Nested: the internal serializer, which does not
-always know what its numbers mean: that of a ``DATE`` is ``IntSerializer``. The data type does. Follows ``ExternalSerializer`` and
+Outer payload of the snapshot: Java stream (data type), bool (input is internal). Nested: the internal serializer, which does not always
+know the meaning of its numbers: that of a ``DATE`` is ``IntSerializer``. The data type does. Follows ``ExternalSerializer`` and
 ``InternalSerializers``, Flink 1.13 to 2.3.
 """
 
@@ -27,7 +27,7 @@ _NANOS: Final = 1_000_000
 
 
 class ExternalSerializer(WrapperSerializer):
-    """The value as the internal serializer gives it, with the names and types of the data type."""
+    """Value of the internal serializer, with the names and types of the data type."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -41,7 +41,7 @@ class ExternalSerializer(WrapperSerializer):
 
     @property
     def replaceable(self) -> bool:
-        """No: the data type names the fields."""
+        """Always False: the data type names the fields."""
         return False
 
     @staticmethod
@@ -68,7 +68,7 @@ class ExternalSerializer(WrapperSerializer):
         self.nested[0].skip(c)
 
     def hash_code(self, value: Any) -> int:
-        """The object is of the user's class, not the internal one."""
+        """Raise an error: the object is of the user's class, not the internal one."""
         return CompositeSerializer.hash_code(self, value)
 
     def program(self) -> Op:
@@ -76,7 +76,7 @@ class ExternalSerializer(WrapperSerializer):
 
 
 class TypedSerializer(Serializer):
-    """The same bytes and plain values as another serializer, of another logical type."""
+    """Serializer with the same bytes and plain values as another one, but another logical type."""
 
     def __init__(self, part: Serializer, logical: LogicalType) -> None:
         super().__init__(part.snapshot_class, part.snapshot_version)
@@ -104,7 +104,7 @@ class TypedSerializer(Serializer):
 
 
 class TimeSerializer(TypedSerializer):
-    """``TIME``: i32 millis of day, shown in nanoseconds."""
+    """``TIME``: i32 millis of day, decoded to nanoseconds."""
 
     def decode(self, c: Cursor) -> int:
         return c.i4() * _NANOS
@@ -117,7 +117,7 @@ class TimeSerializer(TypedSerializer):
 
 
 def typed(part: Serializer, sql: SqlType) -> Serializer:
-    """Return the internal serializer with the names of fields and the logical type that only the data type tells."""
+    """Return the internal serializer with the field names and the logical type that only the data type provides."""
     logical = part.logical
     if isinstance(part, RowDataSerializer) and len(sql.parts) == len(part.names):
         return part.with_names([name for name, _ in sql.parts])

@@ -1,8 +1,8 @@
-"""Logical types, and the serializers that Flink makes for them, as the Java objects that snapshots hold.
+"""Logical types, and the serializers that Flink creates for them, as the Java objects stored in snapshots.
 
-A ``RowData`` snapshot holds its logical types by Java serialization, those of arrays and maps also the serializers of their elements,
-keys and values, whose getters are lambdas. The bytes equal Flink's, but for what a job decides: whether two fields of one name share a
-string.
+A ``RowData`` snapshot stores its logical types by Java serialization. Those of arrays and maps also store the serializers of their
+elements, keys and values, whose getters are lambdas. The bytes equal Flink's, except for a detail that the job determines: whether two
+fields of one name share a string.
 
 Follows ``LogicalType`` and its subclasses, ``InternalSerializers``, ``RowData.createFieldGetter`` and
 ``ArrayData.createElementGetter``, Flink 1.13 to 2.3.
@@ -49,7 +49,7 @@ SINGLETONS: Final = {
     "VARIANT": "VariantSerializer",
     "BITMAP": "BitmapSerializer",
 }
-#: Getters of ``RowData`` that capture nothing but the position of the field, numbered by javac in the order of the source.
+#: Getters of ``RowData`` that capture only the position of the field, numbered by javac in source order.
 _FIELD_LAMBDAS: Final = {
     root: number
     for number, roots in enumerate(
@@ -62,7 +62,7 @@ _FIELD_LAMBDAS: Final = {
     )
     for root in roots
 }  # fmt: skip
-#: Getters of ``ArrayData`` are its methods: name, type of what it returns.
+#: Getters of ``ArrayData`` are its methods: name, return type.
 _ELEMENT_METHODS: Final = {
     **dict.fromkeys(("CHAR", "VARCHAR"), ("getString", java.signature(java.DATA + "StringData"))),
     **dict.fromkeys(("BINARY", "VARBINARY"), ("getBinary", "[B")),
@@ -89,13 +89,13 @@ def type_object(sql: SqlType, form: java.StreamForm) -> JavaObject:
     Raises
     ------
     UnsupportedError
-        The release does not have such a type, or it is made of user code.
+        The release does not have such a type, or it consists of user code.
     """
     return _Objects(form).type(sql)
 
 
 def serializer_object(sql: SqlType, form: java.StreamForm) -> JavaObject:
-    """Return the serializer that Flink makes for a type (``InternalSerializers.create``) as the Java object.
+    """Return the serializer that Flink creates for a type (``InternalSerializers.create``) as the Java object.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _text(value: str | None) -> JavaText | None:
 
 
 class _Objects:
-    """Makes the objects of one stream; what Java holds once is made once."""
+    """Builder of the objects of one stream; objects that Java shares are built once."""
 
     def __init__(self, form: java.StreamForm) -> None:
         self.form = form
@@ -337,7 +337,7 @@ class _Objects:
                 inner = self.element_getter(sql.parts[0][1])
             case root:
                 method, result = _ELEMENT_METHODS[root]
-                # A reference that captures nothing is one object, wherever it is used.
+                # A method reference that captures nothing is one object, wherever it is used.
                 if method not in self.methods:
                     self.methods[method] = self.element_method(_INVOKE_INTERFACE, method, f"(I){result}", ())
                 inner = self.methods[method]
@@ -367,7 +367,7 @@ class _Objects:
         implemented: tuple[int, str, str],
         captured: Sequence[int | JavaObject],
     ) -> JavaObject:
-        """Return a lambda of an interface inside of ``owner``; ``implemented`` is how it is invoked, its name and signature."""
+        """Return a lambda of an interface inside ``owner``; ``implemented`` is its invocation kind, name and signature."""
         invoked, name, signature = implemented
         path = (java.DATA + owner).replace(".", "/")
         return _object(
@@ -385,7 +385,7 @@ class _Objects:
         )
 
     def boxed(self, number: int) -> JavaObject:
-        """``Integer.valueOf``, which holds small numbers once."""
+        """``Integer.valueOf``, which shares the objects of small numbers."""
         if number not in _INT_CACHE:
             return _object(java.INTEGER, value=number)
         if number not in self.ints:
@@ -394,12 +394,12 @@ class _Objects:
 
 
 def check_release(sql: SqlType, form: java.StreamForm) -> None:
-    """Refuse types that a release does not have.
+    """Raise an error for types that a release does not have.
 
     Raises
     ------
     UnsupportedError
-        It came later.
+        The type was added later.
     """
     since = {"VARIANT": (2, 1), "BITMAP": (2, 3)}.get(sql.root, (1, 13))
     if form.release < since:

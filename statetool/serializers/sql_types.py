@@ -1,8 +1,8 @@
-"""Logical types of the table runtime, read from the Java streams in which snapshots hold them.
+"""Logical types of the table runtime, read from the Java streams in snapshots.
 
-Every class of ``org.apache.flink.table.types.logical`` has ``isNullable`` and ``typeRoot`` and the fields that are named here; the
-class name tells the type. Streams are parsed as data (:mod:`statetool.io.java_stream`), nothing of them is executed.
-Follows ``LogicalType`` and its subclasses, Flink 1.11 to 2.3.
+Every class of ``org.apache.flink.table.types.logical`` has ``isNullable`` and ``typeRoot`` and the fields named here; the class name
+identifies the type. Streams are parsed as data (:mod:`statetool.io.java_stream`) without executing anything. Follows ``LogicalType`` and
+its subclasses, Flink 1.11 to 2.3.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ MAX_LENGTH: Final = 0x7FFFFFFF
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _MAX_PRECISION: Final = 38
 _MAX_FRACTION: Final = 9
-#: Parts of a type, counted wherever they are used: references in a stream could name far more than its bytes.
+#: Maximum parts of a type, counted wherever they are used: references in a stream could expand to far more than its bytes.
 _MAX_PARTS: Final = 100_000
 _MAX_DEPTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserType:
-    """What a ``DISTINCT`` or ``STRUCTURED`` type has beside its parts.
+    """Additional properties of a ``DISTINCT`` or ``STRUCTURED`` type.
 
-    ``identifier`` is its name in a catalog (catalog, database, object), which structured types made of a class do not have.
-    ``comparison`` is ``None`` where it is what a release gives to types made of a class: ``EQUALS``, before 2.1 ``NONE``.
+    ``identifier`` is its name in a catalog (catalog, database, object), absent for structured types that are based on a class.
+    ``comparison`` is ``None`` for the value that a release uses for types based on a class: ``EQUALS``, before 2.1 ``NONE``.
     """
 
     identifier: tuple[str, str, str] | None = None
@@ -68,35 +68,35 @@ class UserType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlType:
-    """A logical type, with all that its Java stream says; as text, the way Flink spells it.
+    """A logical type with all information of its Java stream; its text form is Flink's.
 
     Attributes
     ----------
     root
-        ``BOOLEAN``, ``VARCHAR``, ``ROW``, ...; ``INTERVAL YEAR TO MONTH`` and ``INTERVAL DAY TO SECOND`` whatever fields are shown.
+        ``BOOLEAN``, ``VARCHAR``, ``ROW``, ...; ``INTERVAL YEAR TO MONTH`` and ``INTERVAL DAY TO SECOND`` for all resolutions.
     nullable
         Whether the type allows null; values are not checked against it.
     length
-        Of ``CHAR``, ``VARCHAR``, ``BINARY`` and ``VARBINARY``: characters or bytes (2147483647 for ``STRING`` and ``BYTES``).
+        For ``CHAR``, ``VARCHAR``, ``BINARY`` and ``VARBINARY``: characters or bytes (2147483647 for ``STRING`` and ``BYTES``).
     precision, scale
-        Of ``DECIMAL``; the precision also of ``TIME`` and both timestamps, and of the first field of intervals; the scale also of
+        For ``DECIMAL``. The precision also applies to ``TIME``, both timestamps, and the first field of intervals; the scale also to
         the seconds of intervals.
     resolution
-        Of intervals, as Flink's constants: ``YEAR_TO_MONTH``, ``DAY``, ...
+        For intervals, as Flink's constants: ``YEAR_TO_MONTH``, ``DAY``, ...
     kind
-        Of timestamps: ``REGULAR``, ``ROWTIME`` or ``PROCTIME``.
+        For timestamps: ``REGULAR``, ``ROWTIME`` or ``PROCTIME``.
     parts
         Named parts: the fields of a row, ``element``, ``key`` and ``value``; ``source`` of a distinct type.
     descriptions
-        One for each field of a row or structured type, empty where no field has one.
+        One per field of a row or structured type, empty if no field has one.
     class_name
         Java class of a ``RAW`` or ``STRUCTURED`` type.
     serializer
         Java class of the serializer of a ``RAW`` type.
     user
-        Of ``DISTINCT`` and ``STRUCTURED`` types.
+        For ``DISTINCT`` and ``STRUCTURED`` types.
     tree
-        The Java object of a ``RAW`` type as it was read.
+        The Java object of a ``RAW`` type as read.
     """
 
     root: str
@@ -170,18 +170,18 @@ def _quoted(text: str) -> str:
 
 
 def parse_logical_type(tree: Any) -> SqlType:
-    """Return the type that a Java object stands for.
+    """Return the type of a Java object.
 
     Raises
     ------
     UnsupportedError
-        Not a logical type, or one that holds no values in state.
+        Not a logical type, or one without values in state.
     """
     return _Parser().parse(tree, 0)
 
 
 class _Parser:
-    """Parses one stream; parts that several types share are parsed once, and counted each time."""
+    """Parser of one stream; parts shared by several types are parsed once, and counted each time."""
 
     def __init__(self) -> None:
         self.parsed: dict[int, tuple[SqlType, int]] = {}
@@ -321,7 +321,7 @@ def java_list(value: Any) -> list[Any]:
     if isinstance(value, JavaObject):
         match value.cls.name:
             case "java.util.ArrayList" | "java.util.LinkedList" | "java.util.CollSer" | "java.util.Vector":
-                # The first annotation is a block of primitives (size or capacity), the elements follow.
+                # The first annotation is a block of primitives (size or capacity); the elements follow.
                 return [a for a in value.annotations if not isinstance(a, bytes)]
             case "java.util.Collections$UnmodifiableList" | "java.util.Collections$UnmodifiableRandomAccessList":
                 return java_list(value.fields.get("list"))

@@ -1,4 +1,4 @@
-"""What operators of the DataStream runtime keep beside user values: stream elements, join buffers, transactions.
+"""State of operators of the DataStream runtime besides user values: stream elements, join buffers, transactions.
 
 Layouts: section 6 of ``flink-serializers.md``. Follows ``StreamElementSerializer``, ``IntervalJoinOperator``'s
 ``BufferEntrySerializer`` and ``TwoPhaseCommitSinkFunction.StateSerializer``; CEP's ``SharedBuffer`` and ``NFAState``
@@ -40,7 +40,7 @@ _ACTIVE, _IDLE = 0, -1
 
 
 class StreamElementSerializer(CompositeSerializer):
-    """Struct of ``value`` and ``timestamp`` (millis), ``element`` (its kind), and ``marker``: the other fields of what is no record.
+    """Struct of ``value`` and ``timestamp`` (millis), ``element`` (its kind), and ``marker`` (the fields of elements that are not records).
 
     u8 tag: 0 record: i64 timestamp, value; 1 record: value; 2 watermark: i64; 3 latency marker: i64 time, 16 bytes operator id,
     i32 subtask; 4 status: i32, 0 active, -1 idle; 5 (2.x) attributes: bool backlog; 6 (2.x) internal watermark: i32 subpartition
@@ -366,7 +366,7 @@ _NOTHING: Final = SimpleType(
     name="Nothing", logical=Scalar("null"), length=-1, decode=_decode_nothing, encode=_encode_nothing
 )
 _SIMPLE: Final = simple_readers(TYPES)
-#: Classes around those of the serializers; the producer's for Kafka 0.11 had its own until Flink 1.11.
+#: Outer classes of the serializers; the producer for Kafka 0.11 had a separate one until Flink 1.11.
 _PRODUCERS: Final = ("FlinkKafkaProducer$", "FlinkKafkaProducer011$")
 OUTER: Final = {
     "TransactionState": _PRODUCERS,

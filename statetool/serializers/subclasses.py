@@ -1,7 +1,7 @@
-"""Subtasks may know different subclasses of one POJO: what one describes lets the others' values be read.
+"""Merging of POJO subclasses across subtasks: a subclass that one subtask describes makes values of the others readable.
 
-``PojoSerializer`` meets subclasses that are not registered as it runs, so each subtask's snapshot lists those that it has met; the
-bytes name the class, so any subtask's description of it will do.
+``PojoSerializer`` finds unregistered subclasses at run time, so each subtask's snapshot lists those that it has seen. The bytes contain the
+class name, so the metadata of any subtask can be used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from statetool.serializers.pojo import PojoSerializer
 
 
 def learn(mine: Serializer, other: Serializer) -> bool:
-    """Add to a serializer the subclasses that another subtask's serializer of the same state describes.
+    """Add to a serializer the subclasses in another subtask's serializer of the same state.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Types of Flink SQL as text: ``ROW<k BIGINT, total DECIMAL(38, 4) NOT NULL, at TIMESTAMP_LTZ(9)>``.
 
-The grammar is that of Flink's ``LogicalTypeParser``, without its time zones with an offset and legacy types, which state cannot hold,
-and with what :class:`statetool.serializers.sql_types.SqlType` says of types that have no such text: ``TIMESTAMP(3) *ROWTIME*``,
+The grammar is that of Flink's ``LogicalTypeParser``, without ``WITH TIME ZONE`` types and legacy types, which state cannot store, and
+with the text form of :class:`statetool.serializers.sql_types.SqlType` for types that the parser does not cover: ``TIMESTAMP(3) *ROWTIME*``,
 ``STRUCTURED<'com.acme.Money', amount BIGINT>``, ``DISTINCT<`catalog`.`database`.`name`, BIGINT>`` and ``RAW('class', 'serializer')``.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from statetool.errors import OptionError
 from statetool.serializers.sql_types import MAX_LENGTH, SqlType, UserType
 
-#: One token: a name (in backquotes or not) or a number, a text in quotes, or a sign.
+#: One token: a name (with or without backquotes) or a number, a quoted text, or a sign.
 TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`|\w+|'(?:[^']|'')*')|(\S))")
 _PLAIN: Final = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INT", "INTEGER": "INT", "BIGINT": "BIGINT",
@@ -29,7 +29,7 @@ _PARTS: Final = ("ARRAY", "MAP", "MULTISET", "ROW", "STRUCTURED", "DISTINCT", "R
 _WORDS: Final = frozenset(
     (*_PLAIN, *_SIZED, *_LONGEST, *_DECIMAL, *_PARTS, "DOUBLE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ", "INTERVAL")
 )
-#: What may follow a type inside of a row, so that the word before it was the type and no name.
+#: Tokens that may follow a type inside a row, which means that the word before was the type and not a name.
 _BEHIND_TYPE: Final = frozenset((",", ">", ")", "(", "<", "NOT", "WITH", "WITHOUT", "PRECISION", "*"))
 
 
@@ -44,7 +44,7 @@ def parse_table_type(text: str) -> SqlType:
     Raises
     ------
     OptionError
-        Not a type; names what was expected.
+        Not a valid type; the message names the expected tokens.
     """
     tokens = tokens_of(text)
     sql = TableTypes(tokens, text).type()
@@ -54,7 +54,7 @@ def parse_table_type(text: str) -> SqlType:
 
 
 class TableTypes:
-    """Takes types from the front of ``tokens``; ``text`` is what messages show."""
+    """Recursive-descent parser that consumes ``tokens``; ``text`` is shown in messages."""
 
     def __init__(self, tokens: list[str], text: str) -> None:
         self.tokens = tokens
@@ -71,7 +71,7 @@ class TableTypes:
         return self.tokens[at].upper() if at < len(self.tokens) else ""
 
     def taken(self, *words: str) -> bool:
-        """Take words if they are next."""
+        """Consume words if they are next."""
         if any(self.word(i) != w for i, w in enumerate(words)):
             return False
         del self.tokens[: len(words)]
@@ -82,7 +82,7 @@ class TableTypes:
             raise self.fail(repr(word))
 
     def type(self) -> SqlType:
-        """Take a type with its nullability."""
+        """Parse a type with its nullability."""
         name = self.word()
         if name not in _WORDS:
             raise self.fail("a type")
@@ -138,7 +138,7 @@ class TableTypes:
         return self.of_user(name)
 
     def of_user(self, name: str) -> SqlType:
-        """Take what follows ``STRUCTURED``, ``DISTINCT`` or ``RAW``."""
+        """Parse the rest of ``STRUCTURED``, ``DISTINCT`` or ``RAW``."""
         if name == "RAW":
             self.take("(")
             cls = self.quoted("the name of a class in quotes")
@@ -164,7 +164,7 @@ class TableTypes:
         return SqlType(root="STRUCTURED", parts=parts, descriptions=descriptions, class_name=cls, user=UserType())
 
     def fields(self, close: str) -> tuple[tuple[tuple[str, SqlType], ...], tuple[str | None, ...]]:
-        """Take fields up to the sign that ends them: names, types and descriptions; those of types alone are ``f0`` and so on."""
+        """Parse fields up to the closing sign: names, types and descriptions; fields with only a type are named ``f0`` and so on."""
         fields: list[tuple[str, SqlType]] = []
         descriptions: list[str | None] = []
         if self.taken(close):
@@ -182,7 +182,7 @@ class TableTypes:
         return tuple(fields), tuple(descriptions) if any(n is not None for n in descriptions) else ()
 
     def nameless(self) -> bool:
-        """Tell whether a type comes next rather than the name of a field."""
+        """Return True if a type comes next rather than the name of a field."""
         if self.word() not in _WORDS:
             return False
         if self.word() == "INTERVAL" and self.word(1) in (*_YEAR_MONTH, *_DAY_TIME):
@@ -201,7 +201,7 @@ class TableTypes:
         return self.tokens.pop(0)[1:-1].replace("''", "'")
 
     def number(self, what: str, default: int, least: int, most: int) -> int:
-        """Take a number in parentheses, if there is one."""
+        """Parse a number in parentheses, if there is one."""
         if not self.taken("("):
             return default
         number = self.plain_number(what, least, most)
@@ -209,7 +209,7 @@ class TableTypes:
         return number
 
     def plain_number(self, what: str, least: int, most: int) -> int:
-        # The length is looked at first: Python refuses to read numbers of thousands of digits.
+        # The length is checked first: Python refuses to parse numbers with thousands of digits.
         if not re.fullmatch(r"[0-9]{1,10}", self.word()) or not least <= int(self.tokens[0]) <= most:
             raise self.fail(f"{what} of {least} to {most}")
         return int(self.tokens.pop(0))

@@ -38,7 +38,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def civil_from_days(days: Days) -> tuple[Days, Days, Days]:
-    """Return ``(year, month, day)`` of one number of days or of an int64 array; the inverse of :func:`days_from_civil`."""
+    """Return ``(year, month, day)`` of a number of days or of an int64 array of them; the inverse of :func:`days_from_civil`."""
     z = days + 719468
     era = z // 146097
     doe = z - era * 146097

@@ -1,4 +1,4 @@
-"""Tuples and Scala case classes: fields one after another, no null of their own.
+"""Tuples and Scala case classes: fields one after another, without a top-level null.
 
 Outer payload: utf class; up to Flink 1.6 a Java stream of the class after the resilient list.
 Follows ``TupleSerializer``, ``Tuple0Serializer``, ``ScalaCaseClassSerializer``.
@@ -41,7 +41,7 @@ class TupleSerializer(CompositeSerializer):
     def __init__(self, name: str, version: int, outer_version: int, outer: Any, nested: tuple[Any, ...]) -> None:
         super().__init__(name, version, outer_version, outer, nested)
         self.steps = tuple(f"{self.prefix}{i + self.first}" for i in range(len(nested)))
-        # TupleSerializerBase takes a field of length 0 (NullValue, VoidNamespace) for one that varies.
+        # TupleSerializerBase treats a field of length 0 (NullValue, VoidNamespace) as variable-length.
         self.length = sum_of_lengths(nested) if all(part.length > 0 for part in nested) else -1
 
     @staticmethod
@@ -90,7 +90,7 @@ class TupleSerializer(CompositeSerializer):
 
 
 class CaseClassSerializer(TupleSerializer):
-    """Fields ``_1`` .. in order (their names are not in the snapshot)."""
+    """Fields ``_1`` .. in order (the snapshot does not store their names)."""
 
     prefix = "_"
     first = 1
@@ -116,7 +116,7 @@ def scala_product_hash(hashes: list[int], *, class_name: str | None = None) -> i
 
 
 def scala_hash(part: Serializer, value: Any) -> int:
-    """Scala's ``##``: numbers of equal value hash alike, whatever their type."""
+    """Scala's ``##``: numbers with equal values have the same hash, whatever their type."""
     if part.children() or part.logical not in _SCALA_NUMBERS:
         return part.hash_code(value)
     if isinstance(value, float):

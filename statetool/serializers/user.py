@@ -1,8 +1,7 @@
-"""Types whose format lies in user code: ``Value``, ``Writable`` and Java serialization.
+"""Types whose format is defined by user code: ``Value``, ``Writable`` and Java serialization.
 
-``Value``, ``CopyableValue``, ``Writable``: snapshot version 2 is utf type class; values are what the class's ``write``
-emits, known for ``org.apache.flink.types`` only.
-``JavaSerializer``: each value is one Java stream, kept as its exact bytes.
+``Value``, ``CopyableValue``, ``Writable``: snapshot version 2 is utf type class; values are the output of the class's ``write`` method,
+which is known only for ``org.apache.flink.types``. ``JavaSerializer``: each value is one Java stream, returned as its exact bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from statetool.types.declared import skeleton
 
 
 class UserTypeSerializer(Serializer):
-    """Bytes of a class that only user code can read: exact where a value fills its frame, else an error."""
+    """Bytes of a class that only user code can read: exact if a value fills its frame, otherwise an error."""
 
     def __init__(self, name: str, version: int, type_class: str, interface: str) -> None:
         super().__init__(name, version)
@@ -62,7 +61,7 @@ class UserTypeSerializer(Serializer):
 
 
 class KnownValueSerializer(UserTypeSerializer):
-    """A ``Value`` class of Flink itself."""
+    """A ``Value`` class of Flink."""
 
     def __init__(self, name: str, version: int, type_class: str, spec: SimpleType) -> None:
         super().__init__(name, version, type_class, "Value")

@@ -1,8 +1,8 @@
 """Values of ``Value``, ``CopyableValue`` and ``Writable`` classes whose ``write(DataOutput)`` the user declared.
 
-The fields stand one after another in the order of ``write``, each as the ``DataOutput`` method of its type writes it: numbers
-big-endian, ``String`` as ``writeUTF``, ``byte[]`` as i32 length and bytes, ``org.apache.flink.types.StringValue`` and the other
-values of Flink as themselves, a declared class as its own fields.
+The fields are stored in the order of ``write``, each in the format of its type's ``DataOutput`` method: numbers big-endian, ``String`` as
+``writeUTF``, ``byte[]`` as i32 length and bytes, ``org.apache.flink.types.StringValue`` and Flink's other value classes in their usual
+format, a declared class as its fields.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIXED: Final = dict(
     )
 )
 _BY_NAME: Final = {t.name: t for t in TYPES}
-#: Value classes of Flink itself, by class name.
+#: Value classes of Flink, by class name.
 FLINK_VALUES: Final = {f"org.apache.flink.types.{t.name}": t for t in TYPES if t.name.endswith("Value")}
 _UTF: Final = SimpleType(name="UTF", logical=Scalar("string"), length=-1, decode=Cursor.utf, encode=Output.utf)
 _BYTES: Final = JavaType("[]", (JavaType("byte"),))
@@ -56,7 +56,7 @@ def _field_type(kind: JavaType, context: TypeContext, enclosing: tuple[str, ...]
 
 
 class _Fields:
-    """The fields of a class in the order in which they are written."""
+    """Fields of a class in the order in which they are written."""
 
     def __init__(self, declared: ClassDeclaration, context: TypeContext, enclosing: tuple[str, ...] = ()) -> None:
         self.name = declared.name

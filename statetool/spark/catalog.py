@@ -1,7 +1,7 @@
-"""Snapshots as databases of the session's own catalog (PySpark 4).
+"""Snapshots as databases of Spark's session catalog (PySpark 4).
 
-Their tables are read by the source ``flink-state-table`` (:mod:`statetool.spark.table_source`). No table has a path or a location that is
-the snapshot's: dropping one touches nothing of it, and the source cannot write.
+Their tables are read by the data source ``flink-state-table`` (:mod:`statetool.spark.table_source`). No table has the snapshot's path or
+location, so dropping a table does not affect the snapshot, and the source cannot write.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _COMMENT: Final = "statetool catalog of "
 
 
 def make_database(spark: Any, name: str, path: str, sources: Mapping[str, TableSource]) -> None:
-    """Make a database with a table for each source; one that a catalog made before is made anew.
+    """Create a database with one table per source; a database created earlier by a catalog is replaced.
 
     Raises
     ------
     OptionError
-        There is one that no catalog made.
+        A database of that name exists that was not created by a catalog.
     MissingDependencyError
         PySpark before 4.0.
     """

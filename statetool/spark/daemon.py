@@ -1,9 +1,10 @@
-"""Spark's daemon, which forks the Python workers, in the sessions that statetool starts.
+"""Daemon that forks Spark's Python workers, in the sessions that statetool starts.
 
-Spark puts its zip of PySpark in front of the path of all its Python processes. It has no bytecode, so each daemon compiles PySpark anew for
-half a second. Where PySpark was installed by pip, the same modules lie beside that zip, with their bytecode. Elsewhere this
-is Spark's own daemon. And each worker imports what its tasks need, for most of a second; here the daemon has done so before it forks. A session
-that others start takes it too: ``spark.python.daemon.module=statetool.spark.daemon``, where statetool is installed for the executors' Python.
+Spark puts its PySpark zip first on the path of all its Python processes. The zip has no bytecode, so each daemon spends half a second
+compiling PySpark. If PySpark was installed by pip, the same modules exist next to that zip, with bytecode. Otherwise this behaves like
+Spark's daemon. In addition, each worker imports the modules that its tasks need, which takes most of a second; this daemon imports them
+before it forks. To use it in other sessions, set ``spark.python.daemon.module=statetool.spark.daemon``, with statetool installed for the
+executors' Python.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from pathlib import Path
 from typing import Final
 
 _ZIP: Final = Path("python", "lib", "pyspark.zip")
-#: The module of workers that run tasks; others look up data sources, and need nothing of ours.
+#: Module of workers that run tasks; other workers look up data sources and need none of these imports.
 _WORKER: Final = "pyspark.worker"
-#: What tasks that read and write state import, with all that these import.
+#: Imports of tasks that read and write state, with all that these import.
 _OF_TASKS: Final = ("pyspark.sql.pandas.serializers", "statetool.tables.read", "statetool.spark.runner")
 
 
 def without_zip(path: Sequence[str]) -> list[str]:
-    """Return a module path without PySpark's zip, unchanged where what follows has no PySpark or another one."""
+    """Return a module path without PySpark's zip; unchanged if the rest of the path has no PySpark, or another one."""
     zips = [entry for entry in path if Path(entry).name == _ZIP.name]
     left = [entry for entry in path if entry not in zips]
     installed = PathFinder.find_spec("pyspark", left)
@@ -35,7 +36,7 @@ def without_zip(path: Sequence[str]) -> list[str]:
 
 
 def import_for_tasks() -> None:
-    """Import what tasks need, and numba where there are kept kernels to load; workers that are forked later share it."""
+    """Import the modules that tasks need, and numba if there are cached kernels to load; workers forked later share them."""
     for name in _OF_TASKS:
         importlib.import_module(name)
     from statetool.kernels import kept

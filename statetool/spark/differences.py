@@ -1,4 +1,4 @@
-"""Differences of two snapshots as a DataFrame: each unit is a partition, so that nothing is shuffled."""
+"""Differences of two snapshots as a DataFrame with one partition per unit, so that nothing is shuffled."""
 
 from __future__ import annotations
 

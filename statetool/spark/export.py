@@ -1,7 +1,7 @@
-"""Write a table of a snapshot with Spark: to files, or to a table of a lake.
+"""Export of a snapshot table with Spark, to files or to a lakehouse table.
 
-Each task reads one split and writes one file, or one for each of its key groups where those are folders: Parquet and Avro by itself
-(:mod:`statetool.spark.file_export`), all else as rows of Spark's, whose committer publishes the files.
+Each task reads one split and writes one file, or one per key group if key groups are folders. Tasks write Parquet and Avro themselves
+(:mod:`statetool.spark.file_export`). Everything else is passed to Spark as rows, and Spark's committer publishes the files.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from statetool.spark.frames import SparkTable
     from statetool.tables.request import ScanRequest
 
-#: Formats of files.
+#: File formats.
 _FILES: Final = ("parquet", "avro", "jsonl")
-#: Those that Spark writes, and what it calls them: it has nothing of Avro unless a package brings it.
+#: Formats that Spark can write, with Spark's names; Avro needs an additional package.
 _OF_SPARK: Final = {"parquet": "parquet", "jsonl": "json"}
-#: Formats of tables, which commit what is added whole or not at all, and what Spark calls them.
+#: Table formats, which commit additions atomically, with Spark's names.
 _TABLES: Final = {"delta": "delta", "iceberg": "iceberg"}
 _BROUGHT_BY: Final = {
     "delta": "--packages io.delta:delta-spark_2.13:<version>, and the extension and catalog that its pages name",
@@ -56,35 +56,35 @@ def export_table(
     by_key_group: bool = False,
     append_as: int | None = None,
 ) -> int:
-    """Write a table to a new directory, or to a table of the session, and return the number of its rows.
+    """Write a table to a new directory, or to a table of the session, and return the number of rows.
 
     Parameters
     ----------
     operator
-        One that was loaded with a Spark session.
+        An operator loaded with a Spark session.
     request
-        What is exported of it, and how values are shown.
+        The data to export, and the options for showing values.
     target
-        A directory; for Iceberg the name of a table.
+        A directory; for Iceberg a table name.
     style
-        ``parquet``, ``avro`` or ``jsonl``; ``delta`` or ``iceberg`` where the session has them. Keys without fields are the text ``{}``
-        but in Avro: Spark does not write them otherwise.
+        ``parquet``, ``avro`` or ``jsonl``; ``delta`` or ``iceberg`` if the session has them. Except in Avro, keys without fields are
+        written as the text ``{}``, because Spark cannot write them otherwise.
     by_key_group
-        Partition by the column ``key_group``: folders of files are named by it.
+        Partition by the column ``key_group``, which names the folders of files.
     append_as
-        The checkpoint's id: the rows are added to those of other checkpoints, with it in the column ``checkpoint_id``. Of files each
-        checkpoint is a folder ``checkpoint_id=<id>`` of its own below the target, written like a new directory.
+        The checkpoint's id: the rows are added to those of other checkpoints, with the id in the column ``checkpoint_id``. For files, each
+        checkpoint is a separate folder ``checkpoint_id=<id>`` below the target, written like a new directory.
 
     Raises
     ------
     TargetExistsError
-        The target is there; with ``append_as``, it has rows of this checkpoint.
+        The target exists; with ``append_as``, it already has rows of this checkpoint.
     OptionError
-        The table has a column of that name already, or no key groups.
+        The table already has a column of that name, or has no key groups.
     MissingDependencyError
-        Spark has no file system for the target, or no such format.
+        Spark has no file system for the target, or lacks the format.
     StatetoolError
-        What the tasks raised, with its place.
+        Error raised in a task, with its location.
     """
     if by_key_group:
         request = replace(request, key_group=True)
@@ -110,7 +110,7 @@ def export_table(
 
 
 def _own_style(table: SparkTable, place: str, style: str, by: str | None, name: str) -> FileStyle | None:
-    """Return how tasks write files themselves; ``None`` where they leave it to Spark."""
+    """Return the style in which tasks write files themselves; ``None`` if they leave it to Spark."""
     if style == "avro":
         return avro_style(name)
     if style != "parquet" or not is_own_target(table.spark, place):
@@ -121,7 +121,7 @@ def _own_style(table: SparkTable, place: str, style: str, by: str | None, name: 
 
 
 def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None, *, by_key_group: bool) -> int:
-    """Write to a table of a lake in one transaction, and return the number of rows."""
+    """Write to a lakehouse table in one transaction, and return the number of rows."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
@@ -148,17 +148,17 @@ def _write_table(frame: Any, target: str, provider: str, checkpoint: int | None,
                 f"{target} exists already", hint="choose a new table, or --append to that of other checkpoints"
             ) from error
         raise
-    # Catalogs of lakes make a table by a command in which an observation sees nothing; they count without reading.
+    # Lakehouse catalogs create a table by a command that does not trigger an observation; they count rows without reading.
     return int(_rows_of(spark, place, provider, checkpoint).count())
 
 
 def _is_name(target: str) -> bool:
-    """Tell the name of a table from a path; Delta takes both."""
+    """Return True if a target is a table name rather than a path; Delta takes both."""
     return "/" not in target
 
 
 def _rows_of(spark: Any, place: str, provider: str, checkpoint: int | None) -> Any:
-    """Return the rows of a table of a lake; of one with ``checkpoint_id`` those of a checkpoint."""
+    """Return the rows of a lakehouse table; if it has ``checkpoint_id``, those of one checkpoint."""
     from pyspark.sql import functions as f
 
     table = spark.table(place) if _is_name(place) else spark.read.format(provider).load(place)
@@ -166,7 +166,7 @@ def _rows_of(spark: Any, place: str, provider: str, checkpoint: int | None) -> A
 
 
 def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> None:
-    """Raise where a table has rows of a checkpoint: added again they would be there twice."""
+    """Raise an error if a table already has rows of a checkpoint: adding them again would duplicate them."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -175,7 +175,7 @@ def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> Non
         rows.schema  # noqa: B018  # a client of Spark Connect has asked nothing before
     except (PySparkException, Py4JJavaError) as error:
         if re.search("NOT_FOUND|NOT_EXIST|UNRESOLVED_COLUMN", str(error)):
-            return  # there is no such table or column yet, or no such format, which writing says
+            return  # no such table or column yet, or no such format, which the write reports
         raise
     if not rows.isEmpty():
         raise TargetExistsError(
@@ -184,7 +184,7 @@ def _refuse_twice(spark: Any, place: str, provider: str, checkpoint: int) -> Non
 
 
 def _storable(frame: Any) -> Any:
-    """Return the frame with structs without fields as text: Spark does not write them otherwise.
+    """Return the frame with structs without fields as text, because Spark cannot write them otherwise.
 
     Keys of SQL operators that have one group for all rows are such structs.
     """
@@ -197,7 +197,7 @@ def _storable(frame: Any) -> Any:
 
 
 def _observe_rows(frame: Any) -> tuple[Any, Callable[[], int]]:
-    """Return the frame with a counter of the rows that pass, so that nothing is read twice."""
+    """Return the frame with a counter of the rows that pass through, so that nothing is read twice."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

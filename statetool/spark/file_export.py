@@ -1,8 +1,8 @@
-"""Files that tasks write themselves: Parquet by Arrow, Avro by ``fastavro``, which PySpark does not carry a package for.
+"""Files that tasks write themselves: Parquet by Arrow, Avro by ``fastavro``, because PySpark has no Avro package.
 
-A task turns a split into files, with no row for Spark's JVM, which takes several times as long for each as reading it did. All files are
-written below ``<target>/_temporary``; the driver moves those of the attempts that won to the target, removes the rest and adds
-``_SUCCESS`` last, so that a failure leaves no half export that looks whole. What is small the driver writes without tasks.
+A task converts a split to files without sending rows to Spark's JVM, which takes several times as long per row as reading it. All files
+are written below ``<target>/_temporary``. The driver moves the files of the successful attempts to the target, removes the rest and adds
+``_SUCCESS`` last, so that a failure leaves no partial export that looks complete. Small tables are written by the driver without tasks.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from statetool.spark.tasks import run_tasks
 from statetool.spark.workers import is_remote
 from statetool.tables.splits import Split
 
-#: Where both this process and tasks write as they read, and Spark needs nothing of its own.
+#: Schemes that both this process and tasks can write to in the same way as they read, without configuration of Spark.
 _SCHEMES: Final = ("file", "s3", "gs", "gcs", "abfs", "abfss", "az")
-#: Codecs of Parquet, by what Spark calls them.
+#: Parquet codecs by Spark's names.
 _CODECS: Final = {
     "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "brotli": "brotli", "lz4": "lz4", "lz4_raw": "lz4",
 }  # fmt: skip
 _CODEC: Final = "spark.sql.parquet.compression.codec"
-#: A group of rows of a Parquet file is written when it has so many bytes in memory.
+#: In-memory size at which a row group of a Parquet file is written.
 _GROUP_BYTES: Final = 64 << 20
-#: Files are moved, and small ones written, several at a time: they may be far away.
+#: Number of files moved, and of small files written, concurrently: the storage may be remote.
 _THREADS: Final = 8
 
 Batches = Iterator[pa.RecordBatch]
 
 
 def is_own_target(spark: Any, target: str) -> bool:
-    """Tell whether tasks can write to a target by themselves: not where only Spark knows how, or a server of Spark Connect would write."""
+    """Return True if tasks can write to a target themselves: not if only Spark can access it, or if a Spark Connect server would write."""
     if is_remote(spark):
         return False
     scheme, separator, _ = target.partition("://")
@@ -60,12 +60,12 @@ def is_own_target(spark: Any, target: str) -> bool:
 
 
 def parquet_codec(spark: Any) -> str | None:
-    """Return the codec of Parquet files that a session asks for; ``None`` for one that Arrow does not have."""
+    """Return the Parquet codec that a session asks for; ``None`` if Arrow does not have it."""
     return _CODECS.get(spark.conf.get(_CODEC, "snappy").lower())
 
 
 def is_plain(schema: pa.Schema) -> bool:
-    """Tell whether Parquet has the types of all columns: intervals, variants and the like Spark stores in its own way."""
+    """Return True if Parquet has the types of all columns: Spark stores intervals, variants and similar types in its own way."""
     return all(_is_empty(field.type) or _is_plain(field.type) for field in schema)
 
 
@@ -85,16 +85,16 @@ def export_files(table: SparkTable, target: str, style: FileStyle, by: str | Non
     Parameters
     ----------
     by
-        A column whose values are folders (``key_group=7``) and are not in the files.
+        A column whose values become folders (``key_group=7``) and are omitted from the files.
 
     Raises
     ------
     TargetExistsError
-        Somebody has made the directory meanwhile.
+        The directory was created in the meantime.
     WriteFailedError
-        The disk is full, a permission is missing; nothing is left.
+        The disk is full, or a permission is missing; nothing is left behind.
     StatetoolError
-        What a task raised, with its place.
+        Error raised in a task, with its location.
     """
     fs, root = file_system(target)
     staging = f"{root}/_temporary"
@@ -111,7 +111,7 @@ def export_files(table: SparkTable, target: str, style: FileStyle, by: str | Non
             written = run_tasks(table.spark, write, table.scan.splits)
         with writing(target):
             names = [name for of_split, _ in written for name in of_split]
-            if not names and by is None:  # readers want a schema
+            if not names and by is None:  # readers need a schema
                 empty = pa.RecordBatch.from_pylist([], schema=table.scan.schema)
                 names = [_write_file(fs, staging, "", style, iter([empty]))]
             for folder in sorted({name.rpartition("/")[0] for name in names}):
@@ -127,13 +127,13 @@ def export_files(table: SparkTable, target: str, style: FileStyle, by: str | Non
 
 
 def _remove(fs: Any, folder: str) -> None:
-    """Remove a folder with all in it; in an object store it is gone with its last file."""
+    """Remove a folder and its contents; in an object store it disappears with its last file."""
     with suppress(FileNotFoundError):
         fs.rm(folder, recursive=True)
 
 
 def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -> tuple[list[str], int]:
-    """Write the rows of a split and return the names of files below ``staging``, and the number of rows."""
+    """Write the rows of a split; return the names of files below ``staging``, and the number of rows."""
     fs, root = file_system(staging)
     names = []
     rows = 0
@@ -144,7 +144,7 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
             rows += batch.num_rows
             yield batch
 
-    # Rows of a key group lie together, so that one file is open at a time; otherwise there would only be more files.
+    # Rows of a key group are adjacent, so that one file is open at a time; otherwise there would only be more files.
     with writing(staging):
         for value, parts in groupby(_parts(counted(), by), key=lambda part: part[0]):
             folder = "" if by is None else f"{by}={value}/"
@@ -153,7 +153,7 @@ def _write_split(staging: str, style: FileStyle, by: str | None, split: Split) -
 
 
 def _parts(batches: Batches, by: str | None) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-    """Yield batches; with ``by``, cut where its value changes, with that value and without the column."""
+    """Yield batches; with ``by``, split where its value changes, together with that value and without the column."""
     for batch in batches:
         if by is None:
             yield None, batch
@@ -170,7 +170,7 @@ def _parts(batches: Batches, by: str | None) -> Iterator[tuple[int | None, pa.Re
 
 
 def _write_file(fs: Any, root: str, folder: str, style: FileStyle, batches: Batches) -> str:
-    """Write a file with a name of its own and return that."""
+    """Write a file with a unique name and return the name."""
     name = f"{folder}part-{uuid.uuid4().hex}.{style.suffix}"
     fs.makedirs(f"{root}/{folder}", exist_ok=True)
     with fs.open(f"{root}/{name}", "wb") as out:
@@ -180,19 +180,19 @@ def _write_file(fs: Any, root: str, folder: str, style: FileStyle, batches: Batc
 
 @dataclass(frozen=True, slots=True)
 class FileStyle:
-    """A format of files: the end of their names, and what writes batches, of which there is at least one, to an open file; picklable."""
+    """A file format: the file name suffix, and the function that writes batches (at least one) to an open file; picklable."""
 
     suffix: str
     write: Callable[[Any, Batches], None]
 
 
 def avro_style(name: str) -> FileStyle:
-    """Return the style of Avro files, whose records have this name."""
+    """Return the style of Avro files with this record name."""
     return FileStyle("avro", partial(_write_avro, name))
 
 
 def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
-    """Return the style of Parquet files of a table without folders, which say to Spark what Spark's own do: its types and its calendar."""
+    """Return the style of Parquet files for a table without folders, with the metadata of Spark's files: types and calendar."""
     import pyspark
 
     stored = _stored(pa.RecordBatch.from_pylist([], schema=schema)).schema
@@ -204,7 +204,7 @@ def parquet_style(schema: pa.Schema, codec: str) -> FileStyle:
 
 
 def _stored(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose structs without fields are the text ``{}``: keys of SQL operators that have one group for all rows."""
+    """Return a batch with structs without fields as the text ``{}``: keys of SQL operators that have one group for all rows."""
     arrays = [pa.array(["{}"] * len(c)) if _is_empty(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
@@ -221,7 +221,7 @@ def _write_parquet(codec: str, described: dict[str, str], out: Any, batches: Bat
 
 
 def _groups(batches: Batches) -> Iterator[list[pa.RecordBatch]]:
-    """Put batches together to groups of rows."""
+    """Combine batches into row groups."""
     group: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -255,7 +255,7 @@ def _records(schema: dict[str, Any], batches: Batches) -> Iterator[dict[str, Any
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """Turn what ``to_pylist`` gives into what the Avro schema wants (maps are lists of pairs there); times are numbers already."""
+    """Convert a value of ``to_pylist`` to the form of the Avro schema (maps are lists of pairs there); times are already numbers."""
     if value is None:
         return None
     if pa.types.is_map(kind):

@@ -1,8 +1,8 @@
-"""Fold changes into a table that is the state: each checkpoint once, whatever is stopped, repeated or killed (PySpark 4).
+"""Fold changes into a table that mirrors the state: each checkpoint exactly once, whatever is stopped, repeated or killed (PySpark 4).
 
 A table of Parquet files is a folder of versions: ``checkpoint-<id>-...`` has the rows, and a file in ``_folded``, named by the checkpoint,
-says that the version is whole, and where. That file is written last and never twice, so a version is there or it is not. Tables of Delta
-and Iceberg get one ``MERGE``, which is one commit; repeating it changes nothing.
+says that the version is complete, and names its folder. That file is written last and never overwritten, so a version is published
+atomically. Delta and Iceberg tables are updated by one ``MERGE`` in one commit; repeating it changes nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BEFORE_ALL: Final = -1
 #: Columns of changes that the table does not have.
 _ADDED: Final = (_ID, _TIME, _AGAINST, CHANGE.name)
 _COMMITS: Final = "_folded"
-#: Versions that stay, so that a query that reads the last but one can end.
+#: Number of versions to keep, so that a query on the previous version can finish.
 _VERSIONS_KEPT: Final = 2
 
 
@@ -38,7 +38,7 @@ class _Version:
 
 
 def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[Any, int], None]:
-    """Return a function for ``foreachBatch``; :func:`statetool.fold_into` says what it does."""
+    """Return a function for ``foreachBatch``; see :func:`statetool.fold_into`."""
     if format not in _FORMATS:
         raise OptionError(f"format={format!r} is none of {', '.join(_FORMATS)}")
     names = tuple(key)
@@ -63,7 +63,7 @@ def fold_into(target: str, key: Sequence[str], format: FoldFormat) -> Callable[[
 
 
 def folded(spark: Any, target: str) -> Any:
-    """Return the rows of a table of Parquet files; :func:`statetool.folded` says more."""
+    """Return the rows of a table of Parquet files; see :func:`statetool.folded`."""
     versions = _versions(target)
     if not versions:
         raise SnapshotNotFoundError(f"nothing was folded into {target} yet")
@@ -77,7 +77,7 @@ def _rows(spark: Any, target: str, version: _Version) -> Any:
 def _newest(frame: Any, key: Sequence[str]) -> Any:
     """Return the last change of each row.
 
-    The query fails where a row has two in one checkpoint: ``key`` does not tell rows apart then.
+    The query fails if a row has two changes in one checkpoint, because ``key`` does not identify rows then.
     """
     from pyspark.sql import functions as f
 
@@ -88,12 +88,12 @@ def _newest(frame: Any, key: Sequence[str]) -> Any:
             f.raise_error(f.lit(f"key={list(key)} does not tell the rows of the table apart: name more columns")),
         ).alias("_twice"),
     )
-    # The check is part of the condition, or Spark would leave it out.
+    # The check is part of the condition; otherwise Spark would drop it.
     return last.filter(f.col("_twice").isNull()).select("_last.*")
 
 
 def _span(frame: Any, after: int | None) -> tuple[Any, int, bool] | None:
-    """Return the changes after a checkpoint, the newest checkpoint among them, and whether they are a whole table; ``None`` without changes."""
+    """Return the changes after a checkpoint, its newest checkpoint, and whether they are a full table; ``None`` without changes."""
     from pyspark.sql import functions as f
 
     rows = frame if after is None else frame.filter(f.col(_ID) > after)
@@ -149,7 +149,7 @@ def _without(table: Any, changed: Any, key: Sequence[str]) -> Any:
 
 
 def _versions(target: str) -> list[_Version]:
-    """Return the versions of a table that are whole, oldest first."""
+    """Return the complete versions of a table, oldest first."""
     commits = files.join(target, _COMMITS)
     names = sorted(name for name in targets.list_sizes(commits) if name.endswith(".json"))
     return [_Version(**json.loads(files.read_whole(files.join(commits, name)))) for name in names]
@@ -171,11 +171,11 @@ def _clean(target: str, versions: Sequence[_Version]) -> None:
 def _merge(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> None:
     spark = frame.sparkSession
     is_new = not spark.catalog.tableExists(target)
-    # Rows that were deleted leave no number in the table: a batch that is repeated is merged again, which changes nothing.
+    # Deleted rows leave no checkpoint id in the table, so a repeated batch is merged again, which changes nothing.
     span = _span(frame, None if is_new else _BEFORE_ALL)
     if span is None:
         return
-    if is_new:  # not before the batch is known to be the first: an empty table would take any
+    if is_new:  # only after the batch is known to be the first: an empty table would accept any
         frame.limit(0).drop(*(n for n in _ADDED if n != _ID)).write.format(format).saveAsTable(target)
     rows, _, whole = span
     _newest(rows, key).createOrReplaceTempView(view := f"statetool_changes_{uuid4().hex[:8]}")
@@ -186,7 +186,7 @@ def _merge(frame: Any, target: str, key: Sequence[str], format: FoldFormat) -> N
 
 
 def merge_statement(target: str, view: str, key: Sequence[str], columns: Sequence[str], *, whole: bool) -> str:
-    """Return the ``MERGE`` that folds a view of changes; ``whole``: rows that it does not have are no longer there."""
+    """Return the ``MERGE`` that folds a view of changes; ``whole``: rows missing from the view are deleted."""
     every = [_ID, *columns]
     deleted = f"s.{CHANGE.name} = '{DELETE}'"
     return "\n".join(

@@ -1,8 +1,8 @@
-"""Spark's Java classes, checked once and kept: half of what a new session waits for is its JVM reading some 15,000 of them.
+"""Archive of Spark's Java classes: reading some 15,000 of them takes half of the start-up time of a new session.
 
-The JVM can write the classes that it has loaded into an archive when it ends, and map that archive when it starts the next time (class data
-sharing, Java 13 and later). It takes no archive of another Java or of other jars, and goes on without one. Sessions that statetool starts take the
-one that is there; ``statetool doctor --warm`` makes one. Other sessions are left alone.
+The JVM can write its loaded classes to an archive when it exits, and map that archive at the next start (class data sharing, Java 13 and
+later). It rejects an archive of another Java or of other jars, and continues without one. Sessions that statetool starts use the existing
+archive; ``statetool doctor --warm`` creates it. Other sessions are not affected.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Final
 
 from statetool.io.cache import cache_folders, writable
 
-#: What ``spark-submit`` starts its JVM with, beside the options of the session and of the user, which stay as they are.
+#: Variable with options with which ``spark-submit`` starts its JVM, besides those of the session and of the user, which stay unchanged.
 _OPTIONS: Final = "SPARK_SUBMIT_OPTS"
-#: Silences the JVM about archives that do not fit and classes that cannot be archived.
+#: Suppresses JVM messages about archives that do not match and classes that cannot be archived.
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def java_program() -> str | None:
-    """Return the Java that Spark starts; ``None`` where there is none."""
+    """Return the Java program that Spark starts; ``None`` if there is none."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=os.path.join(home, "bin") if home else None)
 
 
 def archive() -> Path | None:
-    """Return the file for the classes of this Spark and this Java, which need not be there.
+    """Return the archive file for the classes of this Spark and this Java, whether or not it exists.
 
-    ``None`` without Java or a folder that can be written, and where ``SPARK_HOME`` or ``SPARK_CONF_DIR`` is set: settings on the class path rule it out.
+    ``None`` without Java or a writable folder, and if ``SPARK_HOME`` or ``SPARK_CONF_DIR`` is set: settings on the class path rule it out.
     """
     import pyspark
 
@@ -45,7 +45,7 @@ def archive() -> Path | None:
 
 
 def is_whole(file: Path) -> bool:
-    """Tell whether an archive was written to its end: its header comes last."""
+    """Return True if an archive was written completely: its header is written last."""
     try:
         with file.open("rb") as f:
             return any(f.read(4))
@@ -55,7 +55,7 @@ def is_whole(file: Path) -> bool:
 
 @contextmanager
 def java_options(options: str, *, keep_classes: bool) -> Iterator[None]:
-    """Give a JVM that is started inside the archive and these options; with ``keep_classes`` it writes the archive at its end if there is none."""
+    """Start JVMs inside the block with the archive and these options; with ``keep_classes`` they write a missing archive at exit."""
     file = archive()
     if file is None:
         classes = ""

@@ -1,8 +1,8 @@
-"""Keys that pushed filters allow, so that only their key groups are read.
+"""Keys allowed by pushed filters, so that only their key groups are read.
 
-Spark pushes a conjunction of ``EqualTo``, ``EqualNullSafe`` and ``In`` (never an ``OR``) and evaluates all of them again on what is
-read. So a filter may be left unused, but must never exclude a key for which Spark's comparison holds: floating-point keys
-(``0.0 = -0.0``, many NaNs), decimals (``1.0 = 1.00``), dates and timestamps are not looked up by their bytes.
+Spark pushes a conjunction of ``EqualTo``, ``EqualNullSafe`` and ``In`` (never an ``OR``) and evaluates all of them again on the rows read.
+So a filter may be ignored, but must never exclude a key for which Spark's comparison is true: floating-point keys (``0.0 = -0.0``, many
+NaNs), decimals (``1.0 = 1.00``), dates and timestamps are not looked up by their bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Final[dict[str, type]] = {
     "bool": bool, "int8": int, "int16": int, "int32": int, "int64": int, "string": str,
 }  # fmt: skip
 _MOST_COMBINATIONS: Final = 10_000
-#: A serializer, or the type of a field that has none of its own.
+#: A serializer, or the type of a field without one.
 KeyPart = Serializer | LogicalType
 
 
@@ -38,14 +38,14 @@ def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None
     Parameters
     ----------
     filters
-        What Spark pushes; filters on anything but the key say nothing.
+        Filters pushed by Spark; filters on anything but the key are ignored.
     key
         Serializer of the operator's keys.
 
     Returns
     -------
     list or None
-        ``None`` where the filters do not limit the keys to a known few.
+        ``None`` if the filters do not limit the keys to a small known set.
     """
     conditions = [c for f in filters if (c := _condition(f)) is not None]
     by_key = _intersect([_plain_values(values, key) for path, values in conditions if path == ()])
@@ -57,19 +57,19 @@ def allowed_keys(filters: Iterable[Filter], key: Serializer) -> list[Any] | None
 
 
 def _condition(f: Filter) -> tuple[tuple[str, ...], list[Any]] | None:
-    """Return the path below ``key`` that a filter is about, and the values that it allows there."""
+    """Return the path below ``key`` that a filter applies to, and the values that it allows there."""
     from pyspark.sql.datasource import EqualNullSafe, EqualTo, In
 
     if not isinstance(f, EqualTo | EqualNullSafe | In) or f.attribute[0] != KEY:
         return None
     if isinstance(f, EqualNullSafe) and f.value is None:
-        return None  # nulls are what it allows
+        return None  # the filter allows nulls
     values = list(f.value) if isinstance(f, In) else [f.value]
     return tuple(f.attribute[1:]), [v for v in values if v is not None]
 
 
 def _intersect(choices: list[list[Any] | None]) -> list[Any] | None:
-    """Return the values that are in all lists; ``None``, which is no limit, where there are no lists."""
+    """Return the values that are in all lists; ``None``, meaning no limit, if there are no lists."""
     limiting = [p for p in choices if p is not None]
     if not limiting:
         return None
@@ -77,7 +77,7 @@ def _intersect(choices: list[list[Any] | None]) -> list[Any] | None:
 
 
 def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list[Any] | None:
-    """Return the tuples or rows that conditions on their fields allow, if every field has one."""
+    """Return the tuples or rows allowed by conditions on their fields, if every field has one."""
     fields = _fields(key)
     if not fields:
         return None
@@ -91,7 +91,7 @@ def _by_fields(conditions: list[tuple[str, list[Any]]], key: Serializer) -> list
 
 
 def _fields(key: KeyPart) -> tuple[tuple[str, KeyPart], ...]:
-    """Return the fields of a key that is a tuple or a row."""
+    """Return the fields of a tuple or row key."""
     if isinstance(key, TupleSerializer):
         return key.children()
     if isinstance(key, RowDataSerializer):
@@ -100,7 +100,7 @@ def _fields(key: KeyPart) -> tuple[tuple[str, KeyPart], ...]:
 
 
 def _plain_values(values: list[Any], part: KeyPart) -> list[Any] | None:
-    """Return Spark's values as plain ones; ``None`` where one has no plain value, or may equal several."""
+    """Return Spark's values as plain ones; ``None`` if one has no plain value, or may equal several."""
     plain = [_plain(v, part) for v in values]
     return None if None in plain else plain
 
@@ -117,7 +117,7 @@ def _plain(value: Any, part: KeyPart) -> Any:
 
 
 def _same_after_writing(value: Any, serializer: Serializer) -> bool:
-    """Tell whether a key survives its serializer, e.g. an unknown enum constant does not."""
+    """Return True if a key survives its serializer; an unknown enum constant, for example, does not."""
     out = Output()
     try:
         serializer.encode(out, value)

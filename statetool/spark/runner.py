@@ -1,9 +1,9 @@
-"""The work of a write on Spark.
+"""Execution of a write on Spark.
 
-What is small and no DataFrame is written by threads of the driver, as stages of Spark would take longer than the work. Otherwise tasks turn
-rows and kept entries into packed runs of some kilobytes, Spark shuffles these by subtask, one run a row, and a task writes the streams of
-its subtasks from local disk. An error in a row travels as a row too: so the driver raises our own error, at once and without further
-attempts, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
+Small inputs that are not DataFrames are written by threads of the driver, because Spark stages would take longer than the work. Otherwise
+tasks convert rows and entries of the base to packed runs of some kilobytes. Spark shuffles these by subtask, one run per row, and a task
+writes the streams of its subtasks from local disk. An error in a row also travels as a row, so that the driver raises the original error at
+once, without retries, which would fail too. Only the default parallelism needs a ``sparkContext``, which Spark Connect does not have.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _RUNS: Final = pa.schema(
         pa.field("error", pa.binary()),
     ]
 )
-#: Spark hands many rows at once to a worker, however large they are.
+#: Spark passes many rows at once to a worker, whatever their size.
 _RUN_BYTES: Final = 32 << 10
 _MEMORY_BYTES: Final = 64 << 20
-#: Stored bytes of a task that copies files, or reads kept entries.
+#: Stored bytes per task that copies files or reads entries of the base.
 _TASK_BYTES: Final = 32 << 20
 _LEAST_PARTITIONS: Final = 32
 #: Spilled runs are numbered by slot times this, plus the key group, which is smaller.
@@ -70,18 +70,18 @@ Rows: TypeAlias = Iterator[pa.RecordBatch]
 
 
 class SparkRunner:
-    """Runs in tasks of a session, whose executors need statetool and its dependencies."""
+    """Runner of tasks in a session, whose executors need statetool and its dependencies."""
 
     def __init__(self, spark: Any) -> None:
         self.spark = spark
 
     @property
     def parallelism(self) -> int:
-        """Parallelism of operators that do not name theirs: the default of the session."""
+        """Default parallelism of operators: that of the session."""
         return default_parallelism(self.spark)
 
     def describe(self, bootstrap: KeyedBootstrap | ElementBootstrap) -> Table:
-        """Return the schemas of a bootstrap's tables; timers are read once for their services."""
+        """Return the schemas of a bootstrap's tables; timers are read once to find their services."""
         schema = arrow_schema(self._frame(bootstrap.data))
         if isinstance(bootstrap, ElementBootstrap) or bootstrap.timers is None:
             return Table(schema=schema)
@@ -100,7 +100,7 @@ class SparkRunner:
         return [next(in_tasks if size is None else on_driver) for size in sizes]
 
     def _run_tasks(self, jobs: Sequence[StreamJob], staging: Staging) -> list[list[NewStream]]:
-        """Write the streams of jobs in one shuffle; a slot is the number of a subtask among those of all jobs."""
+        """Write the streams of jobs in one shuffle; a slot is the index of a subtask among those of all jobs."""
         streams = [job.streams for job in jobs]
         firsts = list(accumulate((max(s.subtasks, default=-1) + 1 for s in streams), initial=0))
         streams_by_slot = list(zip(firsts, streams, strict=False))
@@ -123,12 +123,12 @@ class SparkRunner:
         return written
 
     def _frames_of_runs(self, jobs: Sequence[StreamJob], streams_by_slot: Sequence[tuple[int, Streams]]) -> list[Any]:
-        """Return DataFrames of the runs of kept entries, and of each table."""
+        """Return DataFrames of the runs of base entries, and of each table."""
         frames = []
         tasks = tasks_by_size([(i, k) for i, job in enumerate(jobs) for k in job.kept])
         slots = [first + n for first, s in streams_by_slot for n in s.kept_bytes]
         if tasks or slots:
-            pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles its own only
+            pickled = [pickle.dumps(task) for task in tasks]  # a task unpickles only its own entries
             dealer = _kept_dealer(streams_by_slot, pickled, slots)
             frames.append(numbers(self.spark, len(tasks) + bool(slots)).mapInArrow(dealer, spark_schema(_RUNS)))
         tables = ((i, *table) for i, job in enumerate(jobs) for table in job.tables)
@@ -139,7 +139,7 @@ class SparkRunner:
         return frames
 
     def copy_all(self, streams: Sequence[Stream], staging: Staging) -> list[StagedFile]:
-        """Copy streams into the target; a task takes many small ones."""
+        """Copy streams into the target; one task copies many small streams."""
         size = sum(s.size_bytes for s in streams)
         if size <= local_limit(self.spark):
             return LocalRunner().copy_all(streams, staging)
@@ -156,7 +156,7 @@ class SparkRunner:
 
 
 def size_here(job: StreamJob) -> int | None:
-    """Return the bytes that a job reads; ``None`` where it reads a DataFrame."""
+    """Return the bytes that a job reads; ``None`` if it reads a DataFrame."""
     tables = [data for data, _ in job.tables]
     if not all(isinstance(data, pa.Table) for data in tables):
         return None
@@ -165,7 +165,7 @@ def size_here(job: StreamJob) -> int | None:
 
 
 def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[int, int, KeptEntries]]]:
-    """Deal ``(job, kept entries)`` to tasks of about the same size, as ``(place among all, job, kept entries)``."""
+    """Distribute ``(job, base entries)`` to tasks of about the same size, as ``(index among all, job, base entries)``."""
     tasks: list[list[tuple[int, int, KeptEntries]]] = []
     bytes_left = 0
     for place, (index, entries) in enumerate(kept):
@@ -178,7 +178,7 @@ def tasks_by_size(kept: Sequence[tuple[int, KeptEntries]]) -> list[list[tuple[in
 
 
 def _shuffled(runs: Any, partitions: int) -> Any:
-    """Bring the runs of each slot into one partition: spread evenly where this Spark can, else by hash."""
+    """Move the runs of each slot into one partition: evenly if this Spark version can, otherwise by hash."""
     if hasattr(runs, "repartitionById"):
         from pyspark.sql import functions as f
 
@@ -189,7 +189,7 @@ def _shuffled(runs: Any, partitions: int) -> Any:
 def _table_dealer(
     streams: Streams, recipe: KeyedRecipe | ElementRecipe, first: int, number: int
 ) -> Callable[[Rows], Rows]:
-    """Return the function of tasks that turns rows of a table into runs."""
+    """Return the task function that converts rows of a table to runs."""
 
     def run(batches: Rows) -> Rows:
         from pyspark import TaskContext
@@ -205,7 +205,7 @@ def _table_dealer(
 def _kept_dealer(
     streams_by_slot: Sequence[tuple[int, Streams]], tasks: Sequence[bytes], slots: Sequence[int]
 ) -> Callable[[Rows], Rows]:
-    """Return the function of tasks that turns their numbers into runs; the number behind the last gives an empty run for each slot."""
+    """Return the task function that converts entry numbers to runs; the number after the last gives one empty run per slot."""
 
     def run(batches: Rows) -> Rows:
         begin_task()
@@ -252,7 +252,7 @@ def _small_runs(batch: EntryBatch, streams: Streams) -> Iterator[PackedRun]:
 
 
 def _or_error(batches: Rows) -> Rows:
-    """Yield batches; an error ends them as one more row."""
+    """Yield batches; an error ends them and becomes one more row."""
     try:
         yield from batches
     except StatetoolError as error:
@@ -260,7 +260,7 @@ def _or_error(batches: Rows) -> Rows:
 
 
 def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) -> Callable[[Rows], Rows]:
-    """Return the function of tasks that turns runs into streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
+    """Return the task function that writes runs as streams; ``streams_by_slot`` pairs each job's first slot with its streams."""
 
     def run(batches: Rows) -> Rows:
         begin_task()
@@ -280,7 +280,7 @@ def _gatherer(streams_by_slot: Sequence[tuple[int, Streams]], staging: Staging) 
 
 
 def _spilled(batches: Rows, spill: Spill) -> list[int]:
-    """Put runs on local disk and return their slots."""
+    """Write runs to local disk and return their slots."""
     slots: set[int] = set()
     for slot, place, groups, starts, data, error in chain.from_iterable(_values(b) for b in batches):
         if error is not None:

@@ -21,7 +21,7 @@ def spark_schema(schema: pa.Schema) -> Any:
 def spark_type(kind: pa.DataType) -> Any:
     """Return the Spark type of an Arrow type.
 
-    Variants are Spark's where it has them (4.0 and later); PySpark 3.5 shows a struct of their two binaries.
+    Variants become Spark's variants if it has them (4.0 and later); PySpark 3.5 shows a struct of their two binaries.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Spark sessions: finding one, and making the data sources known to it."""
+"""Spark sessions: lookup, creation, and registration of the data sources."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DEFAULT_HEAP_BYTES: Final = 1 << 30
 
 
 def check_java() -> None:
-    """Raise unless a JVM can be started.
+    """Raise an error unless a JVM can be started.
 
     Raises
     ------
     MissingDependencyError
-        Names what to install.
+        Names the packages to install.
     """
     home = os.environ.get("JAVA_HOME")
     if java_program() is not None:
@@ -43,7 +43,7 @@ def active_session() -> Any:
     Raises
     ------
     MissingDependencyError
-        There is none; says how to make one.
+        There is none; the hint says how to create one.
     """
     session_class = _session_class()
     spark = session_class.getActiveSession()
@@ -56,19 +56,19 @@ def active_session() -> Any:
 
 
 def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", keep_classes: bool = False) -> Any:
-    """Return the active session, or a new one: on this machine unless ``spark-submit`` or the environment say where.
+    """Return the active session, or a new one, which is local unless ``spark-submit`` or the environment say otherwise.
 
     Parameters
     ----------
     java
-        Options of the JVM, if one is started.
+        JVM options, if a JVM is started.
     keep_classes
         Archive Spark's classes for the next session: :mod:`~statetool.spark.java_classes`.
 
     Raises
     ------
     MissingDependencyError
-        There is no pyspark, or no Java that it can start.
+        pyspark is not installed, or there is no Java that it can start.
     """
     session_class = _session_class()
     active = session_class.getActiveSession()
@@ -78,7 +78,7 @@ def local_session(*, cores: str = "*", name: str = "statetool", java: str = "", 
     builder = session_class.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
     if "SPARK_REMOTE" in os.environ:
         return builder.getOrCreate()
-    # What spark-submit was told is only in the JVM that it started; a master set here would override it.
+    # The arguments of spark-submit are only in the JVM that it started; setting a master here would override them.
     if not {"MASTER", "PYSPARK_GATEWAY_PORT"} & os.environ.keys():
         # Workers on this machine must run the same Python, with the same packages.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -114,7 +114,7 @@ def _session_class() -> Any:
 
 
 def default_parallelism(spark: Any) -> int:
-    """Return the number of a session's cores, or what Spark was told instead; some number in Spark Connect, which has no context."""
+    """Return the number of a session's cores, or the number configured in Spark; a guess in Spark Connect, which has no context."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except (AttributeError, NotImplementedError, RuntimeError):
@@ -132,7 +132,7 @@ def heap_bytes(spark: Any) -> int:
 
 
 def has_data_sources() -> bool:
-    """Tell whether this PySpark has Python data sources (4.0 and later)."""
+    """Return True if this PySpark has Python data sources (4.0 and later)."""
     try:
         import pyspark.sql.datasource  # noqa: F401
     except ImportError:
@@ -141,12 +141,12 @@ def has_data_sources() -> bool:
 
 
 def prepare(spark: Any, *, sources: bool) -> None:
-    """Make a session ready for snapshots: it raises our own errors in tasks; warns where its workers are another Python.
+    """Prepare a session for snapshots: raise original errors from tasks, and warn if its workers use another Python.
 
     Parameters
     ----------
     sources
-        Make the data sources known too, where PySpark has them; a server of Spark Connect takes about a second for that.
+        Also register the data sources, if PySpark has them; a Spark Connect server takes about a second for that.
     """
     warn_of_workers(spark)
     raise_own_errors(spark)
@@ -155,9 +155,9 @@ def prepare(spark: Any, *, sources: bool) -> None:
 
 
 def register(spark: Any) -> None:
-    """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down where Spark can.
+    """Register ``flink-state`` and ``flink-state-metadata``; filters on keys are pushed down if Spark supports it.
 
-    Warns where the session does not push filters down to Python sources: queries are right all the same, but read everything.
+    Warns if the session does not push filters down to Python data sources: queries are still correct, but read everything.
 
     Raises
     ------
@@ -200,16 +200,16 @@ def _register(spark: Any, source: type) -> None:
     except PySparkException as error:
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
-        # Spark looked at the thread's active session, which was another one. A DataFrame of this one makes it active.
+        # Spark used the thread's active session, which was another one. Creating a DataFrame makes this session active.
         spark.createDataFrame([], "name STRING")
         spark.dataSource.register(source)
 
 
 def _known_sources(spark: Any) -> Any | None:
-    """Return the JVM's map of the sources that a session was given, by name; ``None`` where it is not to be had.
+    """Return the JVM's map of the data sources registered in a session, by name; ``None`` if it is not accessible.
 
-    ``spark.dataSource.register`` adds to it, but first lets a Python process look for sources of other packages, a second's work. Left alone,
-    Spark does that when a query names a source that it does not know.
+    ``spark.dataSource.register`` adds to it, but first starts a Python process that looks for data sources of other packages, which takes a
+    second. Otherwise Spark does that when a query names an unknown data source.
     """
     from py4j.protocol import Py4JError
 
@@ -219,11 +219,11 @@ def _known_sources(spark: Any) -> Any | None:
         field.setAccessible(True)
         return field.get(manager)
     except (AttributeError, NotImplementedError, Py4JError):
-        return None  # a client of Spark Connect, or another Spark
+        return None  # a Spark Connect client, or another Spark version
 
 
 def _java_source(spark: Any, source: type) -> Any:
-    """Return what ``spark.dataSource.register`` makes of a source."""
+    """Return the object that ``spark.dataSource.register`` creates for a source."""
     from pyspark.sql.udf import _wrap_function
 
     context = spark.sparkContext

@@ -1,7 +1,7 @@
 """Options of the data sources, parsed in the processes that Spark starts.
 
-Needs no Spark. What is asked for is a :class:`statetool.tables.request.ScanRequest` as text. The other options are read here: where the
-snapshot is, what the user says of its types and names, and which operator is meant.
+Needs no Spark. The request is a :class:`statetool.tables.request.ScanRequest` as text. The other options are read here: the location of the
+snapshot, the user's declarations of types and names, and the operator.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METADATA_OPTIONS: Final = (*_SNAPSHOT, "table")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotOptions:
-    """Where a snapshot is, and what the user says of its names and types."""
+    """Location of a snapshot, and the user's declarations of names and types."""
 
     path: str
     rebase: tuple[tuple[str, str], ...]
@@ -42,12 +42,12 @@ class SnapshotOptions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> SnapshotOptions:
-        """Read the options among ``texts`` that are about the snapshot.
+        """Read the options among ``texts`` that concern the snapshot.
 
         Raises
         ------
         OptionError
-            There is no path, or a text is not one of its kind.
+            The path is missing, or a text is not valid for its option.
         """
         path = texts.get("path")
         if not path:
@@ -67,7 +67,7 @@ def given_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str,
     Raises
     ------
     OptionError
-        An option that does not exist, or a table made with options, which Spark (4.3) does not hand over when the table is read.
+        An unknown option, or a table created with options, which Spark (4.3) does not pass on when the table is read.
     """
     if {name.lower() for name in options} >= _TABLE_OPTIONS:
         raise OptionError(
@@ -102,12 +102,12 @@ def _number(name: str, text: str) -> int:
 
 
 class SourceOptions:
-    """Options of ``flink-state``, checked before a file is opened; Spark hands them over in any case.
+    """Options of ``flink-state``, checked before a file is opened; Spark passes them in any case.
 
     Attributes
     ----------
     request
-        What is asked for.
+        The request.
     prune
         Whether filters on ``key`` may leave out key groups.
     row_bytes
@@ -116,7 +116,7 @@ class SourceOptions:
     Raises
     ------
     OptionError
-        An option that does not exist (names the near ones), or options that do not go together.
+        An unknown option (the error names similar ones), or conflicting options.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -132,7 +132,7 @@ class SourceOptions:
 
     @cached_property
     def operator(self) -> OperatorInventory:
-        """The operator; where it is named twice, the names must agree."""
+        """The operator; if it is given by both uid and id, the two must agree."""
         inventory = self._snapshot.open()
         if not self._operators:
             raise OptionError(
@@ -147,7 +147,7 @@ class SourceOptions:
 
     @property
     def key_serializer(self) -> Serializer | None:
-        """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` has nothing to do with key groups."""
+        """Serializer of the column ``key``; ``None`` for operator state, whose ``key`` is unrelated to key groups."""
         from statetool.tables.scan import table_states
 
         operator = self.operator

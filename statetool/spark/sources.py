@@ -7,10 +7,10 @@ Options of ``flink-state``, in any case, with or without underscores:
                                            :mod:`statetool.spark.streaming`
 ``operatorUid`` or ``operatorId``          the operator
 ``table``                                  ``keyed_state`` (default), ``timers``, or a state's name (its long form); for a
-                                           state ``stateVarName``, as Spark's own state source calls it, is the same
-``readRegisteredTimers``                   ``true``: the table ``timers``, as in Spark's own state source
+                                           state also ``stateVarName``, the option of Spark's state data source
+``readRegisteredTimers``                   ``true``: the table ``timers``, as in Spark's state data source
 ``states``                                 JSON list or comma-separated: columns of ``keyed_state``; others are skipped
-                                           undecoded (Spark does not tell Python sources which columns a query needs)
+                                           undecoded (Spark does not pass the columns of a query to Python data sources)
 ``keys``                                   JSON list of keys: ``[1, "a", {"tuple": ["b", 2]}, {"bytes": "00ff"}, {"decimal": "1.50"}]``;
                                            only their key groups are read
 ``ttl``, ``ttl_ms``, ``now_ms``,           how values are shown (:class:`statetool.types.options.ReadOptions`)
@@ -18,7 +18,7 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``columns``                                JSON object ``{path: [names]}`` or ``{path: "ROW<...>"}``: names, or names and types, for
                                            the fields of rows (``ReadOptions.columns``)
 ``key_group``, ``subtask``                 ``true`` adds the column
-``split_bytes``, ``memory_bytes``          sizes of tasks (:class:`statetool.tables.request.ScanRequest`)
+``split_bytes``, ``memory_bytes``          size and memory of tasks (:class:`statetool.tables.request.ScanRequest`)
 ``uids``                                   JSON list or comma-separated: uids for ids that the snapshot does not name
 ``rebase``                                 JSON object ``{old prefix: new prefix}`` for files that were moved
 ``declarations``                           JSON list or comma-separated: Avro schema files (or folders) of classes that the
@@ -30,9 +30,9 @@ Options of ``flink-state``, in any case, with or without underscores:
 ``kryo``                                   ``2`` or ``5`` where the metadata's version does not tell Kryo's
 =========================================  ==================================================================================
 
-With ``prune``, ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys; Spark does
-not push ``OR``. Spark (4.3) keeps the plan that it made with the filters of one query, and uses it for other queries on the same
-DataFrame too. So without ``prune`` nothing is pruned: filters are right and read everything. Planning runs in a Python process of the
+With ``prune``, ``=``, ``<=>`` and ``IN`` on ``key`` (or on every field of a tuple key) read only the key groups of those keys. Spark does
+not push ``OR``. Spark (4.3) caches the plan that it made with the filters of one query, and reuses it for other queries on the same
+DataFrame. So without ``prune`` nothing is pruned: filters are correct and read everything. Planning runs in a Python process of the
 driver, ``read`` in tasks.
 """
 
@@ -105,14 +105,14 @@ class FlinkStateSource(DataSource):
 
 
 class PlainFlinkStateSource(FlinkStateSource):
-    """``flink-state`` without pruning: Spark refuses sources that take filters in sessions where pushdown is switched off."""
+    """``flink-state`` without pruning: Spark rejects sources that accept filters in sessions with pushdown disabled."""
 
     def snapshot_reader(self) -> DataSourceReader:
         return PlainReader(SourceOptions(self.options))
 
 
 class PlainReader(DataSourceReader):
-    """Plans on the driver, reads splits in tasks."""
+    """Reader that plans on the driver and reads splits in tasks."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -128,10 +128,10 @@ class PlainReader(DataSourceReader):
 
 
 class FlinkStateReader(PlainReader):
-    """Reads only the key groups of the keys that filters allow."""
+    """Reader of only the key groups of keys allowed by filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Prune by equalities on the key, where it was asked for; Spark evaluates every filter again."""
+        """Prune by equalities on the key, if requested; Spark evaluates every filter again."""
         key = self.options.key_serializer if self.options.prune and self.options.request.keys is None else None
         if key is not None:
             self.keys = allowed_keys(filters, key)
@@ -168,7 +168,7 @@ class FlinkStateMetadataSource(DataSource):
 
 
 class CatalogTableSource(DataSource):
-    """``CREATE TABLE ... USING flink-state-table``, as :mod:`statetool.spark.catalog` does."""
+    """Data source of ``CREATE TABLE ... USING flink-state-table``, which :mod:`statetool.spark.catalog` runs."""
 
     @classmethod
     def name(cls) -> str:
@@ -188,7 +188,7 @@ class CatalogTableSource(DataSource):
 
 
 class MetadataReader(DataSourceReader):
-    """Reads metadata in one task."""
+    """Reader of metadata in one task."""
 
     def __init__(self, snapshot: SnapshotOptions, table: str) -> None:
         self.snapshot = snapshot

@@ -1,7 +1,7 @@
-"""What a table in the session's own catalog reads.
+"""Source of a table in Spark's session catalog.
 
-Spark (4.3) hands a Python source no options of a table that was made by ``CREATE TABLE``; what it does hand over whole is the table's
-schema. So what to read stands in the metadata of the first column.
+Spark (4.3) passes to a Python data source no options of a table created by ``CREATE TABLE``, but it does pass the table's schema unchanged.
+So the options are stored in the metadata of the first column.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _METADATA: Final = ("operators", "states", "files")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """What a table reads; ``of_metadata`` tells a metadata table, ``options`` are those of the data source."""
+    """Source of a table; ``of_metadata`` is True for a metadata table, ``options`` are those of the data source."""
 
     of_metadata: bool
     options: Mapping[str, str]
     schema: pa.Schema
 
     def as_text(self) -> str:
-        """Return what :func:`parse_source` reads."""
+        """Return the text that :func:`parse_source` reads."""
         return json.dumps({"metadata": self.of_metadata, "options": dict(self.options)})
 
 
 def state_source(inventory: Inventory, operator: OperatorInventory, table: str) -> TableSource:
-    """Plan a table of an operator; what cannot be planned raises here."""
+    """Plan a table of an operator; raise an error if it cannot be planned."""
     request = ScanRequest.of(table)
     options = {
         **_snapshot_options(inventory),
@@ -84,7 +84,7 @@ def parse_source(schema: Any) -> tuple[bool, dict[str, str]]:
     Raises
     ------
     OptionError
-        The table was not made by a catalog.
+        The table was not created by a catalog.
     """
     text = schema.fields[0].metadata.get(METADATA_KEY) if schema.fields else None
     if text is None:

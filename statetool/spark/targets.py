@@ -1,4 +1,4 @@
-"""Targets that Spark itself writes to: its file systems have other schemes than fsspec's."""
+"""Targets written by Spark, whose file systems use other schemes than fsspec's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from statetool.errors import MissingDependencyError
 from statetool.spark.workers import is_remote
 
-#: Schemes that Spark knows by another name, and what brings them, by scheme; Hadoop's version is put in.
+#: Schemes with another name in Spark, and the packages that provide them, by scheme; Hadoop's version is filled in.
 _OTHER_NAMES: Final = {"s3": "s3a", "gcs": "gs"}
 _BROUGHT_BY: Final = {
     "s3a": "org.apache.hadoop:hadoop-aws:{}",
@@ -18,15 +18,15 @@ _BROUGHT_BY: Final = {
 
 
 def spark_target(spark: Any, target: str) -> str:
-    """Return a target as Spark names it: ``s3a://`` for ``s3://``, unless the session has ``s3://`` itself.
+    """Return a target by Spark's name: ``s3a://`` for ``s3://``, unless the session has ``s3://`` itself.
 
     Raises
     ------
     MissingDependencyError
-        The session has no such file system; says what brings it.
+        The session has no such file system; the hint names the package.
     """
     scheme, separator, rest = target.partition("://")
-    if not separator or is_remote(spark):  # a client of Spark Connect knows nothing of the server's
+    if not separator or is_remote(spark):  # a Spark Connect client knows nothing about the server's file systems
         return target
     name = _OTHER_NAMES.get(scheme, scheme)
     for candidate in (scheme, name):

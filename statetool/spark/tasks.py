@@ -1,4 +1,4 @@
-"""Run functions of other layers as Spark tasks."""
+"""Execution of functions of other layers as Spark tasks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-#: What takes the numbers of items, and yields each with its result.
+#: Function that takes the indexes of items, and yields each with its result.
 Called = Callable[[Iterable[int]], Iterator[tuple[int, Any]]]
-#: A variable that Spark gives to the workers of queries, and the setting that says so.
+#: A variable that Spark sets for the workers of queries, and the setting that controls it.
 _SHORT: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _SHORT_IN_QUERIES: Final = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
-#: What tasks return: a pickled object a row.
+#: Result of tasks: one pickled object per row.
 RESULT: Final = pa.schema([pa.field("result", pa.binary())])
 
 
@@ -38,17 +38,17 @@ def run_tasks(
     function
         Runs in tasks; picklable, like items and results. The executors need statetool and its dependencies.
     tasks
-        How many tasks there are, by default one an item.
+        Number of tasks, by default one per item.
 
     Raises
     ------
     StatetoolError
-        What a task raised; Spark would try again, and turn it into text.
+        Error raised in a task. Spark would retry, and convert it to text.
     """
     if not items:
         return []
     check_workers(spark)
-    # Each task unpickles its own items only.
+    # Each task unpickles only its own items.
     pickled = [pickle.dumps(item) for item in items]
 
     def called(numbers: Iterable[int]) -> Iterator[tuple[int, R | StatetoolError]]:
@@ -68,7 +68,7 @@ def run_tasks(
 
 
 def _run(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
-    """Let tasks take numbers, without a query: planning one and moving rows by Arrow make a first job two seconds longer."""
+    """Run tasks on indexes without a query: planning one and moving rows by Arrow make a first job two seconds longer."""
 
     def run(numbers: Iterator[int]) -> Iterator[tuple[int, Any]]:
         begin_task()
@@ -81,7 +81,7 @@ def _run(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, A
 
 @contextmanager
 def _workers_of_queries(spark: Any) -> Iterator[None]:
-    """Let tasks have the workers that queries of the session have: Spark starts others where the environment differs."""
+    """Give tasks the same environment as the session's queries, to share their workers: Spark starts others if the environment differs."""
     environment = spark.sparkContext.environment
     if _SHORT in environment or spark.conf.get(_SHORT_IN_QUERIES, "true") != "true":
         yield
@@ -94,7 +94,7 @@ def _workers_of_queries(spark: Any) -> Iterator[None]:
 
 
 def _queried(spark: Any, called: Called, size: int, tasks: int) -> list[tuple[int, Any]]:
-    """Let tasks take numbers, by a query: a server of Spark Connect knows nothing else."""
+    """Run tasks on indexes by a query: a Spark Connect server supports nothing else."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()

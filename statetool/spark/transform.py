@@ -34,8 +34,8 @@ def expressed(
     Raises
     ------
     OptionError
-        Spark does not understand an expression, a column would get a type that does not hold the values that it keeps, or nothing says
-        what becomes of the nanoseconds beside a timestamp.
+        Spark cannot parse an expression, a column would get a type that cannot hold the values that stay unchanged, or the nanoseconds
+        beside a timestamp are not specified.
     """
     try:
         result = _select_changed(frame, change, where, timed, companions)
@@ -107,7 +107,7 @@ def _select_changed(
 
 
 def _holds(new: t.DataType, old: t.DataType) -> bool:
-    """Tell whether the type that Spark finds for both holds every value of the old one exactly."""
+    """Return True if Spark's common type of both holds every value of the old type exactly."""
     match old, new:
         case t.ArrayType(), t.ArrayType():
             return _holds(new.elementType, old.elementType)

@@ -1,9 +1,9 @@
-"""Tables as temporary views, none of which is read before a query asks.
+"""Tables as temporary views, each read only when queried.
 
-A snapshot may have sixty tables. To make a view, Spark analyses its plan several times and runs a command with its events: some twenty
-milliseconds in a JVM that is warm, and three times that in one that is not. Nothing is left to analyse in these plans. So where the
-session is one of this process, the nodes of each plan are made as Spark would make them and put into its catalog. Spark does not promise
-this interface: where a release lacks a part of it, views are made in Spark's own way, and tests hold both ways to the same plans.
+A snapshot may have sixty tables. To create a view, Spark analyzes its plan several times and runs a command with its events: some twenty
+milliseconds in a warm JVM, and three times that in a cold one. Nothing is left to analyze in these plans. So if the session belongs to this
+process, the nodes of each plan are built in the same way as Spark would, and put into its catalog. This interface of Spark is not public:
+if a release lacks a part of it, views are created with Spark's public API. Tests check that both ways produce the same plans.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from statetool.tables.scan import TableScan
 
 _THREADS: Final = 8
 _NAME: Final = re.compile(r"\W", re.ASCII)
-#: What a session without these classes and methods raises: Spark Connect has no ``sparkContext``, other releases have other arguments.
+#: Errors of a session without these classes and methods: Spark Connect has no ``sparkContext``, other releases have other arguments.
 _NOT_THERE: Final = (AttributeError, ImportError, NotImplementedError, TypeError, Py4JError)
 
 
 def register_views(
     spark: Any, prefix: str, tables: Sequence[tuple[str, str, Any]], *, local_bytes: int | None = None
 ) -> list[str]:
-    """Make a temporary view of each ``(operator, table, Operator)`` and return their names; none is read before it is asked."""
+    """Create a temporary view per ``(operator, table, Operator)`` and return their names; each is read only when queried."""
     names = _view_names(prefix, [(operator, table) for operator, table, _ in tables])
     limit = local_limit(spark, local_bytes)
     views = [
@@ -50,10 +50,10 @@ def register_views(
 
 
 def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
-    """Make a view as Spark does.
+    """Create a view with Spark's public API.
 
-    A small table is read in one task, behind a shuffle, so that it is read whole before a LIMIT begins: a LIMIT that is satisfied would end
-    the worker in the middle of its reading, and the next query would start another one.
+    A small table is read in one task followed by a shuffle, so that it is read completely before a LIMIT begins. A LIMIT that is satisfied
+    early would stop the worker while it reads, and the next query would start another one.
     """
     frame = numbers(spark, len(scan.splits), one_task=one_task).mapInArrow(
         reader(scan.splits, row_limit(spark)), spark_schema(scan.schema)
@@ -62,13 +62,13 @@ def _create(spark: Any, name: str, scan: TableScan, *, one_task: bool) -> None:
 
 
 def _catalog_of(spark: Any) -> Callable[..., None]:
-    """Return a function that does what :func:`_create` does, with the nodes of the plan made here."""
+    """Return a function equivalent to :func:`_create` that builds the nodes of the plan itself."""
     from pyspark.util import PythonEvalType
 
     context, session = spark.sparkContext, spark._jsparkSession
     jvm = context._jvm
     catalyst = jvm.org.apache.spark.sql.catalyst
-    # Each name of a package is asked of the JVM, so they are looked up once.
+    # Each name of a package is a call to the JVM, so they are looked up once.
     python_udf, new_id = catalyst.expressions.PythonUDF, catalyst.expressions.NamedExpression.newExprId
     map_in_arrow, repartition = catalyst.plans.logical.MapInArrow, catalyst.plans.logical.Repartition
     attributes, identifier = catalyst.types.DataTypeUtils.toAttributes, catalyst.TableIdentifier
@@ -83,7 +83,7 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
 
     @cache
     def source(count: int, one_task: bool) -> tuple[Any, Any]:
-        """Return the plan of :func:`~statetool.spark.frames.numbers`: the first that a session analyses takes it a third of a second."""
+        """Return the plan of :func:`~statetool.spark.frames.numbers`: the first one takes a session a third of a second to analyze."""
         plan = numbers_of.apply(0, count, 1, 1 if one_task else max(1, count))
         return plan, plan.output()
 
@@ -100,14 +100,14 @@ def _catalog_of(spark: Any) -> Callable[..., None]:
             identifier(name), session, True, no_view, none, plan, plan, nil, none
         )
         if has_cached:
-            spark.catalog.dropTempView(name)  # which forgets what was cached of it
+            spark.catalog.dropTempView(name)  # also clears the cached data of the view
         catalog.createTempView(name, relation, True)
 
     return put
 
 
 def _functions_of(context: Any) -> Callable[[Any, Any], Any]:
-    """Return what does the same as ``_wrap_function``, but asks for what all functions share once; large ones go by it, as broadcasts."""
+    """Return an equivalent of ``_wrap_function`` that queries shared settings once; large functions (broadcasts) still use the original."""
     from pyspark.serializers import CloudPickleSerializer
     from pyspark.sql.udf import _wrap_function
 

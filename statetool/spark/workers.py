@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: is it the one of the driver, with the same packages? And what each of their tasks begins with."""
+"""Checks of the Python of Spark's workers (the same as the driver's, with the same packages), and set-up of their tasks."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _PROBE: Final = (
 
 
 def begin_task() -> None:
-    """Keep the collector of cycles from what a worker has by now: Spark lets it run after each task, and all modules take it 50 ms."""
+    """Exclude existing objects of a worker from garbage collection: Spark runs it after each task, which takes 50 ms for all modules."""
     gc.freeze()
 
 
 def is_remote(spark: Any) -> bool:
-    """Tell whether a session is a client of Spark Connect, whose server has the workers and the files."""
+    """Return True if a session is a Spark Connect client, whose server has the workers and the files."""
     return "connect" in type(spark).__module__
 
 
 def warn_of_workers(spark: Any) -> None:
-    """Warn where workers on this machine are another Python that cannot read state; small tables need none."""
+    """Warn if workers on this machine use another Python that cannot read state; small tables need no workers."""
     problem = _problem(spark)
     if problem is not None:
         warn(f"{problem}: only small tables can be read, and nothing written with Spark. {_hint()}", stacklevel=5)
 
 
 def check_workers(spark: Any) -> None:
-    """Raise where the workers on this machine are another Python that cannot read state.
+    """Raise an error if the workers on this machine use another Python that cannot read state.
 
     Raises
     ------
     MissingDependencyError
-        Says what to set.
+        Names the setting to change.
     """
     problem = _problem(spark)
     if problem is not None:
@@ -58,7 +58,7 @@ def check_workers(spark: Any) -> None:
 
 
 def _problem(spark: Any) -> str | None:
-    """Return what is wrong with the workers' Python, if they run on this machine."""
+    """Return the problem of the workers' Python, if they run on this machine."""
     if is_remote(spark):
         return None
     context = spark.sparkContext
@@ -67,7 +67,7 @@ def _problem(spark: Any) -> str | None:
 
 @cache
 def _problem_of(python: str) -> str | None:
-    """Return what is wrong with a Python, by its name or path."""
+    """Return the problem of a Python, given by its name or path."""
     path = shutil.which(python)
     if path is None:
         return f"Spark's workers run {python}, which does not exist"

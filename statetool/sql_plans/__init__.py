@@ -1,1 +1,1 @@
-"""Names of columns from compiled plans of Flink SQL."""
+"""Column names from compiled plans of Flink SQL."""

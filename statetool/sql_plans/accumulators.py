@@ -1,8 +1,8 @@
 """Names for the fields of accumulators, from the aggregates of a plan's node.
 
 The fields of an accumulator row are, in this order: the buffers of each aggregate (one or two, :data:`_BUFFERS`), a ``COUNT(*)`` that
-the planner adds where rows are retracted or windows overlap and the query has none, and a data view for each set of distinct
-arguments. Functions of users, and those of Flink that are not declared by expressions, have a single field.
+the planner adds if rows are retracted or windows overlap and the query has none, and a data view for each set of distinct
+arguments. User-defined functions, and built-in functions that are not declared by expressions, have a single field.
 
 Follows ``AggregateUtil.transformToStreamAggregateInfoList`` and ``DeclarativeAggregateFunction``, Flink 1.13 to 2.3.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from statetool.serializers.rowdata import RowDataSerializer
 
-#: Buffers of the functions that have several, by name and whether they retract; all others have one.
+#: Buffers of functions with several, by name and whether they retract; all others have one.
 _BUFFERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
     ("AVG", False): ("sum", "count"),
     ("AVG", True): ("sum", "count"),
@@ -23,7 +23,7 @@ _BUFFERS: Final[Mapping[tuple[str, bool], tuple[str, ...]]] = {
     ("SINGLE_VALUE", True): ("value", "count"),
     ("LISTAGG", False): ("delimiter", "list"),
 }
-#: Functions of expressions whose buffers depend on more than the plan tells; accumulators with one of them get no names.
+#: Expression-based functions whose buffers depend on information that the plan lacks; accumulators with one of them get no names.
 _UNKNOWN_BUFFERS: Final = frozenset({"DENSE_RANK", "NTILE", "PERCENT_RANK", "RANK"})
 _VIEW: Final = "org.apache.flink.table.api.dataview.MapView"
 
@@ -31,7 +31,7 @@ _VIEW: Final = "org.apache.flink.table.api.dataview.MapView"
 def accumulator_names(
     calls: Sequence[Mapping[str, Any]], retracts: Sequence[bool], inputs: Sequence[str], row: RowDataSerializer
 ) -> list[str] | None:
-    """Return names for the fields of an accumulator row, ``None`` where the aggregates do not tell them.
+    """Return names for the fields of an accumulator row, ``None`` if the aggregates do not determine them.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def accumulator_names(
     retracts
         For each call, whether rows are retracted from it.
     inputs
-        Names of the input's fields, to which arguments are indexes.
+        Names of the input's fields; arguments are indexes of these.
     row
-        The accumulator, whose number of fields and views must fit.
+        The accumulator, whose number of fields and views must match.
     """
     if any(_builtin(call) in _UNKNOWN_BUFFERS for call in calls):
         return None
@@ -75,13 +75,13 @@ def _buffer_names(call: Mapping[str, Any], retract: bool, inputs: Sequence[str])
             is_function = buffer.upper() == builtin
             yield f"{buffer if is_function else f'{builtin.lower()}_{buffer}'}({argument_text}){condition}"
     else:
-        # SUM0 is the planner's SUM that is 0 where nothing was summed.
+        # SUM0 is the planner's SUM that returns 0 for an empty input.
         shown = "sum" if builtin == "SUM0" else builtin.lower() or name
         yield f"{shown}({argument_text}){condition}"
 
 
 def _builtin(call: Mapping[str, Any]) -> str:
-    """Return the name of a built-in function (``$SUM$1``, ``$$SUM0$1``), empty for those of users."""
+    """Return the name of a built-in function (``$SUM$1``, ``$$SUM0$1``), empty for user-defined ones."""
     internal = call.get("internalName")
     return "" if internal is None else str(internal).strip("$").partition("$")[0].upper()
 
@@ -91,12 +91,12 @@ def _last(identifier: Any) -> str | None:
 
 
 def _arguments(arguments: Sequence[int], inputs: Sequence[str]) -> str:
-    # Indexes beyond the input's fields are constants of OVER aggregates.
+    # Indexes after the input's fields are constants of OVER aggregates.
     return ", ".join(inputs[i] if i < len(inputs) else f"constant {i - len(inputs)}" for i in arguments)
 
 
 def _distinct_arguments(calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
-    """Return the argument lists of distinct calls, each once."""
+    """Return the distinct argument lists of calls with DISTINCT."""
     return list(dict.fromkeys(tuple(c["argList"]) for c in calls if c.get("distinct") and not c.get("approximate")))
 
 
@@ -108,7 +108,7 @@ def _fits(names: Sequence[str], calls: Sequence[Mapping[str, Any]], row: RowData
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Number names that come twice; Spark does not distinguish names that differ in case only."""
+    """Number repeated names; Spark does not distinguish names that differ only in case."""
     unique: list[str] = []
     taken: set[str] = set()
     for name in names:

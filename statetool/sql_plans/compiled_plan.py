@@ -1,9 +1,9 @@
-"""Names of columns from a compiled plan (``COMPILE PLAN``), for states of SQL operators.
+"""Column names from a compiled plan (``COMPILE PLAN``), for states of SQL operators.
 
-Snapshots hold the types of rows and no names; the plan's JSON has the names of the columns between its nodes. A node of the plan is one
-or several operators of the job, whose uids begin with the node's id: ``4_group-aggregate``, in Flink 1.15
-``4_stream-exec-group-aggregate_1_group-aggregate``. The rows that each kind of operator keeps are fixed in Flink
-(``org.apache.flink.table.runtime.operators``); only states whose rows are certain get names.
+Snapshots store the types of rows but no names. The plan's JSON has the names of the columns between its nodes. A node of the plan becomes
+one or several operators of the job, whose uids begin with the node's id: ``4_group-aggregate``, or in Flink 1.15
+``4_stream-exec-group-aggregate_1_group-aggregate``. The rows that each kind of operator stores are fixed in Flink
+(``org.apache.flink.table.runtime.operators``); only states with unambiguous rows get names.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _TRANSFORMATIONS: Final = (
     "watermark-assigner", "watermark-timestamp-assigner", "window", "window-aggregate", "window-deduplicate", "window-join",
     "window-rank",
 )  # fmt: skip
-#: Kinds of the rows in states, in the order of the state's serializers, as :meth:`_Node._fields` knows them; for a state with fewer rows
-#: the last ones count.
+#: Kinds of the rows in states, in the order of the state's serializers, for :meth:`_Node._fields`; for a state with fewer rows, the last
+#: ones apply.
 _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "IntervalJoinLeftCache": ("input 0",),
     "IntervalJoinRightCache": ("input 1",),
@@ -68,7 +68,7 @@ _ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "window_deduplicate": ("input 0",),
     "window_rank": ("sort key", "input 0"),
 }
-#: The same for sinks that put rows of one key in order; other operators have states of these names with other rows.
+#: The same for sinks that order the rows of a key; other operators have states with the same names but other rows.
 _ROWS_OF_SINKS: Final[Mapping[str, tuple[str, ...]]] = {
     "current-value": ("input 0",),
     "list": ("input 0",),
@@ -106,9 +106,9 @@ class CompiledPlan:
             raise FormatError(f"not the JSON of a compiled plan: {e!r}") from e
 
     def uids(self) -> Iterator[tuple[str, int]]:
-        """Yield the uids that the plan's operators can have by Flink's default formats, each with its node."""
+        """Yield the uids that the plan's operators can have in Flink's default formats, each with its node."""
         for node, spec in self.nodes.items():
-            if "uid" in spec:  # of a process table function
+            if "uid" in spec:  # set for a process table function
                 yield str(spec["uid"]), node
             for name in _TRANSFORMATIONS:
                 yield f"{node}_{name}", node
@@ -120,14 +120,14 @@ class CompiledPlan:
         Parameters
         ----------
         operator_id
-            32 hex digits, which are the hash of the uid: all that snapshots before Flink 2.0 have.
+            32 hex digits, the hash of the uid. Snapshots before Flink 2.0 store nothing else.
         uid
-            The uid, if it is known.
+            The uid, if known.
 
         Raises
         ------
         OptionError
-            The plan gives neither the id nor the uid to an operator.
+            No operator of the plan has the id or the uid.
         """
         prefix = _UID.match(uid)
         if prefix is not None and int(prefix[1]) in self.nodes:
@@ -143,7 +143,7 @@ class CompiledPlan:
         )
 
     def columns(self, node: int, states: Iterable[StateMeta]) -> dict[str, list[str]]:
-        """Return names for the rows of an operator, as ``columns=`` takes them.
+        """Return names for the rows of an operator, in the form of ``columns=``.
 
         Raises
         ------
@@ -185,13 +185,13 @@ class _Node:
             return
         for (path, row), kind in zip(rows, kinds[len(kinds) - len(rows) :], strict=True):
             fields = self._accumulator(row) if kind == "accumulator" else self._fields(kind)
-            # Which of several keys an operator takes is not in the plan: only the number of fields confirms it.
+            # The plan does not say which of several keys an operator uses: only the number of fields confirms it.
             certain = "key" not in kind or fields is None or len(fields) == len(row.names)
             if fields is not None and certain and _distinct_in_spark(fields):
                 yield meta.name if len(rows) == 1 else ".".join((meta.name, *path)), fields
 
     def _row_kinds(self, state: str, rows: int) -> tuple[str, ...]:
-        """Return the kinds of the rows in a state, as :meth:`_fields` knows them."""
+        """Return the kinds of the rows in a state, for :meth:`_fields`."""
         if state.startswith(_MULTI_JOIN):
             number = state.removeprefix(_MULTI_JOIN)
             return (f"unique key {number}", f"input {number}") if rows > 1 else ("record",)
@@ -200,7 +200,7 @@ class _Node:
         return _ROWS.get(state, ())
 
     def _fields(self, kind: str) -> list[str] | None:
-        """Return the fields of a kind of rows (:data:`_ROWS`), ``None`` where the plan does not tell."""
+        """Return the fields of a kind of rows (:data:`_ROWS`), ``None`` if the plan does not say."""
         word, _, number = kind.rpartition(" ")
         match word:
             case "input":
@@ -230,7 +230,7 @@ class _Node:
         return [self.inputs[0][i] for i in fields]
 
     def _key(self) -> list[str] | None:
-        """Return the fields that the operator is keyed by, ``None`` where the plan does not say."""
+        """Return the fields that the operator is keyed by, ``None`` if the plan does not say."""
         spec = self.spec
         for name in ("grouping", "partialAggGrouping", "uniqueKeys", "partitionKeys"):
             if name in spec:
@@ -274,5 +274,5 @@ class _Node:
 
 
 def _distinct_in_spark(names: Sequence[str]) -> bool:
-    """Return whether Spark can distinguish the names: SQL allows names that differ in case only."""
+    """Return True if Spark can distinguish the names: SQL allows names that differ only in case."""
     return len({n.lower() for n in names}) == len(names)

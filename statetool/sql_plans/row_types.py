@@ -1,4 +1,4 @@
-"""Names of the fields of row types, as plans write them."""
+"""Field names of row types, as written in plans."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def row_names(row_type: Any) -> list[str]:
-    """Return the names of the fields of a row type, in either form of plans: SQL text or an object.
+    """Return the field names of a row type in either form used by plans: SQL text or an object.
 
     Raises
     ------
     TypeError
-        Neither.
+        Neither of the two.
     """
     if isinstance(row_type, dict):
         return [f["name"] for f in row_type["fields"]]
@@ -41,7 +41,7 @@ def row_names(row_type: Any) -> list[str]:
 
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the name in backquotes at ``at`` (a backquote in it is doubled), and the position behind it."""
+    """Return the backquoted name at ``at`` (a backquote in it is doubled), and the position after it."""
     name = ""
     at += 1
     while at < len(text):
@@ -55,7 +55,7 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
 
 
 def _end_of_text(text: str, at: int) -> int:
-    """Return the position behind a quoted comment or class name."""
+    """Return the position after a quoted comment or class name."""
     at += 1
     while at < len(text):
         if text[at] == "'":

@@ -1,4 +1,4 @@
-"""Logical types: what a Flink serializer's values *are*, before Arrow or Spark."""
+"""Logical types: the meaning of a Flink serializer's values, independent of Arrow and Spark."""
 
 from statetool.types.logical import (
     VARIANT,

@@ -1,6 +1,6 @@
-"""Declarations of classes as Avro schemas: which Java type an Avro type stands for.
+"""Class declarations as Avro schemas: the Java type of each Avro type.
 
-A record's full name is the class; names that Avro does not allow (inner classes) stand in ``"java-class"``. Of a field:
+A record's full name is the class. Names that Avro does not allow (inner classes) are given in ``"java-class"``. Types of fields:
 
 ====================================  =================================================================
 Avro                                  Java
@@ -12,12 +12,13 @@ array, map                            ``java.util.List``, ``java.util.Map`` with
 record, enum                          the class
 decimal, uuid, date, time-*           ``BigDecimal``, ``UUID``, ``LocalDate``, ``LocalTime``
 timestamp-*, local-timestamp-*        ``Instant``, ``LocalDateTime``
-any type with ``"java-type"``         what that says, as in Java: ``"java.util.Set<java.lang.Long>"``
+any type with ``"java-type"``         that type, in Java syntax: ``"java.util.Set<java.lang.Long>"``
 ====================================  =================================================================
 
-``"java-bodies"`` lists the constants of an enum that have a body. ``"java-final"``, ``"java-record"``, ``"java-generic"``, ``"java-extends"``
-(a list) and ``"java-parameters"`` (a list) tell the rest of a class (:class:`~statetool.types.declared.ClassDeclaration`); a record or enum
-inside another one is declared with it. Fields stand in any order: Kryo's ``FieldSerializer`` sorts them by name, with those of superclasses.
+``"java-bodies"`` lists the constants of an enum that have a body. ``"java-final"``, ``"java-record"``, ``"java-generic"``,
+``"java-extends"`` (a list) and ``"java-parameters"`` (a list) set the other properties of a class
+(:class:`~statetool.types.declared.ClassDeclaration`). A record or enum inside another one is declared with it. Fields may be in any order:
+Kryo's ``FieldSerializer`` sorts them by name, together with those of superclasses.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _BYTES: Final = JavaType(ARRAY, (JavaType("byte"),))
 
 
 def classes_of_schema(schema: Any, *, name: str | None = None) -> tuple[ClassDeclaration, ...]:
-    """Return the declarations in an Avro schema (parsed JSON): of a record or enum, of those inside it, or of a list of them.
+    """Return the declarations in an Avro schema (parsed JSON): of a record or enum and everything nested in it, or of a list of them.
 
     Parameters
     ----------
     name
-        Class of the outermost record or enum, where the schema does not say it.
+        Class of the outermost record or enum, if the schema does not give it.
 
     Raises
     ------

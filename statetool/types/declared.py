@@ -1,6 +1,6 @@
-"""Declarations of classes that a snapshot does not describe, as a read carries them.
+"""Declarations of classes that a snapshot does not describe, in the form that travels with a read.
 
-A :class:`TypeContext` travels with a read: it is part of each split, so that tasks on other machines decode as the driver does.
+A :class:`TypeContext` is part of each split, so that tasks on other machines decode in the same way as the driver.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statetool.errors import OptionError
 from statetool.types.java import JavaType, parse_java_type
 from statetool.types.python_types import PythonState
 
-#: How many fields, constants or steps of a declaration messages show.
+#: Maximum number of fields, constants or steps of a declaration in messages.
 _SHOWN_PARTS: Final = 6
 
 Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrift", "written"]
@@ -22,24 +22,24 @@ Kind = Literal["record", "enum", "collection", "map", "java", "protobuf", "thrif
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassDeclaration:
-    """One class of the user's.
+    """Declaration of one user class.
 
     Attributes
     ----------
     name
         ``Class.getName()``: inner classes with ``$``.
     kind
-        ``record`` a class with fields; ``enum``; ``collection`` and ``map`` a class that is a ``java.util.Collection`` or
-        ``Map`` itself; ``java`` written by Java serialization; ``protobuf`` and ``thrift`` messages; ``written`` by a
-        Kryo serializer of the job.
+        ``record`` for a class with fields; ``enum``; ``collection`` and ``map`` for a class that itself implements
+        ``java.util.Collection`` or ``Map``; ``java`` if written by Java serialization; ``protobuf`` and ``thrift`` for messages;
+        ``written`` if written by a Kryo serializer of the job.
     fields
-        Name and declared type of every field that is neither static nor transient, those of superclasses too.
+        Name and declared type of every field that is neither static nor transient, including those of superclasses.
         Their order does not matter: Kryo sorts them by name. A primitive and its box differ on the wire.
-        Of a ``written`` class, a name and the type of what is shown for each of ``steps``.
+        For a ``written`` class, a name and the type of the decoded value for each of ``steps``.
     constants
-        Of an enum, in the order of the source; of a Thrift struct, names of the fields 1, 2, ...
+        Constants of an enum in the order of the source; for a Thrift struct, names of the fields 1, 2, ...
     bodies
-        Those of an enum's constants that have a body (methods of their own).
+        Constants of an enum that have a body (methods).
     element_types
         Type arguments of a collection or map class.
     parameters
@@ -47,12 +47,12 @@ class ClassDeclaration:
     extends
         Superclasses and interfaces whose fields may hold this class.
     final
-        Whether the class is ``final`` (records, and enums without bodies, always are): Kryo leaves the name of a final class out.
+        Whether the class is ``final`` (records, and enums without bodies, always are): Kryo omits the name of a final class.
     record
         Whether it is a Java ``record``.
     generic
-        Whether Flink does not take it for a POJO (no public constructor without arguments, no setters), so that it is written by
-        Kryo as a field of one.
+        Whether Flink does not treat it as a POJO (no public no-argument constructor, no setters), so that Kryo writes it when it is a
+        field of one.
     descriptor, message
         Serialized ``FileDescriptorSet`` and full name of the message, for ``protobuf``.
     serializer, steps
@@ -88,21 +88,21 @@ class ClassDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeContext:
-    """What is known about a snapshot's types from outside of its serializer snapshots.
+    """Type information for a snapshot from outside its serializer snapshots.
 
     Attributes
     ----------
     kryo
-        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), ``None`` where it is not known: Kryo values stay bytes then.
+        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), ``None`` if unknown, in which case Kryo values stay bytes.
     classes
         The user's declarations.
     chill
-        Whether Flink's own registrations (ids 73 to 84) are there, as in every cluster.
+        Whether Flink's default registrations (ids 73 to 84) exist, as in every cluster.
     python
-        What the states of Python jobs hold, by their names (``count``), or, to tell operators apart, the operator's and
-        theirs (``counter.count``).
+        Types of the states of Python jobs by state name (``count``), or, to distinguish operators, by operator and state
+        (``counter.count``).
     unsafe_pickle
-        Whether pickled Python values may be unpickled, which runs what they say.
+        Whether pickled Python values may be unpickled, which runs any code that they contain.
     """
 
     kryo: Literal[2, 5] | None = None
@@ -112,18 +112,18 @@ class TypeContext:
     unsafe_pickle: bool = False
 
     def of_operator(self, *names: str | None) -> TypeContext:
-        """Return what is known of the types of one operator, by its uid and id."""
+        """Return the type information for one operator, by its uid and id."""
         heads = tuple(f"{n}." for n in names if n)
         states = [(s[len(h) :], t) for s, t in self.python for h in heads if s.startswith(h)]
-        # The last declaration of a name counts, so those that name the operator come last.
+        # The last declaration of a name wins, so those that name the operator come last.
         return replace(self, python=(*self.python, *states)) if states else self
 
     def find(self, name: str) -> ClassDeclaration | None:
-        """Return the declaration of a class; the last one counts."""
+        """Return the declaration of a class; the last one wins."""
         return next((c for c in reversed(self.classes) if c.name == name), None)
 
     def within(self, name: str) -> tuple[ClassDeclaration, ...]:
-        """Return the declared classes by which values of a class are read: its own, and those of its fields and elements."""
+        """Return the declared classes needed to read values of a class: its own, and those of its fields and elements."""
         classes: dict[str, ClassDeclaration] = {}
         names = [name]
         while names:
@@ -139,7 +139,7 @@ class TypeContext:
         return tuple(classes.values())
 
     def subclasses(self, name: str) -> tuple[ClassDeclaration, ...]:
-        """Return the declared classes below a class, in the order of their declaration."""
+        """Return the declared subclasses of a class, in the order of their declaration."""
         below = {name}
         classes: dict[str, ClassDeclaration] = {}
         grown = True
@@ -166,12 +166,12 @@ def class_of_fields(
     generic: bool = False,
     parameters: Sequence[str] = (),
 ) -> ClassDeclaration:
-    """Declare a class by its fields, types written as in Java.
+    """Declare a class by its fields, with types in Java syntax.
 
     Raises
     ------
     OptionError
-        A type that is not one of Java's.
+        A type is not a valid Java type.
     """
     parsed = tuple((n, parse_java_type(t)) for n, t in fields.items())
     return ClassDeclaration(
@@ -201,7 +201,7 @@ def class_of_steps(
     Raises
     ------
     OptionError
-        Not a method of Kryo's ``Output`` that is known.
+        Not a known method of Kryo's ``Output``.
     """
     fields = tuple((field, _type_of_step(field, step.replace(" ", ""))) for field, step in steps.items())
     return ClassDeclaration(
@@ -235,7 +235,7 @@ def _type_of_step(field: str, step: str) -> JavaType:
 
 
 def enum_of(name: str, constants: Iterable[str], *, extends: Sequence[str] = ()) -> ClassDeclaration:
-    """Declare an enum by its constants in the order of the source; one that has a body is written with braces: ``"PLUS{}"``."""
+    """Declare an enum by its constants in the order of the source; write a constant that has a body with braces: ``"PLUS{}"``."""
     given = tuple(constants)
     bodies = tuple(c[:-2] for c in given if c.endswith("{}"))
     names = tuple(c.removesuffix("{}") for c in given)
@@ -290,7 +290,7 @@ def from_json(tree: Mapping[str, Any]) -> ClassDeclaration:
 
 
 def skeleton_of_steps(name: str, serializer: str) -> str:
-    """Return the start of the declaration of a class that a serializer of the job writes, for messages."""
+    """Return a template for the declaration of a class that a serializer of the job writes, for messages."""
     return (
         f'say what its write method calls, in that order: statetool.declare("{name}", {{"field": "writeLong", "other": "writeString", '
         f'...}}, serializer="{serializer}")'
@@ -298,7 +298,7 @@ def skeleton_of_steps(name: str, serializer: str) -> str:
 
 
 def skeleton(name: str) -> str:
-    """Return the start of a declaration, for messages."""
+    """Return a template for a declaration, for messages."""
     return (
         f'declare the class: statetool.declare("{name}", {{"field": "java.lang.String", "count": "int", ...}}) with every'
         " field and its Java type, or an Avro schema file by declarations=[...] (--declare FILE)"

@@ -52,9 +52,9 @@ _SHORT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class JavaType:
-    """A type as a field is declared with it; an array is ``[]`` with its element as the only argument.
+    """A declared type of a field; an array is ``[]`` with its element as the only argument.
 
-    ``as_json``: its values are shown as JSON text, whatever the type (as for a ``TreeMap`` with a comparator).
+    ``as_json``: its values are decoded to JSON text, whatever the type (as for a ``TreeMap`` with a comparator).
     """
 
     name: str
@@ -74,7 +74,7 @@ class JavaType:
 
     @property
     def binary_name(self) -> str:
-        """What ``Class.getName()`` gives: ``[Ljava.lang.String;`` for an array."""
+        """Result of ``Class.getName()``: ``[Ljava.lang.String;`` for an array."""
         if not self.is_array:
             return self.name
         element = self.args[0]
@@ -99,14 +99,14 @@ def from_binary_name(name: str) -> JavaType:
 
 
 def parse_java_type(text: str) -> JavaType:
-    """Parse a type; names without a package are those of ``java.lang`` and the usual ones of ``java.util`` and others.
+    """Parse a type. Names without a package are looked up in ``java.lang`` and among common classes of ``java.util`` and other packages.
 
-    ``json:`` in front of a type shows its values as JSON text.
+    The prefix ``json:`` decodes values of the type to JSON text.
 
     Raises
     ------
     OptionError
-        Not a Java type.
+        Not a valid Java type.
 
     Examples
     --------

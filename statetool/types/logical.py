@@ -1,4 +1,4 @@
-"""The logical types, and the plain Python value that stands for each of them.
+"""Logical types, and the plain Python value of each.
 
 =================  ===========================================================================
 type               plain value (what a serializer's ``decode`` returns and ``encode`` takes)
@@ -12,7 +12,7 @@ DateType           ``int`` days since 1970-01-01, proleptic
 TimestampType      ``int`` since 1970-01-01T00:00 in ``unit`` (any size: never wraps)
 ListType           ``list``
 MapType            ``list`` of ``(key, value)`` in wire order, duplicates kept
-StructType         ``tuple``, a value for each field
+StructType         ``tuple`` with one value per field
 VariantType        ``(value, metadata)``: the binaries of a variant
 TtlType            ``(last_access_ms, value)``
 PresentType        ``(value,)``
@@ -36,7 +36,7 @@ class LogicalType:
 class Scalar(LogicalType):
     """A type with one obvious Arrow and Spark type.
 
-    ``null`` only ever holds null (``Void``); ``time`` is a time of day in nanoseconds (Spark bigint); ``day_interval``
+    ``null`` only ever contains null (``Void``); ``time`` is a time of day in nanoseconds (Spark bigint); ``day_interval``
     is a duration in milliseconds.
     """
 
@@ -52,7 +52,7 @@ class BitmapType(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class BigDecimalType(LogicalType):
-    """``java.math.BigDecimal``: any precision, each value its own scale."""
+    """``java.math.BigDecimal``: any precision, and a separate scale per value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class BigIntegerType(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(LogicalType):
-    """A decimal whose precision and scale are fixed by the type (SQL)."""
+    """A decimal with precision and scale fixed by the type (SQL)."""
 
     precision: int
     scale: int
@@ -75,9 +75,9 @@ class DateType(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class TimestampType(LogicalType):
-    """A point in time (``zoned``: an instant, shown in UTC; else a local date and time).
+    """A point in time (``zoned``: an instant, shown in UTC; otherwise a local date and time).
 
-    ``digits`` are those of the second that the type says it has: SQL's ``TIMESTAMP(6)`` keeps nanoseconds all the same.
+    ``digits`` are the fractional digits of the second that the type declares: SQL's ``TIMESTAMP(6)`` stores nanoseconds nevertheless.
     """
 
     unit: Literal["ms", "us", "ns"]
@@ -94,7 +94,7 @@ class ListType(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class MapType(LogicalType):
-    """A map; the order and possible duplicates are those of the wire."""
+    """A map; order and possible duplicates are those on the wire."""
 
     key: LogicalType
     value: LogicalType
@@ -132,7 +132,7 @@ VARIANT: Final = VariantType((Field("value", Scalar("binary")), Field("metadata"
 class TtlType(LogicalType):
     """A value with the time of its last access (plain value: ``(last_access_ms, value)``).
 
-    How it is shown is the choice of the read (:class:`statetool.types.options.ReadOptions`).
+    The read's options decide how it is shown (:class:`statetool.types.options.ReadOptions`).
     """
 
     value: LogicalType

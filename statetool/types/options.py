@@ -1,4 +1,4 @@
-"""How values are shown: one frozen object, checked before any file is opened."""
+"""Options for showing values: one frozen object, checked before any file is opened."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ OnError = Literal["error", "keep_raw"]
 FieldNames = tuple[str, ...] | str
 Columns = tuple[tuple[str, FieldNames], ...]
 GivenColumns: TypeAlias = Mapping[str, Sequence[str] | str] | Columns
-#: How the value of an option is written as text (:mod:`statetool.tables.option_text`).
+#: Text form of an option's value (:mod:`statetool.tables.option_text`).
 TextKind = Literal["name", "word", "number", "flag", "names", "keys", "columns"]
 _ROW_TYPE: Final = re.compile(r"\s*ROW\s*[<(]", re.IGNORECASE)
 
 
 def as_text(kind: TextKind, help: str, words: Any = None) -> dict[str, Any]:
-    """Describe a field that is an option, for the data source and the commands, which have options as text.
+    """Describe a field that is an option, for the data source and the commands, which pass options as text.
 
     Parameters
     ----------
     words
-        Of the kind ``word``: the ``Literal`` of its values.
+        For the kind ``word``: the ``Literal`` of its values.
     """
     return {"kind": kind, "help": help, "words": get_args(words)}
 
 
 class ShowingOptions(TypedDict, total=False):
-    """The fields of :class:`ReadOptions` that say how values are shown, as keyword arguments."""
+    """Fields of :class:`ReadOptions` that control how values are shown, as keyword arguments."""
 
     ttl: TtlMode
     ttl_ms: int | None
@@ -49,7 +49,7 @@ class ShowingOptions(TypedDict, total=False):
 
 
 class ReadingOptions(ShowingOptions, total=False):
-    """The fields of :class:`ReadOptions` as keyword arguments."""
+    """Fields of :class:`ReadOptions` as keyword arguments."""
 
     on_error: OnError
     columns: GivenColumns
@@ -62,18 +62,18 @@ class ReadOptions:
     Attributes
     ----------
     ttl
-        ``show``: the user's value alone; ``raw``: struct of ``last_access`` (timestamp) and ``value``;
-        ``hide_expired``: as ``show``, without what had expired ``ttl_ms`` after its last access at ``now_ms``.
+        ``show``: only the user's value; ``raw``: struct of ``last_access`` (timestamp) and ``value``;
+        ``hide_expired``: like ``show``, without values whose last access is more than ``ttl_ms`` before ``now_ms``.
     ttl_ms
-        Time to live in milliseconds, needed by ``hide_expired``: Flink does not store it in snapshots.
+        Time to live in milliseconds, required by ``hide_expired``: Flink does not store it in snapshots.
     now_ms
-        Epoch milliseconds that ``hide_expired`` compares with: by default the time at which the options were made.
+        Current time of ``hide_expired`` in epoch milliseconds. Defaults to the time when the options are created.
     nanos
-        What happens to digits below the microsecond, which Spark's timestamps do not have. ``companion``: where the type can have them
-        (``Instant``, ``LocalDateTime``, SQL's ``TIMESTAMP(7)`` and more), they are kept in an int column ``<name>_nanos`` (0..999) beside
-        it (inside lists and maps the timestamp becomes a struct of ``timestamp`` and ``nanos``), in whatever values; a SQL timestamp with
-        more digits than its type says is an error. ``always``: beside ``TIMESTAMP(4)`` to ``(6)`` as well, whose values may have them all
-        the same. ``error``: no such column, values with such digits are refused. ``truncate``: they are dropped.
+        Handling of digits below the microsecond, which Spark's timestamps do not have. ``companion``: if the type can have them
+        (``Instant``, ``LocalDateTime``, SQL's ``TIMESTAMP(7)`` and more), they are stored in an additional int column ``<name>_nanos``
+        (0..999), also if all are 0 (inside lists and maps the timestamp becomes a struct of ``timestamp`` and ``nanos``); a SQL timestamp
+        with more digits than its type declares is an error. ``always``: also for ``TIMESTAMP(4)`` to ``(6)``, whose values may have such
+        digits nevertheless. ``error``: no such column; values with such digits are an error. ``truncate``: the digits are dropped.
     decimals
         ``decimal``: BigDecimal as decimal(38,18), BigInteger as decimal(38,0), an error where a value does not fit. A column ``<name>_scale``
         keeps the scale of each BigDecimal, which is part of the value (``1.5`` and ``1.50`` are not equal in Java): an int, or ints in
@@ -82,17 +82,17 @@ class ReadOptions:
         ``companion``: a bool column ``<name>_present`` beside a state of ``keyed_state`` whose values can be null themselves (Scala's
         ``None``), true for keys that have the state. ``omit``: no such column.
     on_error
-        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null and its bytes go to ``_undecoded``.
+        ``error``, or ``keep_raw``: a value that cannot be decoded becomes null, and its bytes go to ``_undecoded``.
     columns
-        Names for the fields of rows, of which snapshots hold only the types (SQL, ``Row``): a mapping from ``key``, the
+        Names for the fields of rows, for which snapshots store only types (SQL, ``Row``): a mapping from ``key``, the
         name of a state, or a path in it (``state.key``, ``state.value``, ``state.namespace``) to a list of names. Rows of
-        ``BinaryRowDataSerializer``, whose snapshot has no types, are bytes until they are declared by a text:
-        ``ROW<id BIGINT, name STRING>``. Of rows that have types, the types in such a text must be the same.
+        ``BinaryRowDataSerializer``, whose snapshot has no types, stay bytes until they are declared as text:
+        ``ROW<id BIGINT, name STRING>``. For rows with stored types, the declared types must be the same.
 
     Raises
     ------
     OptionError
-        A value that the option does not have, or a combination that makes no sense.
+        An invalid value, or a conflicting combination of options.
     """
 
     ttl: TtlMode = field(
@@ -153,12 +153,12 @@ class ReadOptions:
 
     @classmethod
     def of(cls, **given: Unpack[ReadingOptions]) -> ReadOptions:
-        """Make options of keyword arguments.
+        """Make options from keyword arguments.
 
         Raises
         ------
         OptionError
-            An option that does not exist (names the near ones), or what the class itself refuses.
+            An unknown option (the error names similar ones), or one that the class itself rejects.
         """
         refuse_unknown(given, [f.name for f in fields(cls)])
         plain: Any = given
@@ -166,12 +166,12 @@ class ReadOptions:
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise for options that do not exist.
+    """Raise an error for unknown options.
 
     Raises
     ------
     OptionError
-        Names the near ones.
+        Names similar options.
     """
     for name in given:
         if name not in known:
@@ -192,12 +192,12 @@ def name_list(option: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def whole_number(name: str, value: Any, *, least: int | None = None) -> int:
-    """Return the value of an option that is a whole number.
+    """Return the value of an integer option.
 
     Raises
     ------
     OptionError
-        It is none, or below ``least``.
+        Not an integer, or below ``least``.
     """
     try:
         number = None if isinstance(value, bool) else int(value.__index__())
@@ -214,7 +214,7 @@ def parse_columns(given: GivenColumns) -> Columns:
     Raises
     ------
     OptionError
-        Neither a mapping nor pairs of one, or a path twice.
+        Neither a mapping nor an iterable of pairs, or a duplicate path.
     """
     pairs = tuple(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):

@@ -1,7 +1,7 @@
-"""Types of PyFlink's state, named as its ``Types`` are: what a state was declared with in the Python job.
+"""Types of PyFlink state, named like PyFlink's ``Types``, as declared in the Python job.
 
-A type alone stands for a state that holds one value (value, reducing and aggregating state); ``ListState(STRING)`` and
-``MapState(STRING, LONG)`` for the others. ``TIME_WINDOW`` is no type of PyFlink's but what its merging windows keep.
+A type alone declares a state with one value (value, reducing and aggregating state); use ``ListState(STRING)`` and
+``MapState(STRING, LONG)`` for the others. ``TIME_WINDOW`` is not a PyFlink type, but the value that its merging windows store.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\s*(?:(\w+|`[^`]+`)\s*:\s*)?([A-Z_]+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class PythonType:
-    """A type by its name in PyFlink, with its arguments; ``names`` are those of a row's fields, within backticks where they need it.
+    """A type by its name in PyFlink, with its arguments; ``names`` are the field names of a row, in backticks if needed.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class PythonType:
 
 @dataclass(frozen=True, slots=True)
 class PythonState:
-    """What a state of a Python job holds: one value (``value``), values (``list``), or keys and values (``map``).
+    """Content of a state of a Python job: one value (``value``), values (``list``), or keys and values (``map``).
 
     Examples
     --------
@@ -79,22 +79,22 @@ class PythonState:
 
 
 def ValueState(value: PythonType) -> PythonState:
-    """Declare a value, reducing or aggregating state (by its accumulator's type); the type alone means the same."""
+    """Declare a value, reducing or aggregating state (by its accumulator's type); the type alone is equivalent."""
     return PythonState("value", (value,))
 
 
 def ListState(element: PythonType) -> PythonState:
-    """Declare a list state by the type that its ``ListStateDescriptor`` was given."""
+    """Declare a list state by the type passed to its ``ListStateDescriptor``."""
     return PythonState("list", (element,))
 
 
 def MapState(key: PythonType, value: PythonType) -> PythonState:
-    """Declare a map or broadcast state by the types that its ``MapStateDescriptor`` was given."""
+    """Declare a map or broadcast state by the types passed to its ``MapStateDescriptor``."""
     return PythonState("map", (key, value))
 
 
 class Types:
-    """PyFlink's ``Types`` by the same names."""
+    """PyFlink's ``Types``, with the same names."""
 
     @staticmethod
     def STRING() -> PythonType:
@@ -203,7 +203,7 @@ def parse_python_type(text: str) -> PythonType:
     Raises
     ------
     OptionError
-        Not such a type.
+        Not a valid type.
     """
     _, parsed, rest = _parse(text, text)
     if rest:
@@ -217,7 +217,7 @@ def parse_python_state(text: str) -> PythonState:
     Raises
     ------
     OptionError
-        Not such a state, or not such a type.
+        Not a valid state or type.
     """
     head = _STATE.fullmatch(text)
     if head is None:

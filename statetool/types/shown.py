@@ -1,4 +1,4 @@
-"""Plain values as people write them, for messages: a date as ``2020-04-12``, not as the number of its day."""
+"""Plain values as readable text for messages: a date as ``2020-04-12``, not as its day number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DAYS_OF_400_YEARS: Final = 146_097
 
 
 def shown(value: Any, logical: LogicalType) -> str:
-    """Return a plain value as text on one line; long ones are cut."""
+    """Return a plain value as one line of text; long ones are truncated."""
     text = _text(value, logical)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -50,7 +50,7 @@ def _text(value: Any, logical: LogicalType) -> str:
 
 
 def _date(days: int) -> str:
-    """Return a day since 1970 as a date of any year: Python's own has the years 1 to 9999 only."""
+    """Return a day since 1970 as a date of any year: Python's ``date`` is limited to the years 1 to 9999."""
     cycles, day = divmod(days + _EPOCH - 1, _DAYS_OF_400_YEARS)
     equivalent = date.fromordinal(day + 1)
     year = equivalent.year + 400 * cycles

@@ -1,4 +1,4 @@
-"""Names of the columns that states have in the table ``keyed_state``."""
+"""Column names of states in the table ``keyed_state``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _TABLE_COLUMNS: Final = ("key", "key_group", "_undecoded")
 
 
 def state_columns(states: Iterable[str], own: Iterable[str] = ()) -> dict[str, str]:
-    """Return the column of each state of an operator: its name.
+    """Return the column name of each state of an operator, by default the state's name.
 
-    Underscores follow a name that is a column of the table itself (``own`` are those that ``keyed_state`` does not have), or that differs at
-    most in case from another state's column, as Spark does not tell these apart.
+    Underscores are appended to a name that is a column of the table itself (``own`` are those that ``keyed_state`` does not have), or that
+    differs at most in case from another state's column, because Spark does not distinguish these.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def root(corpus: Path, tmp_path: Path) -> Path:
 
 
 def answer(folder: Path, *, durations: list[int], p99: float | str) -> str:
-    """Write what ``/jobs/<id>/checkpoints`` answers, newest first."""
+    """Write a response of ``/jobs/<id>/checkpoints``, newest first."""
     history = [
         {
             "className": "completed",
@@ -65,7 +65,7 @@ def by_topic(advice: list[Advice]) -> dict[str, Advice]:
 def test_the_interval_lies_between_overhead_and_recovery(root: Path, tmp_path: Path) -> None:
     rest = answer(tmp_path, durations=[5000] * 6, p99=5000.0)
     advice = by_topic(statetool.advise(str(root), rest=rest, max_overhead=0.05, max_recovery="10 min", catch_up=1.5))
-    # d / x = 5 / 0.05; (600 - r) * 0.5 - 5 - r with r = 10 s and what loading takes
+    # d / x = 5 / 0.05; (600 - r) * 0.5 - 5 - r with r = 10 s plus the loading time
     r = 10 + found_bytes(root) / (3 * (100 << 20))
     most = int((600 - r) * 0.5 - 5 - r)
     assert "= 100 s; at most" in advice["interval"].arithmetic

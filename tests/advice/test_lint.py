@@ -1,4 +1,4 @@
-"""Faults of Flink configurations: each known one is found, and none in sound ones."""
+"""Faults in Flink configurations: each known fault is found, and none in sound configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statetool.advice.configuration import parse_duration, parse_size
 from statetool.cli.main import cli
 from statetool.errors import FormatError, OptionError, SnapshotNotFoundError
 
-#: Nothing is wrong with this; faults are what is changed.
+#: A configuration without faults; tests change it to introduce them.
 SOUND = {
     "execution.checkpointing.interval": "1 min",
     "execution.checkpointing.min-pause": "30 s",
@@ -28,7 +28,7 @@ SOUND = {
     "restart-strategy.type": "exponential-delay",
 }
 C = "execution.checkpointing."
-#: By the name of a rule: what is set (``None``: taken out), the key that is named, and what is known beside the configuration.
+#: By rule name: settings (``None``: removed), the key that is named, and facts known besides the configuration.
 FAULTS: list[tuple[str, str, dict[str, str | None], str, dict[str, Any]]] = [
     ("too-short", "error", {f"{C}interval": "5 ms", f"{C}min-pause": None}, f"{C}interval", {}),
     ("min-pause-above-interval", "warning", {f"{C}min-pause": "5 min"}, f"{C}min-pause", {}),

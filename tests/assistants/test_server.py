@@ -1,4 +1,4 @@
-"""A real client of the protocol, over stdio, against the command."""
+"""A real client of the protocol, over stdio, talking to the command."""
 
 from __future__ import annotations
 

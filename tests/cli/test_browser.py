@@ -1,4 +1,4 @@
-"""The terminal browser, driven by textual's own pilot."""
+"""The terminal browser, driven by textual's pilot."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def browse(width: int, steps: Callable[[Browser, Pilot[None]], Awaitable[None]])
 
 
 async def show(app: Browser, pilot: Pilot[None], operator: str, table: str) -> DataTable[Any]:
-    """Open an operator in the tree, and a table of it, by keys."""
+    """Open an operator in the tree, and one of its tables, by keyboard."""
     tree = app.query_one(Tree)
     node = next(n for n in tree.root.children if n.data == (operator, ""))
     node.expand()

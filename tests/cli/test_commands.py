@@ -154,7 +154,7 @@ def test_without_java() -> None:
 
 
 def many_subtasks(folder: Path) -> Path:
-    """A snapshot of ten operators with 500 subtasks each, their state inline."""
+    """Write a snapshot of ten operators with 500 subtasks each, their state inline."""
     source = parse_metadata((Path(SAVEPOINT) / "_metadata").read_bytes())
     model = next(o for o in source.operators if o.uid == "timers")
     state = model.subtasks[0].managed_keyed
@@ -174,9 +174,9 @@ def many_subtasks(folder: Path) -> Path:
 
 
 def test_info_of_5000_subtask_states_takes_less_than_a_second(tmp_path: Path) -> None:
-    """Of the processor's time: what else a machine does is not ours; modules are compiled by the first run, as an installation's are.
+    """CPU time is measured, so other load on the machine does not count. Modules are compiled by the first run, as in an installation.
 
-    A second is that of a machine that imports pyarrow in 0.2 s.
+    A second applies to a machine that imports pyarrow in 0.2 s.
     """
     path = many_subtasks(tmp_path)
     compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
@@ -208,7 +208,7 @@ def test_declared_classes_are_read(tmp_path: Path, corpus: Path) -> None:
     )
     assert rows[0]["value"]["currency"] in ("EUR", "USD", "JPY", "GBP", "CHF")
     assert run("head", path, "composites-by-int", "money", "--declare", str(tmp_path / "none.avsc")).exit_code == 3
-    assert declared_classes() == ()  # of that command alone
+    assert declared_classes() == ()  # declared for that command only
 
 
 @pytest.mark.parametrize("command", ["info", "states", "files"])

@@ -108,17 +108,17 @@ def test_what_expires_is_told(connector_cases: Path) -> None:
     aborts = [line for line in words.stdout.splitlines() if " abort " in line]
     assert len(aborts) == 4
     assert all("--producer-id " in line and "None" not in line for line in aborts)
-    # The epoch of the coordinator, which each of these needs, is told once for all of a partition.
+    # The coordinator epoch, which each of these commands needs, is printed once per partition.
     assert words.stdout.count(" describe-producers --topic TOPIC --partition PARTITION\n") == 1
     assert "no tool of Kafka's commits" in words.stderr
 
 
-#: Commands of ``org.apache.kafka.tools.TransactionsCommand`` (Kafka 4.1 to 4.3), with the arguments of each that are required.
+#: Commands of ``org.apache.kafka.tools.TransactionsCommand`` (Kafka 4.1 to 4.3), each with its required arguments.
 KAFKA_TRANSACTIONS: dict[str, set[str]] = {
     "list": set(),
     "describe": {"--transactional-id"},
     "describe-producers": {"--topic", "--partition"},
-    # The last three are for brokers before 3.0, and taken by all.
+    # The last three are for brokers before 3.0, and accepted by all versions.
     "abort": {"--topic", "--partition", "--producer-id", "--producer-epoch", "--coordinator-epoch"},
     "forceTerminateTransaction": {"--transactionalId"},
 }
@@ -128,7 +128,7 @@ def test_commands_are_those_that_the_tool_of_kafka_has(connector_cases: Path) ->
     for name in ("v2_3_0-kafka-sink", "v1_20_5-flink-kafka-producer"):
         printed = run("sinks", "pending", kafka(connector_cases, name), "--commands").stdout.splitlines()
         words = [shlex.split(line) for line in printed if line.startswith("kafka-transactions.sh ")]
-        # Options of the tool itself stand before its command.
+        # Options of the tool itself precede its command.
         assert {tuple(w[:3]) for w in words} == {("kafka-transactions.sh", "--bootstrap-server", "BROKERS")}
         options = {w[3]: {option for option in w[4:] if option.startswith("--")} for w in words}
         assert options == KAFKA_TRANSACTIONS

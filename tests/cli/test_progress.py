@@ -1,4 +1,4 @@
-"""Progress at a terminal: a bar on stderr while a command is silent, and nothing of it in what is printed."""
+"""Progress at a terminal: a bar on stderr while a command runs, and no trace of it in the output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLEAR_LINE = "\x1b[2K"
 
 
 def run(output: Path, *arguments: str) -> tuple[str, str]:
-    """Run a command that shows progress at once, its stderr a terminal; returns what is on stdout and on the terminal."""
+    """Run a command that shows progress immediately, with a terminal as stderr; return stdout and the terminal's content."""
     ours, its = pty.openpty()
     with output.open("w") as stdout:
         process = subprocess.Popen(
@@ -36,7 +36,7 @@ def run(output: Path, *arguments: str) -> tuple[str, str]:
     try:
         while chunk := os.read(ours, 1 << 16):
             shown += chunk
-    except OSError:  # how Linux says that nobody holds the other end any more
+    except OSError:  # on Linux, the error when the other end is closed
         pass
     os.close(ours)
     assert process.wait() == 0, shown.decode()
@@ -48,7 +48,7 @@ def test_a_bar_is_shown_and_taken_away(tmp_path: Path) -> None:
         tmp_path / "stdout", "rescale", SAVEPOINT, str(tmp_path / "target"), "--max-parallelism", "512"
     )
     bar, _, words = terminal.rpartition("━")
-    assert "rescale \x1b" in bar  # the name, then the colours of the bar
+    assert "rescale \x1b" in bar  # the name, then the colors of the bar
     assert "%" in bar
     assert _CLEAR_LINE in words.partition("written to")[0]
     assert "━" not in data
@@ -71,7 +71,7 @@ def test_the_estimate_is_of_what_is_read_and_written(monkeypatch: pytest.MonkeyP
     with progress.progress("work"):
         assert progress._running is not None
         progress.expect(lambda: 100)
-        with progress.progress("inner"):  # of a command that a command calls
+        with progress.progress("inner"):  # of a command called by another command
             progress.expect(lambda: 20)
         watcher = progress._running
         assert watcher.expected == 120

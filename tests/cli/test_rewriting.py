@@ -1,4 +1,4 @@
-"""Commands that make a new snapshot of an old one."""
+"""Commands that write a new snapshot from an old one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_exit_codes(tmp_path: Path) -> None:
 
 
 def test_pairs_end_their_names_at_the_first_equals_sign() -> None:
-    """One rule for splits, operators and classes alike."""
+    """The same rule applies to splits, operators and classes."""
     assert pairs(["shard=timestamp=5", "a=b"], "X=Y") == {"shard": "timestamp=5", "a": "b"}
     for wrong, message in (
         (["a"], "'a' is not X=Y"),

@@ -1,4 +1,4 @@
-"""What a person sees at a terminal."""
+"""Output of commands at a terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def at_a_terminal(columns: int, *arguments: str, given: str = "") -> str:
     try:
         while chunk := os.read(ours, 1 << 16):
             shown += chunk
-    except OSError:  # how Linux says that nobody holds the other end any more
+    except OSError:  # on Linux, the error when the other end is closed
         pass
     os.close(ours)
     _, words = process.communicate(given.encode())
@@ -55,7 +55,7 @@ def test_rows_fit_the_terminal() -> None:
     assert max(map(len, wide)) > 200
     assert (
         wide == CliRunner().invoke(cli, ["states", SAVEPOINT]).stdout.splitlines()
-    )  # whole where there is no terminal
+    )  # in full length if there is no terminal
     assert at_a_terminal(400, "states", SAVEPOINT).splitlines() == wide
 
 
@@ -96,7 +96,7 @@ def test_an_interrupted_command_ends_with_130(monkeypatch: pytest.MonkeyPatch) -
         time.sleep(60)
 
     monkeypatch.setattr("statetool.load", interrupted)
-    # A shell that starts this run in the background lets it ignore Ctrl-C.
+    # A shell that starts this run in the background makes it ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         done = CliRunner().invoke(cli, ["info", SAVEPOINT])
@@ -125,7 +125,7 @@ def test_the_help_of_every_verb_below_a_verb_has_one_line_at_least() -> None:
 
 
 def completed(words: str, folder: Path) -> list[str]:
-    """Return what bash offers for the last word of a command line."""
+    """Return the completions that bash offers for the last word of a command line."""
     script = CliRunner().invoke(cli, ["completion", "bash", "--show"]).stdout
     program = folder / "statetool"
     program.write_text(f"#!{sys.executable}\nfrom statetool.cli.main import main\nmain()\n")
@@ -238,7 +238,7 @@ def test_the_shell_starts_spark_with_views_when_it_is_asked() -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_what_stdout_cannot_show_is_escaped(tmp_path: Path, arguments: tuple[str, ...], encoding: str) -> None:
-    """It ended in a traceback."""
+    """Characters that stdout cannot encode do not raise an error."""
     text = "\u00fc \u4e2d \U0001f600"
     state = statetool.bootstrap_keyed_state(pa.table({"key": [text], "n": [1]}))
     writer = statetool.SavepointWriter.new().with_operator(text, state)
@@ -293,7 +293,7 @@ def test_what_json_has_no_number_for_is_text(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_state_is_set_once(tmp_path: Path) -> None:
-    """Of two expressions the last one was taken, and nothing said; Spark is not started for it."""
+    """Two expressions for the same state are an error, before Spark is started."""
     for given, said in ((["a=1", "a=2"], "twice"), (["a= "], "STATE=SQL")):
         sets = [word for one in given for word in ("--set", one)]
         command = ["transform", SAVEPOINT, str(tmp_path / "new"), "--uid", "timers", *sets]

@@ -1,4 +1,4 @@
-"""Arrays of NumPy become what ``pa.array`` makes of them, and back what ``to_numpy`` does."""
+"""NumPy arrays become the same Arrow arrays as with ``pa.array``, and the same NumPy arrays as with ``to_numpy``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns from the kernels of Avro values mean what plain decoding means, damaged bytes included."""
+"""Kernels and the plain decoder give the same columns for Avro values, including damaged bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns from the kernels of binary rows, arrays and maps mean what plain decoding means, damaged bytes included."""
+"""Kernels and the plain decoder give the same columns for binary rows, arrays and maps, including damaged bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ``BinaryRowDataSerializer``, whose snapshot has no types: bytes, and values once their types are declared."""
+"""Rows of ``BinaryRowDataSerializer``, whose snapshot has no types: bytes, or values if their types are declared."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_declared_types_read_what_flink_wrote(case: Case) -> None:
 
 @pytest.mark.parametrize("make", [savepoint, native_savepoint])
 def test_states_keys_namespaces_and_timers(tmp_path: Path, make: Any) -> None:
-    """One row of Flink's everywhere it can be, below the key group that Flink says it has as a key."""
+    """A row written by Flink in every possible place, in the key group that Flink computes for it as a key."""
     case = CASES[-1]
     raw, group = case.data, (case.key_groups or [None])[0]
     assert raw is not None
@@ -92,7 +92,7 @@ def test_states_keys_namespaces_and_timers(tmp_path: Path, make: Any) -> None:
     assert spaces == [{"key": KEY, "namespace": ROW, "value": 7}]
     (timer,) = op.to_arrow("timers", columns={"key": TYPES, f"{TIMERS}.namespace": TYPES}).to_pylist()
     assert (timer["key"], timer["namespace"]) == (KEY, ROW)
-    # Only the key group of the key that is asked for is read.
+    # Only the key group of the requested key is read.
     scan = op.scan("keyed_state", columns=declared, keys=[(5, "hello world!")])
     assert groups_of(scan.splits) == [group]
     assert [r["key"] for b in scan.batches() for r in b.to_pylist()] == [KEY]
@@ -118,7 +118,7 @@ def test_operator_states(tmp_path: Path) -> None:
 
 
 def test_nulls_and_rows_inside(tmp_path: Path) -> None:
-    """Kernels and plain decoding agree; bytes come back."""
+    """Kernels and the plain decoder agree; bytes are encoded back unchanged."""
     text = "ROW<a INT, b ROW<c STRING, d DECIMAL(30, 2)>, e ARRAY<STRING>, f MAP<STRING, BIGINT>, g TIMESTAMP(9)>"
     s = typed(of_fields(5), text)
     values: list[Any] = [
@@ -173,7 +173,7 @@ def test_declarations_that_do_not_fit(given: Any, message: str) -> None:
 
 
 def test_rows_with_types_of_their_own(sql_corpus: Path) -> None:
-    """A declaration may name them, and must say the types that they have."""
+    """A declaration may name the fields, and must have the types of the snapshot."""
     savepoint = statetool.load(str(sql_corpus / "sql_join_types" / "snapshot"))
     op = next(op for op in savepoint.operators.values() if op.name.endswith("join"))
     header, _ = op.inventory.keyed_states["left-records"]

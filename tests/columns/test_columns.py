@@ -1,4 +1,4 @@
-"""Names that users give to the fields of rows, and reads of single keys of SQL operators."""
+"""User-given names for the fields of rows, and reads of single keys of SQL operators."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _operator(corpus: Path, case: str, name: str) -> statetool.Operator:
 
 @pytest.fixture
 def aggregate(sql_corpus: Path) -> statetool.Operator:
-    """A GROUP BY: key (customer), value with nine aggregates, a map of the distinct values."""
+    """Return a GROUP BY: key (customer), value with nine aggregates, a map of the distinct values."""
     return _operator(sql_corpus, "sql_group_agg_rocksdb", "group-aggregate")
 
 
 @pytest.fixture
 def join(sql_corpus: Path) -> statetool.Operator:
-    """A join without unique keys: maps from row to count."""
+    """Return a join without unique keys: maps from row to count."""
     return _operator(sql_corpus, "sql_join_types", "join")
 
 

@@ -1,4 +1,4 @@
-"""Columns from byte positions: each case by hand, with the place where an error is."""
+"""Columns from byte positions: hand-written cases, with the positions of errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INSTANT = TimestampType("ns", zoned=True)
 def _decode(
     op: ir.Op, logical: LogicalType, *frames: bytes, options: ReadOptions = _DEFAULT, before: bytes = b""
 ) -> tuple[pa.Array, list[int]]:
-    """Decode frames that lie one behind the other; the positions behind the values count from each frame's start."""
+    """Decode consecutive frames; the positions after the values count from each frame's start."""
     sizes = np.array([len(f) for f in frames], dtype=np.int64)
     ends = np.cumsum(sizes) + len(before)
     data = as_data(before + b"".join(frames))
@@ -103,7 +103,7 @@ class TestText:
         assert after == [len(_string(w)) for w in words]
 
     def test_overlong_units_are_the_characters_that_they_say(self) -> None:
-        """Flink reads them, so their bytes are not taken as they are."""
+        """Flink can read them, so their bytes must not be copied as ASCII."""
         array, after = _decode(ir.Text(), _TEXT, b"\x03\xc1\x00B", b"\x03\xc1\x80\x00\x42")
         assert array.to_pylist() == ["AB", "AB"]
         assert after == [4, 5]
@@ -159,7 +159,7 @@ def test_integers_have_signs(kind: Any) -> None:
 
 
 class TestBigNumbers:
-    #: Both sides of 8 bytes, of 38 digits and of what the codes stand for.
+    #: Around 8 bytes, 38 digits, and the constants that have codes.
     numbers = (None, 0, 1, 10, -1, 127, -128, (1 << 63) - 1, -(1 << 63), 1 << 63, -(10**38) + 1, 10**38 - 1, 10**30)
 
     @staticmethod
@@ -376,7 +376,7 @@ class TestDamage:
 
 
 def _open_pojo() -> bytes:
-    """A POJO with a known subclass, which kernels do not read."""
+    """Return a POJO with a known subclass, which kernels do not read."""
     return build.pojo(
         "Base", {"a": build.INT}, registered={"Sub": build.pojo("Sub", {"a": build.INT, "b": build.STRING})}
     )

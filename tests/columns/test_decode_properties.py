@@ -1,4 +1,4 @@
-"""Columns from kernels mean what plain decoding means: same rows, same ends, an error where that has one."""
+"""Kernels and the plain decoder give the same columns: same rows, same ends, errors for the same values."""
 
 from typing import Any
 
@@ -94,7 +94,7 @@ def test_damaged_golden_values(case: Case, options: ReadOptions, data: st.DataOb
 @settings(max_examples=200)
 @given(typed_values(), st.data())
 def test_cut_values(made: tuple[bytes, list[Any]], data: st.DataObject) -> None:
-    """The last value's frame ends too early."""
+    """The frame of the last value ends too early."""
     s, raw, bounds = _encoded(made)
     if bounds[-1] == bounds[-2]:
         return

@@ -1,4 +1,4 @@
-"""Columns as bytes: what was decoded from Flink's bytes is encoded to the same bytes, by kernels and value by value."""
+"""Columns encoded as bytes: values decoded from Flink's bytes are encoded to the same bytes, by kernels and value by value."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def serializer_of(case: Case) -> Serializer:
 
 
 def cases() -> tuple[list[Case], int]:
-    """Return the golden cases whose values can be told apart in a row of them, and how many others there are.
+    """Return the golden cases with values that can be separated in sequence, and the number of other cases.
 
-    Those others have no bytes, or are values of classes that nobody declared, of which only a frame tells where they end.
+    The others have no bytes, or have values of undeclared classes, whose ends only a frame determines.
     """
     golden = [case for family in generated().values() for case in family if case.data and case.snapshot]
     told = [case for case in golden if not (s := serializer_of(case)).framed_only and s.length != 0]
@@ -48,12 +48,12 @@ def cases() -> tuple[list[Case], int]:
 
 
 CASES, LEFT_OUT = cases()
-#: The one with null among the keys of a map, which maps of Arrow and of Spark cannot hold.
+#: The case with a null map key, which Arrow and Spark maps cannot hold.
 NULL_KEY = "null-aware-map-1.15.4"
 
 
 def frames_of(serializer: Serializer, data: bytes) -> list[bytes]:
-    """Cut a file of values into values."""
+    """Split a file of values into values."""
     c = Cursor(data)
     frames = []
     while c.left:
@@ -86,7 +86,7 @@ def test_golden_bytes_come_back(case: Case) -> None:
     assert [encoded.value(i) for i in range(len(encoded))] == frames
     plain = pack(_Plain(serializer, arrow_to_plain(array, serializer.logical)))
     assert [plain.value(i) for i in range(len(plain))] == frames
-    # A slice is not taken for the whole.
+    # A slice is not confused with its parent array.
     sliced = encode_column(serializer, array.slice(1))
     assert [sliced.value(i) for i in range(len(sliced))] == frames[1:]
 
@@ -149,7 +149,7 @@ def test_times_keep_every_nanosecond() -> None:
 
 
 def test_times_far_away_keep_their_nanoseconds() -> None:
-    """The end of time that jobs like to use has no place in 64 bits of nanoseconds."""
+    """The "end of time" that jobs often use does not fit 64 bits of nanoseconds."""
     micros = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999
     parts = [pa.array([micros, 0], pa.timestamp("us", tz="UTC")), pa.array([123, 1], pa.int32())]
     far = pa.StructArray.from_arrays(parts, names=["timestamp", "nanos"])

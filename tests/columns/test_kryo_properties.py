@@ -1,4 +1,4 @@
-"""Kryo's values by kernels mean what the reference makes of them: same rows, same ends, an error where that has one."""
+"""Kernels and the reference decoder agree on Kryo's values: same rows, same ends, errors for the same values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ INNER = (
 
 @st.composite
 def _typed(draw: st.DrawFn, depth: int = 2) -> Typed:
-    """Draw a type of objects and its values, null among them."""
+    """Draw a type and values of it, including null."""
     form = draw(st.sampled_from(("plain", "plain", "list", "set", "map", "array"))) if depth else "plain"
     if form == "plain":
         name, values = draw(st.sampled_from(OBJECTS))
@@ -101,7 +101,7 @@ def _classes(draw: st.DrawFn) -> tuple[ClassDeclaration, st.SearchStrategy[Any]]
 
 @st.composite
 def made(draw: st.DrawFn) -> tuple[Serializer, bytes, list[int]]:
-    """Draw a serializer, values in its bytes, and where each starts and the last one ends."""
+    """Draw a serializer, the bytes of some values, and the start of each value and the end of the last."""
     declared, values = draw(_classes())
     gen: Literal[2, 5] = draw(st.sampled_from((2, 5)))
     s = of_type(gen, "a.Outer", (*INNER, declared))
@@ -109,7 +109,7 @@ def made(draw: st.DrawFn) -> tuple[Serializer, bytes, list[int]]:
     for value in draw(st.lists(st.none() | values, min_size=1, max_size=5)):
         try:
             s.encode(out, value)
-        except EncodeError:  # a timestamp beyond what Java's has
+        except EncodeError:  # a timestamp after Java's maximum
             del out[bounds[-1] :]
             continue
         bounds.append(len(out))
@@ -150,7 +150,7 @@ def test_only_what_kernels_do_not_foresee_is_left_to_the_reference(gen: Literal[
     shared = bytes(plain).replace(b"\1\0\1\1\x82x\4", b"\1\0\3")
     text = bytes(plain).replace(b"\1\0\1\1\x82x\4", b"\1\0\1\4\4")
     assert (len(shared), len(text)) == (len(plain) - 4, len(plain) - 2)
-    # A class that sets usually are not of.
+    # An unusual class for a set.
     other = bytes(plain).replace(b"java.util.HashSe\xf4", b"java.util.Stac\xeb")
     raws = [bytes(plain), shared, other, text]
     raw = b"".join(raws)

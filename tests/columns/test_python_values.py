@@ -1,4 +1,4 @@
-"""Dates and times of any year as Python's values or as text."""
+"""Dates and times of any year as Python values or as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows are taken as Arrow takes them, whatever their type, and wherever they lie in their buffers."""
+"""Rows are selected with the same result as Arrow's ``take``, for all types and buffer offsets."""
 
 from __future__ import annotations
 

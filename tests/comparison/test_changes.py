@@ -1,4 +1,4 @@
-"""What changed between two checkpoints: folded, it is the state; of files that both have, little is read."""
+"""Changes between two checkpoints: applied to the old state, they give the new one, and shared files are hardly read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def which(row: Row, ids: tuple[str, ...]) -> str:
 
 
 def fold(state: dict[str, Row], rows: list[Row], ids: tuple[str, ...]) -> None:
-    """Apply changes: what is inserted was not there, what is updated or deleted was, and no row has two changes."""
+    """Apply changes. Inserted rows must be new, updated or deleted rows must exist, and no row may have two changes."""
     names = set()
     for row in rows:
         name, change = which(row, ids), row["change"]
@@ -64,7 +64,7 @@ def fold(state: dict[str, Row], rows: list[Row], ids: tuple[str, ...]) -> None:
 
 
 def states_of(job: Job, rng: random.Random) -> Iterator[int]:
-    """Take checkpoints of a job that writes, deletes, writes again what is there, and compacts in many ways."""
+    """Take checkpoints of a job that writes, deletes, rewrites existing values, and compacts in many ways."""
     for step in range(8):
         for _ in range(rng.choice([0, 5, 200])):
             state, key = rng.choice("ab"), rng.randrange(300)
@@ -119,7 +119,7 @@ def test_the_fold_of_the_changes_is_the_state(tmp_path: Path, monkeypatch: pytes
 
 
 def read_bytes(job: Job, keys: list[int], *, upserts: bool) -> tuple[float, list[Row]]:
-    """Change some keys and return the bytes that the changes read, as a part of those that the whole state does, and the changes."""
+    """Change some keys. Return the bytes read for the changes as a fraction of those read for the full state, and the changes."""
     request = ScanRequest.of("a")
     first = job.checkpoint()
     for key in keys:
@@ -135,7 +135,7 @@ def read_bytes(job: Job, keys: list[int], *, upserts: bool) -> tuple[float, list
 
 @pytest.mark.parametrize(("size", "upserts"), [(5000, False), (100, True)])
 def test_with_a_tenth_of_the_keys_changed_little_is_read(tmp_path: Path, size: int, upserts: bool) -> None:
-    """Of values of a block each only the changed ones are looked up; where many are in a block, upserts look up none."""
+    """Only the changed values of a block are looked up. If many of a block changed, upserts look up none."""
     rng, n = random.Random(1), 5_000_000 // size
     with Job(tmp_path / "root") as job:
         for key in range(n):
@@ -150,7 +150,7 @@ def test_with_a_tenth_of_the_keys_changed_little_is_read(tmp_path: Path, size: i
 
 
 def ids_of(row: Row, request: ScanRequest) -> str:
-    """Name a row by what tells it apart in any table."""
+    """Identify a row of any table."""
     names = ("key", "namespace", "map_key", "list_index", "timestamp", "service", "domain")
     return which(row, ("key",) if request.table == "keyed_state" else names)
 
@@ -172,7 +172,7 @@ def test_another_max_parallelism_changes_no_row(tmp_path: Path, table: str) -> N
 
 @pytest.mark.full
 def test_changes_of_a_real_job(corpus: Path, tmp_path: Path) -> None:
-    """From nothing that both share, and by files that both share: each table of each operator, folded, is that of the later one."""
+    """With and without shared files: each table of each operator, with the changes applied, equals that of the later checkpoint."""
     job = checkpoint_root(corpus, tmp_path) / JOB
     old, new = job / "chk-3", job / "chk-4"
     seen = 0

@@ -61,7 +61,7 @@ def edited(base: st.Savepoint, target: Path, change: Callable[[pa.Table], pa.Tab
 
 
 def rows(comparison: Any) -> list[dict[str, Any]]:
-    """Return all differences as the interesting columns, in one order."""
+    """Return all differences, with the relevant columns, in a fixed order."""
     table = comparison.to_arrow().drop_columns(["operator", "key_group"])
     return sorted(({k: v for k, v in row.items() if v is not None} for row in table.to_pylist()), key=in_order)
 
@@ -80,9 +80,9 @@ def test_a_snapshot_has_no_difference_to_itself() -> None:
     assert sum(compared.values()) == sum(r.entries for r in sp.stats().rows("states") if r.kind != "broadcast") + 5
 
 
-#: Every corpus of snapshots that is packed here.
+#: Every corpus of snapshots in this repository.
 ARCHIVES: Final = (
-    # Plans are no snapshots, and what is in flight is compared by nobody.
+    # Plans are not snapshots, and in-flight data is not compared.
     *sorted(p for p in (HERE / "corpus").glob("*.tar.xz") if not p.name.startswith(("sql-plans", "in-flight"))),
     HERE / "serializers" / "avro" / "savepoints.tar.xz",
 )
@@ -97,7 +97,7 @@ def test_every_snapshot_of_the_corpora_has_no_difference_to_itself(archive: Path
         try:
             comparison = sp.diff(sp)
         except UnknownSerializerError as error:
-            assert "key_types=" in error.hint  # a change log on top of nothing
+            assert "key_types=" in error.hint  # a changelog without materialized state
             continue
         assert not [s for s in comparison.summary() if s.added or s.removed or s.changed], metadata
         assert all("not compared" in s.what for s in comparison.structure), metadata
@@ -106,7 +106,7 @@ def test_every_snapshot_of_the_corpora_has_no_difference_to_itself(archive: Path
     assert seen
 
 
-#: What one job left on each backend in each form.
+#: Snapshots of the same job on each backend in each format.
 FORMS: Final = (
     "rocksdb-canonical-compressed", "rocksdb-native", "rocksdb-native-inline", "rocksdb-incremental", "rocksdb-incremental-inline",
     "rocksdb-full", "rocksdb-heap-timers", "rocksdb-heap-timers-canonical", "hashmap-canonical", "hashmap-canonical-compressed",
@@ -118,7 +118,7 @@ _QUICK: Final = ("rocksdb-canonical-compressed", "rocksdb-native", "hashmap-cano
 
 @pytest.mark.parametrize("case", [pytest.param(f, marks=() if f in _QUICK else pytest.mark.full) for f in FORMS])
 def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: str) -> None:
-    """They ran one after another: times of last access differ, and each form has operators that the other one has not."""
+    """They ran one after another, so last access times differ, and each has operators that the other lacks."""
     first = st.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"), declarations=CLASSES)
     second = st.load(snapshot(corpus, f"v2_3_0-{case}"), declarations=CLASSES)
     both = [o for o in first if o in second and o != "orders"]
@@ -131,7 +131,7 @@ def test_the_same_job_in_another_form_has_the_same_values(corpus: Path, case: st
 
 @pytest.mark.full
 def test_another_release_has_the_same_values(corpus: Path) -> None:
-    """Operators have no uids in 1.20. Of orders with a class of Kryo inside nobody knows where it ends: their bytes are compared."""
+    """Operators have no uids in 1.20. The ends of orders with a Kryo class inside are unknown, so their bytes are compared."""
     first, second = (st.load(snapshot(corpus, f"{v}-rocksdb-canonical")) for v in ("v1_20_5", "v2_3_0"))
     comparison = first.diff(second, access_times=False)
     changed = [r for r in comparison.to_arrow().to_pylist() if r["change"] == "changed"]
@@ -274,7 +274,7 @@ def test_timers_of_a_key_are_compared_too(base: st.Savepoint, tmp_path: Path) ->
 
 
 def test_a_type_that_changed_does_not_hide_equal_values(base: st.Savepoint, tmp_path: Path) -> None:
-    """Bytes of a long and of a double are never taken for the same, and a long is equal to an int of the same value."""
+    """Bytes of a long and a double are never considered equal; a long equals an int of the same value."""
 
     def written(kind: str, name: str) -> st.Savepoint:
         bootstrap = st.bootstrap_keyed_state(
@@ -291,7 +291,7 @@ def test_a_type_that_changed_does_not_hide_equal_values(base: st.Savepoint, tmp_
     table = pa.table({"id": range(50), "count": bits})
     same_bytes = st.bootstrap_keyed_state(table, key="id", states={"count": st.value("DOUBLE")})
     other = st.SavepointWriter.new().with_operator("a", same_bytes).write(str(tmp_path / "bits"))
-    assert longs.diff(other).summary()[0].changed == 49  # the bits of 0 are 0.0, which as text is 0
+    assert longs.diff(other).summary()[0].changed == 49  # the bits of 0 are those of 0.0, which has another text
     assert longs.diff(doubles).summary()[0].changed == 0
 
 

@@ -1,4 +1,4 @@
-"""Differences of values that cannot be decoded, and of null."""
+"""Differences between values that cannot be decoded, and nulls."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.comparison.test_comparison import rows
 
 @pytest.mark.parametrize("name", ["s", "x.map_key"])
 def test_values_that_cannot_be_decoded_are_compared_whatever_their_state_is_called(tmp_path: Path, name: str) -> None:
-    """Their bytes were taken for those of a map's keys, and no difference was told."""
+    """Their bytes are not taken for those of a map's keys, so their difference is reported."""
 
     def written(number: int, kind: str) -> st.Savepoint:
-        far = pa.array([(1 << 62) + number], pa.timestamp("ms"))  # beyond what any table can show
+        far = pa.array([(1 << 62) + number], pa.timestamp("ms"))  # after the maximum of any table
         keyed = {
             "value": far,
             "map": pa.MapArray.from_arrays([0, 1], pa.array(["a"]), far),

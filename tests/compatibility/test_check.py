@@ -41,7 +41,7 @@ def counts(**columns: Any) -> Any:
 def test_a_snapshot_restores_into_its_own_job() -> None:
     check = st.check(SAVEPOINT, SAVEPOINT)
     assert {o.uid for o in check.operators} == set(st.load(SAVEPOINT))
-    # Kryo does not say what its class had.
+    # Kryo does not store the fields of its class.
     assert check.verdict == "unknown"
     assert [(o.uid, s.name) for o in check.operators for s in o.states if s.verdict != "fully"] == [("orders", "order")]
     assert [w.partition(":")[0] for w in check.warnings] == ["orders.order"]
@@ -55,14 +55,14 @@ def _wrong(table: list[pairs.Outcome]) -> list[pairs.Outcome]:
 
 
 def test_what_flink_did_with_each_pair_is_what_is_said() -> None:
-    """Nothing that Flink refuses, or restores with other values, is called fully; few are unknown."""
+    """No pair that Flink rejects, or restores with other values, is called "fully"; few are unknown."""
     table = pairs.table()
     assert _wrong(table) == []
     assert sum(r.verdict == "unknown" for r in table) <= 0.05 * len(table)
     too_strict = {
         (r.pair, r.written_by, r.release) for r in table if r.verdict == "not" and r.flink in ("same", "kept")
     }
-    # Flink 2 takes what Kryo 2 wrote, and Kryo 5 happens to read simple values of it: nobody promises that.
+    # Flink 2 accepts bytes of Kryo 2, and Kryo 5 happens to read simple values of it, which is not guaranteed.
     too_strict = {r for r in too_strict if not ("kryo" in r[0].lower() and r[1:] == ("1.20", "2.3"))}
     assert too_strict == set()
 
@@ -193,7 +193,7 @@ def test_parallelism_and_max_parallelism(tmp_path: Path) -> None:
     check = st.check(old, other)
     assert check.verdict == "unknown"
     assert "statetool rescale --uid a=128" in check.operators[0].remedy
-    # 256 is not what Flink gives a job of this parallelism: the job has set it.
+    # 256 is not Flink's default for this parallelism, so the job has set it.
     assert st.check(old, written(tmp_path / "set", ("a", counts()), max_parallelism=256)).verdict == "not"
     assert st.check(old, old).ok
 
@@ -228,7 +228,7 @@ def test_a_database_goes_to_its_own_backend_only(corpus: Path) -> None:
     check = st.check(native, native, backend="heap")
     assert check.verdict == "not"
     assert any("statetool convert" in o.remedy for o in check.operators)
-    # A canonical savepoint of the new job may be of any backend.
+    # A canonical savepoint of the new job may come from any backend.
     canonical = st.load(snapshot(corpus, "v2_3_0-hashmap-canonical"))
     of_orders = {
         backend: next(o for o in st.check(native, canonical, backend=backend).operators if o.uid == "orders")
@@ -318,7 +318,7 @@ def field(name: str, kind: Any = "int", **more: Any) -> dict[str, Any]:
     return {"type": "record", "name": "shop.R", "fields": [{"name": name, "type": kind, **more}]}
 
 
-#: Schemas, and whether they are equal.
+#: Schemas, and whether they are considered equal.
 EQUAL: Final = (
     ({**record(("a", "int"), name="shop.R"), "doc": "a pair"}, {**record(("a", "int")), "namespace": "shop"}, True),
     (field("a", doc="a number", aliases=["b"]), field("a"), True),

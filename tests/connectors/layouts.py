@@ -1,4 +1,4 @@
-"""Bytes put together after the sources of connectors of which there are no bytes of a job."""
+"""Bytes composed from connectors' sources, for connectors without bytes of a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NULL_STREAM = bytes.fromhex("aced000570")
 
 
 def packed(*parts: Any) -> bytes:
-    """Return texts by ``writeUTF``, booleans, tuples of a size and a number, and bytes as they are, one after another."""
+    """Concatenate texts by ``writeUTF``, booleans, (size, number) tuples, and raw bytes."""
     out = Output()
     for part in parts:
         match part:
@@ -35,7 +35,7 @@ def packed(*parts: Any) -> bytes:
 
 
 def framed(data: bytes) -> bytes:
-    """Return bytes behind their i4 length."""
+    """Return bytes with their i4 length before them."""
     return packed((4, len(data)), data)
 
 
@@ -49,7 +49,7 @@ def java_object(cls: str, fields: Mapping[str, int]) -> bytes:
 def recognised(
     version: int, splits: Iterable[bytes], enumerator: tuple[int, bytes]
 ) -> tuple[SplitConnector, SourceState]:
-    """Return the one connector that reads splits and an enumerator."""
+    """Return the only connector that reads splits and an enumerator."""
     held = tuple(HeldSplit(subtask=0, version=version, data=data) for data in splits)
     given = SourceBytes(held=held, enumerator_version=enumerator[0], enumerator=enumerator[1])
     (recognised_source,) = registry.recognise(given)
@@ -57,7 +57,7 @@ def recognised(
 
 
 def committed(version: int, data: bytes) -> tuple[str, Pending]:
-    """Return the one connector that reads a committable, and what it is."""
+    """Return the only connector that reads a committable, and the result."""
     readable = []
     for connector in registry.sink_connectors():
         if version in connector.committable_versions and (pending := _pending(connector, version, data)) is not None:
@@ -76,7 +76,7 @@ def _pending(connector: SinkConnector, version: int, data: bytes) -> Pending | N
 
 
 def manifest(path: str, rows: int) -> bytes:
-    """Return an Iceberg manifest as ``AvroEncoderUtil`` writes it."""
+    """Return an Iceberg manifest in the format of ``AvroEncoderUtil``."""
     fields = [
         ("manifest_path", "string", path),
         ("manifest_length", "long", 7),

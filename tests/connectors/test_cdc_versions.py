@@ -1,4 +1,4 @@
-"""Versions that older releases of Flink CDC wrote, put together after their writers."""
+"""Versions written by older releases of Flink CDC, composed from their writers' sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.connectors.layouts import NULL_STREAM, framed, packed, recognised
 
 ENDS = NULL_STREAM.hex()
 NAMES = {"mysql-cdc-source": "binlog", "incremental-cdc-source": "stream"}
-#: Connector, version of splits, version of the enumerator, as one release wrote them.
+#: Connector, version of splits, version of the enumerator, as written by one release.
 RELEASES = [
     ("mysql-cdc-source", 2, 2),
     ("mysql-cdc-source", 3, 3),

@@ -1,4 +1,4 @@
-"""Every split, enumerator, committable and transaction of the corpus equals what the readers and writers of the job had."""
+"""Every split, enumerator, committable and transaction of the corpus equals that of the job's readers and writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_flinks_own_snapshots_are_as_expected(connector_migration: Path) -> None
 
 
 def test_what_is_written_again_has_the_same_bytes(connector_cases: Path) -> None:
-    """Encoders are the inverse of decoders: each split and each enumerator of every connector that is written."""
+    """Encoders are the inverse of decoders, for each split and each enumerator of every writable connector."""
     written = set()
     for path in sorted(connector_cases.glob("*/snapshot")):
         for operator in statetool.load(str(path)).operators.values():

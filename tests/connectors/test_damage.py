@@ -1,4 +1,4 @@
-"""Damaged bytes of connectors are refused in our own words, or are nobody's: nothing else escapes."""
+"""Damaged bytes of connectors raise a ``StatetoolError`` or are not recognized: nothing else escapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support import build, canonical
 
 @pytest.fixture(scope="module")
 def states(connector_cases: Path) -> list[tuple[Any, int, bytes]]:
-    """Return what reads splits, enumerators, writers and committables, with version and bytes of each."""
+    """Return the readers of splits, enumerators, writers and committables, with version and bytes of each."""
     readers: list[tuple[Any, int, bytes]] = []
     for path in sorted(connector_cases.glob("v2_3_0-*/snapshot")):
         for operator in statetool.load(str(path)).operators.values():

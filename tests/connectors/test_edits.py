@@ -1,4 +1,4 @@
-"""Edits change what was named, in readers and enumerator, and nothing else."""
+"""Edits change the named positions, in readers and enumerator, and nothing else."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_the_legacy_consumer_keeps_the_last_record_read(connector_cases: Path, t
     stored = {h.split.split_id: h.split.offset for h in source_named(new, "flink-kafka-consumer").state.held}
     assert (stored["orders-0"], stored["orders-1"], stored["payments.eu-1-9"]) == (1999, -915623761775, 0)
     old = {h.split.split_id: h.data for h in source.state.held}
-    # A partition that is written has the bytes that Kryo gives it.
+    # A rewritten partition has the same bytes as Kryo's.
     again = statetool.edit_source(new, str(tmp_path / "back"), source.label, positions={"orders:0": 1042}).elements
     rewritten = [data for elements in again["topic-partition-offset-states"].values() for data in elements]
     assert old["orders-0"] in rewritten
@@ -278,7 +278,7 @@ STATE = "topic-partition-offset-states"
 
 
 def test_a_source_becomes_the_legacy_consumer_that_it_was(connector_cases: Path, tmp_path: Path) -> None:
-    """There and back, state and serializer are the same bytes as Flink's."""
+    """After a round trip, state and serializer have the same bytes as Flink's."""
     base = case(connector_cases, "v1_20_5-flink-kafka-consumer")
     label = source_named(base, "flink-kafka-consumer").label
     for version in (1, 2, 3):
@@ -323,7 +323,7 @@ def test_what_the_consumer_cannot_be_told_is_refused(
 
 
 def test_partitions_that_wait_begin_where_the_enumerator_says(connector_cases: Path, tmp_path: Path) -> None:
-    """Where no partition ends and all have positions, none is left to what the consumer does with new ones."""
+    """If no partition ends and all have offsets, none depends on the consumer's setting for new ones."""
     base = case(connector_cases, "v1_20_5-kafka-source")
     label = source_named(base, "kafka-source").label
     ends = [r.split_id for r in base.connector_rows("source_splits") if r.stop is not None]

@@ -1,4 +1,4 @@
-"""Facts about what connectors keep that are easy to get wrong, each borne out by bytes."""
+"""Facts about connectors' state that are easy to get wrong, each confirmed by bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def source(cases: Path, name: str, connector: str) -> Source:
 
 
 def test_the_least_long_is_no_offset() -> None:
-    """As a start it means not resolved yet, as a stop none: neither is a position."""
+    """As a start it means "not resolved yet", as a stop "none": neither is an offset."""
     raw = packed("a-b.c", (4, 7), (8, LEAST), (8, LEAST))
     kafka = KafkaSource()
     split = read_version(raw, 0, kafka.read_split, "a split")
@@ -61,7 +61,7 @@ def test_an_enumerator_keeps_offsets_since_version_3(connector_cases: Path) -> N
         decoded = read_version(raw, version, kafka.read_enumerator, "enumerator state")
         assert [k.split.starting_offset for k in decoded.splits] == offsets
         assert kafka.keeps_positions(version, decoded) == (version == 3)
-    # Of an assigned partition it is where it began, not where its reader is.
+    # For an assigned partition this is the start offset, not the reader's offset.
     read = source(connector_cases, "v2_3_0-kafka-source", "kafka-source")
     assert read.state.enumerator is not None
     starts = {k.split.split_id: k.split.starting_offset for k in read.state.enumerator.splits if k.status == "assigned"}
@@ -74,7 +74,7 @@ def test_an_enumerator_keeps_offsets_since_version_3(connector_cases: Path) -> N
     [(0, 1), (1041, 1042), (-915623761773, -3), (-915623761774, -1), (-915623761775, -2)],
 )
 def test_consumers_keep_the_last_record_and_sources_the_next(connector_cases: Path, last: int, upcoming: int) -> None:
-    """Markers are no offsets: the consumer and the source store other numbers for them."""
+    """Markers are not offsets: the consumer and the source store different numbers for them."""
     base = source(connector_cases, "v1_20_5-flink-kafka-consumer", "flink-kafka-consumer")
     held = HeldSplit(subtask=0, version=0, data=b"", split=ConsumedPartition(topic="a-1", partition=2, offset=last))
     plan = convert_consumer(replace(base, state=SourceState(held=(held,))), 3)
@@ -98,7 +98,7 @@ def test_an_offset_that_the_consumer_had_not_found_is_no_position(connector_case
 
 
 def test_a_hybrid_source_does_not_say_what_is_inside() -> None:
-    """An unknown inner source is shown by its index and bytes, beside inner ones that are known."""
+    """An unknown inner source is shown by its index and bytes, next to known inner sources."""
     numbers = packed("1", (8, 3), (8, 9))
     given = SourceBytes(
         held=tuple(
@@ -117,7 +117,7 @@ def test_a_hybrid_source_does_not_say_what_is_inside() -> None:
 
 
 def test_offsets_inside_of_a_hybrid_source_are_kept_since_version_3_too(connector_cases: Path) -> None:
-    """The version that counts is that of the inner enumerator: that of the hybrid one says nothing of positions."""
+    """The relevant version is that of the inner enumerator: the hybrid one's does not determine the format of offsets."""
     kafka = KafkaSource()
     splits = [kafka.write_split(0, split(f"t-{n}")) for n in (0, 1)]
     known = [KnownSplit(split=split("t-0"), status="assigned"), KnownSplit(split=split("t-1"), status="unassigned")]
@@ -142,7 +142,7 @@ def test_offsets_inside_of_a_hybrid_source_are_kept_since_version_3_too(connecto
     assert [k.split.wrapped.starting_offset for k in new.enumerator.splits] == [None, 7]
     assert {k.split.wrapped_version for k in new.enumerator.splits} == {None}
     assert new.enumerator.facts["wrapped_version"] == 3
-    # What was assigned is set in its reader alone, whatever the version.
+    # An assigned split is set only in its reader, whatever the version.
     assert edit_source(hybrid, SourceEdit(positions={"t:0": "7"})).coordinator is None
 
 
@@ -176,7 +176,7 @@ def test_what_waits_for_compaction_is_kept_by_the_coordinator_of_it(connector_ca
 
 
 def test_files_are_little_endian(connector_cases: Path) -> None:
-    """Enumerators of files and recoverables of local files, between numbers that are big-endian."""
+    """So are enumerators of files and recoverables of local files, among numbers that are big-endian."""
     files = source(connector_cases, "v2_3_0-file-source-bounded", "file-source")
     assert files.given is not None
     raw = files.given.enumerator
@@ -198,7 +198,7 @@ def test_files_are_little_endian(connector_cases: Path) -> None:
 
 @pytest.mark.parametrize(("connector", "version"), [("mysql-cdc-source", 4), ("incremental-cdc-source", 6)])
 def test_keys_of_cdc_are_java_streams_in_hexadecimal_digits(connector: str, version: int) -> None:
-    """So are the factories of offsets that the common base embeds. All are read as data: none of their classes exists here."""
+    """So are the factories of offsets embedded by the common base. All are read as data: none of their classes is available here."""
     key = java_object("com.example.NoSuchKey", {"id": 7}).hex()
     raw = chunk(connector, version, "c:3", False).replace(packed(ENDS, ENDS), packed(ENDS, key))
     ((reader, state),) = registry.recognise(SourceBytes(held=(HeldSplit(subtask=0, version=version, data=raw),)))
@@ -239,7 +239,7 @@ def test_gaps_and_what_waits_twice_are_found(connector_cases: Path) -> None:
 
 
 def test_what_enumerators_do_not_store_is_said(connector_cases: Path) -> None:
-    """None stores since which checkpoint a split is assigned; some store whether the first discovery is done."""
+    """None stores the checkpoint at which a split was assigned; some store whether the first discovery is done."""
     discovered = {"v2_3_0-kafka-source": True, "v1_20_5-kafka-source-enum1": None, "v2_3_0-kinesis-source": None}
     for name, done in discovered.items():
         savepoint = statetool.load(str(connector_cases / name / "snapshot"))

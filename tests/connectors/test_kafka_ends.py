@@ -1,4 +1,4 @@
-"""Where partitions end is asked of a broker over Kafka's own protocol."""
+"""End offsets of partitions are requested from a broker with Kafka's protocol."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_lag_behind_a_running_kafka(connector_cases: Path) -> None:
     case = connector_cases / "v2_3_0-kafka-source" / "snapshot"
     with kafka_broker(ENDS) as broker:
         ends = statetool.kafka_ends(statetool.load(str(case))["orders"], broker)
-        # Partition 4 waits in the enumerator, partition 3 is not there any more.
+        # Partition 4 waits in the enumerator, partition 3 does not exist any more.
         assert ends == {"orders:0": 1100, "orders:1": 17, "orders:2": 400, "payments.eu-1:0": 5000000100}
         call = ["sources", "lag", str(case), "--uid", "orders", "--bootstrap-servers", broker, "--output", "json"]
         done = CliRunner().invoke(cli, [*call, "--kafka", "retry_backoff_ms=50"])
@@ -73,7 +73,7 @@ def test_times_of_splits_are_compared_where_they_keep_one(connector_cases: Path)
     (label,) = (r.operator for r in operator.connector_rows("sources") if r.connector == "kinesis-source")
     lags = operator[label].lag({"shardId-000000000000": 5}).to_pylist()
     assert [r["time_spread_ms"] for r in lags] == [None, None, 0]
-    # A sequence number is no offset: nothing can be counted from it.
+    # A sequence number is not an offset: nothing can be counted from it.
     assert (lags[0]["lag"], lags[0]["note"]) == (None, "its position is no offset")
     with pytest.raises(OptionError, match="is no offset"):
         operator[label].lag({"shardId-000000000000": str(10**55)})

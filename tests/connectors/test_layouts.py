@@ -1,4 +1,4 @@
-"""Layouts that are followed from the sources of connectors alone: there are no bytes of a job to compare with."""
+"""Layouts that follow only the sources of connectors: no bytes of a job are available for comparison."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ XA_JOB = bytes(range(16))
 
 
 def xid(subtask: int, checkpoint: int) -> bytes:
-    """Return a transaction as ``XidSerializer`` writes it: its parts are whole buffers, as long as they had grown."""
+    """Return a transaction in the format of ``XidSerializer``: its parts are complete buffers, with their allocated length."""
     branch = packed((4, 2), (8, checkpoint)) + bytes(1)
     return packed((4, 202), (1, 34), XA_JOB, (4, subtask), bytes(14), (1, 13), branch)
 
 
 def transaction(subtask: int, checkpoint: int, attempts: int = 0) -> bytes:
-    """Return a transaction as ``TransactionId`` writes itself for the state of a writer."""
+    """Return a transaction in the format of ``TransactionId`` for the state of a writer."""
     return packed((1, 68), XA_JOB, (4, subtask), (4, 2), (8, checkpoint), (4, attempts)) + bytes(32)
 
 
@@ -75,7 +75,7 @@ def test_jdbc_writers_keep_what_they_began_and_what_they_prepared() -> None:
 
 
 def test_jdbc_transactions_are_not_forgotten_in_the_committer_alone(tmp_path: Path) -> None:
-    """Its committer commits nothing on restore: its writer does, by a list of its own."""
+    """Its committer commits nothing on restore. Its writer does, from a separate list."""
     request = packed(write_versioned(1, xid(1, 7)), (4, 0), (4, 0))
     writer = packed((4, 1), packed((4, 0), (4, 1), framed(request)), (4, 1), (4, 0))
     checkpoint = packed((8, 8), (4, 2), (4, 2), (4, 1), framed(writer))
@@ -118,7 +118,7 @@ def test_kafka_of_several_clusters(version: int) -> None:
     if version == 3:
         state += packed((4, 1), "west", (8, 99), framed(inner))
     else:
-        # Kept among the others, until version 3.
+        # Stored among the others, until version 3.
         state = packed((4, 1), "stream", (4, 1), cluster, (4, 3), (4, 2), "east", framed(inner), "west", framed(inner))
     connector, source = recognised(min(version, 2), splits, (version, state))
     assert connector.name == "dynamic-kafka-source"

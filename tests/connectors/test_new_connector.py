@@ -1,4 +1,4 @@
-"""A connector is one file and one registration: this module is the file, the entry point below the registration."""
+"""A connector is one file and one registration: this module is the file, and the entry point below is the registration."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from statetool.saving.versions import parse_release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tape:
-    """A tape and how far it was played."""
+    """A tape and its position."""
 
     split_id: str
     seconds: int
 
 
 class TapeDeck(SplitConnector):
-    """A source that does not exist."""
+    """A fictitious source."""
 
     name: ClassVar[str] = "tape-deck"
     split_versions: ClassVar[frozenset[int]] = frozenset({9})
@@ -89,7 +89,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def played(tmp_path: Path) -> statetool.Savepoint:
-    """Return a savepoint of a job with such a source: two tapes are played, one waits."""
+    """Return a savepoint of a job with such a source: two tapes are playing, one waits."""
     deck = TapeDeck()
     tapes = [Tape(split_id="A", seconds=61), Tape(split_id="B", seconds=7), Tape(split_id="C", seconds=0)]
     splits = [write_versioned(9, deck.write_split(9, t)) for t in tapes[:2]]
@@ -135,12 +135,12 @@ def test_unknown_versions_stay_bytes_beside_what_is_known() -> None:
     assert connector.name == "kafka-source"
     assert state.enumerator is None
     assert state.held[0].split.split_id == "t-0"
-    # Bytes that do not fit the version that they say are nobody's.
+    # Bytes that do not fit their version are not recognized.
     assert registry.recognise(SourceBytes(held=(replace(held, data=data[:-1]),))) == []
 
 
 def test_operators_whose_state_cannot_be_read_are_named(connector_cases: Path, tmp_path: Path) -> None:
-    """Nobody can tell what an operator with an unknown serializer is; the other sources are shown all the same."""
+    """The type of an operator with an unknown serializer is unknown; the other sources are shown nevertheless."""
     whole = (connector_cases / "v2_3_0-two-phase-commit" / "snapshot" / "_metadata").read_bytes()
     known, unknown = (
         b"TwoPhaseCommitSinkFunction$StateSerializerSnapshot",

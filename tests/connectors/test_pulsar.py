@@ -1,4 +1,4 @@
-"""Pulsar's layouts, put together here after the connector's sources: there are no bytes of a job to compare with."""
+"""Pulsar's layouts, composed from the connector's sources: no bytes of a job are available for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources of the other corpus: each split and enumerator equals what Flink's own classes decoded."""
+"""Sources of the SQL corpus: each split and enumerator equals the one decoded by Flink's classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.connector_check import ordered
 
 
 def named(value: Any) -> Any:
-    """Give a split as Flink's class has it the names that it has here; an enumerator becomes the list of its splits."""
+    """Rename the fields of a Flink split to statetool's names; an enumerator becomes the list of its splits."""
     match value:
         case {"class": "FileSourceSplit"}:
             at = value["readerPosition"]

@@ -1,4 +1,4 @@
-"""Which checkpoints are read next."""
+"""Selection of the next checkpoints to read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.trees import JOB, checkpoint_root, link, replace_file
 
 @pytest.fixture
 def root(corpus: Path, tmp_path: Path) -> Path:
-    """Return a directory with the checkpoints 3 and 4, and copies of 4 as 5 to 12, a minute apart."""
+    """Return a directory with checkpoints 3 and 4, and copies of 4 as 5 to 12, a minute apart."""
     root = checkpoint_root(corpus, tmp_path)
     job = root / JOB
     for number in range(3, 13):
@@ -39,7 +39,7 @@ def root(corpus: Path, tmp_path: Path) -> Path:
 
 
 def steps(root: Path, **options: Any) -> list[Step]:
-    """Return all steps of one who starts now."""
+    """Return all steps of a reader that starts from scratch."""
     follow = FollowOptions(**options)
     found = completed_checkpoints(str(root))
     after, taken = first_offset(found, follow), []

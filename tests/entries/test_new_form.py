@@ -1,4 +1,4 @@
-"""A form that nothing else knows is read, verified, rescaled and edited by all that stands above: one file and its registration."""
+"""A new stored form, one file and its registration, is read, verified, rescaled and edited by all higher layers."""
 
 from __future__ import annotations
 

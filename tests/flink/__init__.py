@@ -1,1 +1,1 @@
-"""Real Flink as the judge: it restores what we write, and what it says is compared value by value."""
+"""Restores in real Flink: Flink restores what statetool writes, and the values that it reports are compared one by one."""

@@ -1,4 +1,4 @@
-"""States of old jobs whose values become Avro's, or another Avro schema's: what Flink itself refuses, and what it does by name."""
+"""States of old jobs whose values become Avro values, or change their Avro schema: some that Flink refuses, others resolved by name."""
 
 from __future__ import annotations
 

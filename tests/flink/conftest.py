@@ -1,4 +1,4 @@
-"""Flink machines, one for each release asked for, shared by all tests of a run."""
+"""Flink machines, one per requested release, shared by all tests of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.flink.machine import FlinkMachine
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that has the fixture ``flink`` or ``avro_flink`` once for each release; the quick run has the newest only."""
+    """Run each test with the fixture ``flink`` or ``avro_flink`` once per release; the quick run only uses the newest."""
     for machine in {"flink", "avro_flink"}.intersection(metafunc.fixturenames):
         given = metafunc.config.getoption("--flink-versions")
         versions = [v.strip() for v in given.split(",")] if given else list(DEFAULT_VERSIONS)
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a release and a kind of snapshot (marker ``case``) that the corpus has not."""
+    """Leave out combinations of a release and a snapshot kind (marker ``case``) that the corpus does not have."""
     absent = [item for item in items if isinstance(item, pytest.Function) and not _has_case(item)]
     if absent:
         config.hook.pytest_deselected(items=absent)
@@ -54,7 +54,7 @@ def _needed(config: pytest.Config) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def newest_flink(pytestconfig: pytest.Config) -> str:
-    """Return the newest release, its jars at hand; skips or fails like ``flink``."""
+    """Return the newest release after fetching its jars; skips or fails like ``flink``."""
     with _needed(pytestconfig):
         flink_jars(DEFAULT_VERSIONS[0])
         java_tool("javac")
@@ -63,7 +63,7 @@ def newest_flink(pytestconfig: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkMachine]:
-    """Run Flink of one release; where it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
+    """Run Flink of one release. If it cannot run, the quick run skips, unless ``STATETOOL_REQUIRE_FLINK`` is set."""
     with _needed(request.config):
         machine = FlinkMachine(request.param, tmp_path_factory.mktemp(f"flink-{request.param}"))
     yield machine

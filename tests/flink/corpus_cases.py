@@ -1,4 +1,4 @@
-"""The corpus's cases for a release, and what is expected of changed copies of them."""
+"""The corpus's cases for a release, and the expected content of changed copies."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def case_folders() -> frozenset[str]:
 
 
 def case_folder(version: str, name: str) -> str:
-    """Return the folder of a case (``rocksdb-canonical``, ...) that a release wrote."""
+    """Return the folder of a case (``rocksdb-canonical``, ...) written by a release."""
     return f"v{version.replace('.', '_')}-{name}"
 
 
 def own_case(corpus: Path, flink: FlinkMachine, name: str) -> Path:
-    """Return the case that the release at hand wrote; tests ask for it by their marker ``case`` too."""
+    """Return the case written by the current release; tests also request it with their marker ``case``."""
     return corpus / case_folder(flink.version, name)
 
 
@@ -45,7 +45,7 @@ def expected_of(case: Path) -> dict[str, Any]:
 
 
 def with_max_parallelism(expected: dict[str, Any], number: Callable[[int], int]) -> dict[str, Any]:
-    """Return what is expected after each operator's max parallelism has changed."""
+    """Return the expected content after each operator's max parallelism has changed."""
     changed = copy.deepcopy(expected)
     for operator in changed.values():
         operator["max_parallelism"] = number(operator["max_parallelism"])

@@ -1,7 +1,7 @@
-"""What a job would declare to read a state: types as text (see ``Types.java``), from serializers that statetool has read.
+"""Declarations with which a job can read a state: types as text (see ``Types.java``), from serializers that statetool has read.
 
-The Java side makes Flink's own serializers from the text and from its classes, so a snapshot that says something else than the
-job is found out by Flink's own compatibility check.
+The Java side makes Flink's serializers from the text and from its classes, so Flink's compatibility check detects a snapshot that does not
+match the job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GENERIC: Final = {
 
 
 def expression(serializer: Serializer) -> str:
-    """Return the type that a job declares to get such a serializer."""
+    """Return the type that a job declares to get this serializer."""
     name = type(serializer).__name__
     children = [s for _, s in serializer.children()]
     if name == "TtlSerializer":
@@ -51,16 +51,16 @@ def expression(serializer: Serializer) -> str:
 
 
 def operator_request(operator: OperatorInventory, name: str, uid: str | None) -> dict[str, Any]:
-    """Return what the Java side needs to restore an operator of a savepoint with all its states.
+    """Return the request with which the Java side restores an operator of a savepoint with all its states.
 
     Parameters
     ----------
     operator
-        The operator as statetool reads it.
+        The operator as read by statetool.
     name
         Name in answers.
     uid
-        Its uid; without, the operator is found by its id.
+        Its uid; without it, the operator is found by its id.
     """
     request: dict[str, Any] = {
         "name": name,

@@ -1,4 +1,4 @@
-"""One small value state for each family of types: how it is declared to statetool, how to Flink, and its values."""
+"""One small value state per family of types: its declarations for statetool and for Flink, and its values."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Family:
     Attributes
     ----------
     type
-        As it is declared for writing.
+        Its declaration for writing.
     java
-        As the job declares it (see ``Types.java``).
+        The job's declaration (see ``Types.java``).
     column
         A value for each of ``KEYS``; null means no state.
     expected
-        What Flink must find, in the encoding of ``expected.json``; ``None`` where there is nothing.
+        Values that Flink must find, in the encoding of ``expected.json``; ``None`` for no state.
     since
         First release (major, minor) that has the type.
     """

@@ -1,4 +1,4 @@
-"""A stream of changes in a process of its own, that can be killed; each batch becomes one file, whatever is repeated."""
+"""A stream of changes in a separate process that can be killed; each batch becomes one file, whatever is repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = 240
 
 
 class Follower:
-    """Follows a job; all that have one ``work`` folder are one query, started again and again."""
+    """Follower of a job; all followers with the same ``work`` folder are one query, which is restarted."""
 
     def __init__(self, root: Path, work: Path) -> None:
         self.batches = work / "batches"
@@ -31,7 +31,7 @@ class Follower:
             self._process = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
 
     def changes(self) -> list[tuple[int, list[dict[str, Any]]]]:
-        """Return the changes of each checkpoint, in the order in which they came."""
+        """Return the changes of each checkpoint, in the order of arrival."""
         rows = [r for file in sorted(self.batches.glob("*.pickle")) for r in pickle.loads(file.read_bytes())]
         return [
             (number, [{n: v for n, v in r.items() if n != "checkpoint_id"} for r in some])
@@ -47,19 +47,19 @@ class Follower:
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """End the query in order."""
+        """End the query gracefully."""
         self._stop.touch()
         assert self._process.wait(_SECONDS) == 0, self._log.read_text()[-6000:]
 
     def kill(self) -> None:
-        """Kill all of the process at once."""
+        """Kill the whole process at once."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
 def run(root: str, work: Path) -> None:
-    """Follow until the file ``stop`` is there."""
+    """Follow until the file ``stop`` exists."""
     from statetool.spark.session import local_session
 
     spark = local_session(cores="2")

@@ -1,7 +1,8 @@
-"""Take an unaligned checkpoint of a real job while attributes of records are in flight, and keep it.
+"""Take an unaligned checkpoint of a real job while record attributes are in flight, and store it.
 
-``python -m tests.flink.in_flight_cases 1.20.5 2.3.0`` writes ``tests/corpus/in-flight.tar.xz``, a folder a release; all state is inline. What is in
-flight is :data:`SCRIPT` behind its first record (``BacklogSource.java``). Releases before 1.19 have no such attributes.
+``python -m tests.flink.in_flight_cases 1.20.5 2.3.0`` writes ``tests/corpus/in-flight.tar.xz``, one folder per release; all state is
+inline. The in-flight elements are :data:`SCRIPT` after its first record (``BacklogSource.java``). Releases before 1.19 have no such
+attributes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from tests.support.corpora import HERE
 
 ARCHIVE: Final = HERE / "corpus" / "in-flight.tar.xz"
 SOURCES: Final = (Path(__file__).parent / "connected",)
-#: A record that is held; the backlog begins, a record, it ends, a record; the source is idle, and active with a record.
+#: A record that is held; backlog begins, a record, backlog ends, a record; the source is idle, and active with a record.
 SCRIPT: Final = "h+b-ciad"
-#: What is in flight of it: the value of a record, or the element and what it says.
+#: In-flight elements of the script: the value of a record, or the element and its content.
 ELEMENTS: Final = (
     ("record_attributes", True), "b", ("record_attributes", False), "c", ("watermark_status", True), ("watermark_status", False), "d",
 )  # fmt: skip
@@ -42,10 +43,10 @@ def checkpoint(flink: FlinkMachine) -> Path:
 
 
 def found(folder: Path) -> tuple[Any, ...]:
-    """Return what is in flight in a checkpoint, in the form of :data:`ELEMENTS`."""
+    """Return the in-flight data of a checkpoint, in the form of :data:`ELEMENTS`."""
     savepoint = statetool.load(str(folder), uids=["source", "hold"])
     sides = {op.name: op.in_flight().column("side").to_pylist() for op in savepoint.operators.values()}
-    # The operator that held the first record had not taken more of its input.
+    # The operator that held the first record had not read any more of its input.
     assert sides == {"source": ["output"], "hold": []}, sides
     rows = savepoint["source"].in_flight(side="output", like="String").to_pylist()
     said = {"record_attributes": "backlog", "watermark_status": "idle"}
@@ -53,7 +54,7 @@ def found(folder: Path) -> tuple[Any, ...]:
 
 
 def main(versions: list[str]) -> None:
-    """Write the archive anew."""
+    """Write the archive from scratch."""
     with tempfile.TemporaryDirectory() as work:
         for version in versions:
             flink = FlinkMachine(version, Path(work), SOURCES)

@@ -1,7 +1,7 @@
-"""Flink's own jars, by version: fetched as a file from PyPI, unpacked once, kept in a cache folder.
+"""Flink's jars, by version: downloaded as a file from PyPI, unpacked once, and cached in a folder.
 
-``apache-flink-libraries`` carries the whole ``lib`` folder of a Flink release. Two releases cannot share an environment, so
-they are fetched as files, never installed. A release is about 230 MB to fetch and 210 MB on disk.
+``apache-flink-libraries`` contains the complete ``lib`` folder of a Flink release. Two releases cannot share an environment, so they are
+downloaded as files, never installed. A release takes about 230 MB to download and 210 MB on disk.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ PACKAGE: Final = "apache-flink-libraries"
 
 
 class FlinkUnavailableError(RuntimeError):
-    """Flink cannot run here: no JDK, or its jars cannot be fetched. The message says what to do."""
+    """Flink cannot run here: there is no JDK, or its jars cannot be downloaded. The message says what to do."""
 
 
 def cache_folder() -> Path:
-    """Return where jars and compiled jobs are kept: ``STATETOOL_FLINK_CACHE``, else below the user's cache folder."""
+    """Return the cache of jars and compiled jobs: ``STATETOOL_FLINK_CACHE``, otherwise a folder below the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(os.environ.get("STATETOOL_FLINK_CACHE") or Path(base) / "statetool" / "flink")
 
@@ -51,12 +51,12 @@ def java_tool(name: str) -> str:
 
 
 def flink_jars(version: str) -> list[Path]:
-    """Return the jars of a release, fetched first where the cache does not have them.
+    """Return the jars of a release, downloading them if they are not in the cache.
 
     Raises
     ------
     FlinkUnavailableError
-        They are not in the cache and cannot be fetched.
+        They are not in the cache and cannot be downloaded.
     """
     lib = cache_folder() / version / "lib"
     with locked(version):
@@ -69,7 +69,7 @@ def flink_jars(version: str) -> list[Path]:
 
 
 def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
-    """Compile all ``.java`` files below ``folders`` against a release and more ``jars``; kept by the hash of the sources.
+    """Compile all ``.java`` files below ``folders`` against a release and more ``jars``; cached by the hash of the sources.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def compiled(version: str, *folders: Path, jars: Sequence[Path] = ()) -> Path:
     Raises
     ------
     FlinkUnavailableError
-        There is no compiler, or the jars cannot be fetched.
+        There is no compiler, or the jars cannot be downloaded.
     AssertionError
         The sources do not compile; the message is the compiler's.
     """
@@ -115,7 +115,7 @@ def locked(name: str) -> Iterator[None]:
 def _fetch(version: str, lib: Path) -> None:
     lib.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=lib.parent) as work:
-        # pip checks the checksum that the index tells.
+        # pip verifies the checksum in the index.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
         command += ["--dest", work, f"{PACKAGE}=={version}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Ask Flink to restore a snapshot, and compare all that it found with what was expected."""
+"""Restore of a snapshot in Flink, and comparison of everything it found with the expected content."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Expected = Mapping[str, Mapping[str, Any]]
 
 
 def stateful(expected: Expected) -> dict[str, Mapping[str, Any]]:
-    """Return the operators, of the form of the corpora's ``expected.json``, that have state."""
+    """Return the stateful operators from expectations in the form of the corpora's ``expected.json``."""
     return {n: o for n, o in expected.items() if o.get("keyed_state") or o.get("operator_state")}
 
 
 def requests_for(snapshot: Path, expected: Expected) -> list[dict[str, Any]]:
-    """Return requests for all stateful operators, their types taken from the snapshot's own serializers."""
+    """Return requests for all stateful operators, with types taken from the snapshot's serializers."""
     by_id = {o.state.operator_id: o for o in statetool.load(str(snapshot))._inventory.operators.values()}
     return [
         operator_request(by_id[o["operator_id"]], name, None if o.get("no_uid") else name)
@@ -42,10 +42,10 @@ def restore(
     savepoint: Path | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Restore operators in a real job; returns what each subtask found, the timers that fired, the new savepoint's path.
+    """Restore operators in a real job; return the state found by each subtask, the fired timers, and the new savepoint's path.
 
-    Operators of the snapshot that are not among ``operators`` (sources and stateless ones) are left out, as
-    ``--allowNonRestoredState`` does.
+    Operators of the snapshot that are not among ``operators`` (sources and stateless ones) are left out, as with
+    ``--allowNonRestoredState``.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def restore(
 
 
 def differences(answer: Mapping[str, Any], expected: Expected) -> list[str]:
-    """Compare every key, value, timer (registered and fired) and operator-state row; returns what differs."""
+    """Compare every key, value, timer (registered and fired) and operator-state row; return the differences."""
     problems = []
     for name, wanted in stateful(expected).items():
         subtasks = [s for s in answer["opened"] if s["operator"] == name]
@@ -93,7 +93,7 @@ def differences(answer: Mapping[str, Any], expected: Expected) -> list[str]:
 
 
 def normal(value: Any) -> Any:
-    """Give maps and sets of an answer the order that ``expected.json`` has."""
+    """Sort maps and sets of an answer like ``expected.json``."""
     if isinstance(value, list):
         return [normal(v) for v in value]
     if isinstance(value, dict):
@@ -110,7 +110,7 @@ def _text(value: Any) -> str:
 
 
 def _ordered(what: str, value: Any) -> Any:
-    """Order again what both sides hold in no fixed order, or in an order of their own."""
+    """Sort collections that both sides have in no fixed order, or in different orders."""
     return sorted(value, key=_text) if what.endswith(".merging-window-set") and isinstance(value, list) else value
 
 
@@ -139,15 +139,15 @@ def _same_rows(what: str, found: Iterable[Any], expected: Iterable[Any]) -> list
 
 
 def read_back(snapshot: Path, expected: Expected, *, parallelism: int) -> list[str]:
-    """Compare what statetool reads from a savepoint that Flink took of what it had restored; returns what differs."""
+    """Compare statetool's reading of the savepoint that Flink took after the restore; return the differences."""
     case = type("Case", (), {"metadata": snapshot, "expected": {"operators": {}}})
     checker = Checker(case, None)  # type: ignore[arg-type]
-    # Kryo's values are compared as what they hold, and the checker takes its own copy apart.
+    # Kryo's values are compared by content, and the checker modifies its copy.
     own: dict[str, Any] = json.loads(json.dumps(stateful(expected)), object_hook=without_kryo)
     by_id = {op.operator_id: op for op in checker.savepoint.operators.values()}
     for name, wanted in own.items():
         if wanted.get("no_uid"):
-            # Found by its hash, written under the id that Flink generates for the job at hand.
+            # Found by its hash, written under the id that Flink generates for this job.
             continue
         operator = by_id.get(wanted["operator_id"])
         if operator is None:

@@ -1,4 +1,4 @@
-"""One JVM with one mini cluster of a Flink release, which serves requests line by line."""
+"""One JVM with a mini cluster of one Flink release, which serves requests line by line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES: Final = (
     "java.lang java.util java.lang.invoke java.lang.reflect java.time java.nio java.net java.io java.text java.math"
     " java.util.concurrent java.util.concurrent.atomic sun.nio.ch sun.net.util"
 )
-# What Flink's scripts give to Java 17 and Kryo 2 needs; releases before 1.18 do not run without.
+# Options of Flink's scripts for Java 17 that Kryo 2 needs; releases before 1.18 do not run without them.
 OPENS: Final = (
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _PACKAGES.split()),
     "--add-opens=java.sql/java.sql=ALL-UNNAMED",
@@ -33,7 +33,7 @@ appender.err.layout.pattern = %d{HH:mm:ss} %-5p %c{1} %m%n%throwable
 
 
 class FlinkRefusedError(AssertionError):
-    """Flink could not do what was asked: the message holds its own exception."""
+    """Flink could not run a request; the message contains its exception."""
 
 
 class FlinkMachine:
@@ -46,16 +46,16 @@ class FlinkMachine:
     work
         Folder for its files.
     sources
-        Folders with more jobs, compiled along with the harness.
+        Folders with more jobs, compiled together with the harness.
     jars
         More jars of user code.
     before
-        A folder with classes that stand in for those of the same names: as they were when an older job ran.
+        A folder with classes that replace those of the same names: their older versions, for an older job.
 
     Raises
     ------
     FlinkUnavailableError
-        There is no JDK, or the release cannot be fetched.
+        There is no JDK, or the release cannot be downloaded.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FlinkMachine:
         logging.write_text(_LOGGING)
         self._log = (self.work / "log.txt").open("w+b")
         command = [java_tool("java"), *OPENS]
-        # Short jobs on few cores: the second compiler and the collector's threads would only take time.
+        # Short jobs on few cores: the second compiler and the collector's threads would only cost time.
         command += ["-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
         command += ["-Duser.timezone=UTC", f"-Dlog4j.configurationFile={logging}", f"-Djava.io.tmpdir={self.work}"]
         command += [
@@ -128,7 +128,7 @@ class FlinkMachine:
 
 
 def _causes(text: str) -> str:
-    """Shorten a Java stack trace: of each cause, the message and where it was thrown."""
+    """Shorten a Java stack trace: for each cause, the message and where it was thrown."""
     lines, kept = text.splitlines(), 0
     out = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""States of old jobs, what new jobs declare instead, and the values that those have to find."""
+"""States of old jobs, the declarations of new jobs, and the values that the new jobs must find."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _COLORS: Final = ("RED", "GREEN", "BLUE", "AMBER")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """A state of an old job and that of the new one, whose values are those that it has to find.
+    """A state of an old job and the corresponding state of the new job, with the values that it must find.
 
     Attributes
     ----------
     renames, fills, constants, accept, last_access_ms
-        What is said of it, by paths inside of the state.
+        Choices for the migration, by paths inside the state.
     """
 
     name: str
@@ -45,7 +45,7 @@ def _addresses(*rows: tuple[Any, ...]) -> Type:
 
 
 def _pojo(fields: dict[str, Any], *rows: tuple[Any, ...]) -> Type:
-    """Return the class as it was, by other fields."""
+    """Return the old version of the class, with other fields."""
     return Type(types.pojo(_CLASS, fields), _CLASS, tuple(dict(zip(fields, row, strict=True)) for row in rows))
 
 

@@ -48,7 +48,7 @@ _NEW: Final = {
     "other-name-with-alias": record(A, B, name="shop.S", aliases=["shop.R"]),
     "other-namespace": record(A, B, name="store.R"),
 }
-#: What classes were written with, where it is not what is written for all.
+#: Writer schemas of classes, if they differ from the common one.
 _OLD: Final = {"Narrowed": record({**A, "type": "long"}, B, name="avros.Narrowed")}
 _CLASSES: Final = (
     "Same", "Documented", "Grown", "Front", "Undefaulted", "Shrunk", "Renamed", "Promoted", "Narrowed", "Retyped", "Swapped",
@@ -57,7 +57,7 @@ _CLASSES: Final = (
 
 
 def _class(name: str) -> tuple[Type, Type]:
-    """Return a class as the old job had it, and as the new one has it."""
+    """Return the old and the new version of a class."""
     java = f"avros.{name}"
     schema = _OLD.get(name, record(A, B, name=java))
     return Type(types.avro(schema, runtime_class=java), java, _ROWS), Type("", java, ())
@@ -99,7 +99,7 @@ def _numbers() -> Type:
 
 
 _Z: Final = {"name": "z", "type": "string"}
-#: What is held in other records; with ``z`` and with ``c`` it is what classes whose fields changed should find.
+#: Values held in other records; with ``z`` and with ``c``, the expected values of classes whose fields changed.
 _HELD: Final = {
     "numbers": _numbers(),
     "enum": _enum("RED", "BLUE"),
@@ -115,7 +115,7 @@ _FOUND: Final = {
 
 
 def _places() -> Iterator[Pair]:
-    """The same changes elsewhere: in lists and maps, with time to live, in keys, in operator state."""
+    """Yield the same changes elsewhere: in lists and maps, with TTL, in keys, in operator state."""
     changed = [(n, generic(_NEW[n])) for n in ("documented", "added", "removed")]
     states = {
         "in-list": State(element=_PAIR, kind="list"),

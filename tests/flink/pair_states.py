@@ -18,7 +18,7 @@ from statetool.types.options import ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type: as it is written, as a job declares it, and three values; as a key, what makes the hash codes of classes."""
+    """A type: its declarations for writing and for a job, and three values; as a key, also the hash formula of classes."""
 
     type: str | Serializer
     java: str
@@ -51,7 +51,7 @@ _ADDRESS_VALUE: Final = {"city": "c", "number": 3, "street": "s"}
 
 
 def _address(fields: dict[str, Any], **values: Any) -> Type:
-    """Return the class as it would have been with other fields."""
+    """Return the class with other fields, as an older version of it."""
     whole = {**_ADDRESS_VALUE, **values}
     row = {n: whole[n] for n in fields}
     return Type(types.pojo("corpus.PublicTypes$Address", fields), "corpus.PublicTypes$Address", (row, row, row))
@@ -68,7 +68,7 @@ _COLORS: Final = ["RED", "GREEN", "BLUE", "AMBER"]
 
 
 def _distinct(some: Type) -> Type:
-    """Return values that differ, for keys."""
+    """Return distinct values, for keys."""
     return replace(some, values=tuple({**v, "street": f"s{i}"} for i, v in enumerate(some.values)))
 
 
@@ -106,9 +106,9 @@ class State:
     Attributes
     ----------
     fill
-        Class whose values the old job itself writes, where statetool does not write the savepoint.
+        Class whose values the old job writes itself, if statetool does not write the savepoint.
     max_parallelism
-        ``None`` where the job leaves it to Flink.
+        ``None`` if the job leaves it to Flink.
     """
 
     element: Type
@@ -121,7 +121,7 @@ class State:
     fill: str = ""
 
     def bootstrap(self) -> Any:
-        """Return what writes it."""
+        """Return the bootstrap that writes it."""
         column = pa.array(list(self.element.values), type=self.element.arrow)
         if self.kind in ("operator-list", "union"):
             make = st.bootstrap_list_state if self.kind == "operator-list" else st.bootstrap_union_state
@@ -148,7 +148,7 @@ class State:
         )
 
     def request(self, uid: str, *, fill: bool = False) -> dict[str, Any]:
-        """Return what a job declares that has it, and with ``fill`` writes values of the class ``fill``."""
+        """Return the declaration of a job with this state; with ``fill`` the job writes values of the class ``fill``."""
         found: dict[str, Any] = {"name": uid, "uid": uid, "max_parallelism": self.max_parallelism}
         if self.kind in ("operator-list", "union", "broadcast"):
             mode = "list" if self.kind == "operator-list" else self.kind
@@ -165,16 +165,16 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A state of a savepoint and that of the new job: that of the operator whose uid is ``name``.
+    """A state of a savepoint and that of the new job, in the operator whose uid is ``name``.
 
     Attributes
     ----------
     old, new
-        ``None`` where the job has no such operator.
+        ``None`` if the job has no such operator.
     known
-        Whether a job can read the old state as it was; else nothing tells which values it should have.
+        Whether a job can read the old state unchanged; otherwise the expected values are unknown.
     like
-        A pair whose old state holds the same values, where this one's class is not as it was.
+        A pair whose old state holds the same values, if this pair's class has changed.
     """
 
     name: str
@@ -189,7 +189,7 @@ def _sql(type_: str, *rows: Any) -> Type:
 
 
 def _rows_of_sql() -> Iterator[Pair]:
-    """What SQL keeps, in a state of its own: by position and type."""
+    """Yield states of SQL operators in a separate state: by position and type."""
     pair = _sql("ROW<a BIGINT, b STRING>", *({"f0": i, "f1": f"text {i}", "_kind": "+I"} for i in range(3)))
     for name, new in (
         ("same", "ROW<a BIGINT, b STRING>"),

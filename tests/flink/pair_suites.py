@@ -1,4 +1,4 @@
-"""Which pairs are of one savepoint and one new job: states, classes that changed, and what jobs as a whole change."""
+"""Suites of pairs with one savepoint and one new job: states, changed classes, and job-wide changes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Suite:
     Attributes
     ----------
     pairs
-        The operators of both; each is restored by itself, all others left out, unless ``whole``.
+        The operators of both. Each is restored alone, with all others left out, unless ``whole``.
     whole
-        Whether the job is restored as one, and is one row of the table.
+        Whether the job is restored as a unit, and is one row of the table.
     parallelism, allow
-        Of the new job: its parallelism, and whether state without an operator may be dropped.
+        Parallelism of the new job, and whether state without an operator may be dropped.
     before, after
         Settings of the old job and of the new one.
     avro
@@ -39,7 +39,7 @@ class Suite:
 
     @property
     def by_flink(self) -> bool:
-        """Whether a job of the old classes wrote the savepoint; else statetool did."""
+        """Whether a job with the old classes wrote the savepoint; otherwise statetool did."""
         return any(p.old is not None and p.old.fill for p in self.pairs)
 
     def states(self, *, new: bool) -> dict[str, State]:
@@ -89,7 +89,7 @@ def _evolved() -> Iterator[Pair]:
 
 
 def _registered(name: str, kind: str, state: str, before: tuple[str, ...], after: tuple[str, ...]) -> Suite:
-    """Return a job of one state whose registered classes change: ``kind`` is kryo or pojo."""
+    """Return a job with one state whose registered classes change: ``kind`` is kryo or pojo."""
     some = _class(state)
     return Suite(
         name=name,

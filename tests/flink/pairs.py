@@ -1,4 +1,4 @@
-"""What Flink does with pairs of a savepoint and a new job, and what ``check`` says of each (``pair_states.py``, ``pair_suites.py``).
+"""Restore results of Flink for pairs of a savepoint and a new job, and the verdicts of ``check`` (``pair_states.py``, ``pair_suites.py``).
 
 The new job's snapshot is a savepoint that the job itself took with empty state. ``python -m tests.flink.pairs`` runs all jobs, and writes
 ``pairs.tsv`` and those savepoints (``pairs.tar.xz``) again. ``--avro`` does the same for the suites of Avro, whose jars Maven fetches.
@@ -37,13 +37,13 @@ Rows = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a pair, or of a whole job.
+    """Result of a pair, or of a complete job.
 
     Attributes
     ----------
     flink
-        ``same`` values, ``kept`` where fields came or went and all others are the same, ``other`` ones, ``lost`` where state was dropped,
-        ``restored`` where what they were is not known, ``refused``.
+        ``same``: same values. ``kept``: fields were added or removed, all others are the same. ``other``: other values. ``lost``: state was
+        dropped. ``restored``: restored, but the previous values are unknown. ``refused``: Flink refused to restore.
     """
 
     suite: str
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def old_savepoint(suite: Suite, snapshots: Path, release: str, work: Path) -> Path:
-    """Return the savepoint of the old job: one that Flink wrote, or one that is written now."""
+    """Return the savepoint of the old job: one written by Flink, or one written here."""
     if suite.by_flink:
         return snapshots / "old" / suite.name / release
     folder = work / suite.name / release
@@ -86,7 +86,7 @@ def take_new(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
 
 
 def take_old(flink: FlinkMachine, suite: Suite, snapshots: Path) -> None:
-    """Let the old job write values of the old classes and take its savepoint; what it wrote is kept beside it."""
+    """Let the old job write values of the old classes and take its savepoint; its values are stored next to it."""
     requests = [s.request(uid, fill=True) for uid, s in suite.states(new=False).items()]
     target = snapshots / "old" / suite.name / short(flink.version)
     rows = _take(flink, requests, target, 1, suite.before)
@@ -114,7 +114,7 @@ def _take(
 
 
 def rows_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rows of each operator; of union and broadcast state, which all subtasks have, those of the first."""
+    """Return the rows of each operator; for union and broadcast state, which all subtasks have, those of the first one."""
     found: dict[str, list[Any]] = {}
     for subtask in sorted(answer["opened"], key=lambda s: s["subtask"]):
         states = [*subtask.get("states", {}).values()]
@@ -131,7 +131,7 @@ def _run(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, parallelism: int = 1, allow: bool = True,
     config: Mapping[str, str] | None = None, again: bool = False,
 ) -> Rows | None:  # fmt: skip
-    """Restore states in one job; ``None`` where Flink refuses. With ``again`` its own savepoint is what counts, in a job like it."""
+    """Restore states in one job; ``None`` if Flink refuses. With ``again``, its own savepoint is restored in an identical job."""
     with tempfile.TemporaryDirectory() as work:
         try:
             answer = flink.call(
@@ -152,7 +152,7 @@ def _run(
 def _each(
     flink: FlinkMachine, snapshot: Path, states: Mapping[str, State], backend: str, *, again: bool
 ) -> dict[str, Any]:
-    """Restore each state; those that are in one job are refused or restored as one, then halves are tried."""
+    """Restore each state. States in one job are refused or restored together, so halves are tried after a refusal."""
     rows = _run(flink, snapshot, states, backend, again=again) if states else {}
     if rows is not None:
         return dict(rows)
@@ -166,11 +166,11 @@ def _each(
 
 
 def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
-    """Return what the savepoint holds, as far as a job can read it as it was."""
+    """Return the content of the savepoint, as far as a job can read it unchanged."""
     if suite.by_flink:
         rows: Rows = json.loads(snapshot.with_suffix(snapshot.suffix + ".json").read_text())
         return rows
-    # Classes have no older self here: what they hold is what the pair holds that has nothing changed.
+    # Old versions of classes do not exist here: their content is that of the pair in which nothing changed.
     states = {p.name: p.old for p in suite.pairs if p.old is not None and p.known and not p.like}
     found = _run(flink, snapshot, states, "hashmap")
     assert found is not None, "a savepoint is restored as it was written"
@@ -178,7 +178,7 @@ def _before(flink: FlinkMachine, suite: Suite, snapshot: Path) -> Rows:
 
 
 def word(before: Any, after: Any) -> str:
-    """Return how values compare.
+    """Return the result of comparing values.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def _kept(before: Any, after: Any) -> bool:
 
 
 def backends(suite: Suite) -> tuple[str, ...]:
-    """Return the backends that restore a suite: operators, limits and registrations are alike in all."""
+    """Return the backends that restore a suite: operators, limits and registrations behave alike in all."""
     return BACKENDS[:1] if suite.whole else BACKENDS
 
 
@@ -213,7 +213,7 @@ def suites(*, avro: bool) -> list[Suite]:
 def outcomes(
     flink: FlinkMachine, snapshots: Path, work: Path, written_by: str, *, avro: bool = False
 ) -> Iterator[Outcome]:
-    """Restore all pairs in a release, from savepoints of another one or its own."""
+    """Restore all pairs in a release, from savepoints of another release or its own."""
     release = short(flink.version)
     for suite in suites(avro=avro):
         old = old_savepoint(suite, snapshots, written_by, work)
@@ -231,7 +231,7 @@ def outcomes(
 def _restored(
     flink: FlinkMachine, suite: Suite, old: Path, backend: str, before: Rows, said: Mapping[str, Verdict]
 ) -> dict[str, str]:
-    """Return what becomes of each pair, or of the job; those that should be refused are tried one by one."""
+    """Return the result of each pair, or of the job; those that should be refused are tried one by one."""
     states = suite.states(new=True)
     if suite.whole:
         rows = _run(flink, old, states, backend, parallelism=suite.parallelism, allow=suite.allow, config=suite.after)
@@ -241,7 +241,7 @@ def _restored(
             return {suite.name: "lost"}
         words = [word(before[n], rows[n]) for n in states if n in before]
         return {suite.name: next((w for w in ("other", "kept") if w in words), "same")}
-    # A generic record of Avro is refused on heap only when it is written: as its old schema had it.
+    # The heap backend refuses a generic Avro record only when it is written, because it still has its old schema.
     found = _each(flink, old, {n: s for n, s in states.items() if said[n] != "not"}, backend, again=suite.avro)
     for name in states:
         if said[name] == "not":
@@ -255,8 +255,8 @@ def _restored(
 def verdicts(
     suite: Suite, snapshots: Path, work: Path, written_by: str, release: str, backend: str
 ) -> dict[str, tuple[Verdict, str]]:
-    """Return what ``check`` says of each pair, or of the job as a whole: verdict and kinds of warnings."""
-    # Savepoints of 1.20 hold ids only.
+    """Return the result of ``check`` for each pair, or for the complete job: verdict and kinds of warnings."""
+    # Savepoints of 1.20 store only ids.
     found = st.check(
         st.load(str(old_savepoint(suite, snapshots, written_by, work)), uids=suite.states(new=False)),
         st.load(str(new_savepoint(suite, snapshots, release)), uids=suite.states(new=True)),
@@ -282,7 +282,7 @@ def short(version: str) -> str:
 
 
 def versions_before(version: str) -> list[str]:
-    """Return the versions whose savepoints one restores here, its own last."""
+    """Return the versions whose savepoints this version restores here, ending with its own."""
     return sorted(v for v in DEFAULT_VERSIONS if tuple(map(int, v.split("."))) <= tuple(map(int, version.split("."))))
 
 
@@ -292,7 +292,7 @@ def releases_before(version: str) -> list[str]:
 
 
 def table(*, avro: bool | None = None) -> list[Outcome]:
-    """Return the outcomes that are kept in the repository; of Avro only, or without those."""
+    """Return the outcomes stored in the repository; only those of Avro, or without those."""
     with TABLE.open(newline="") as f:
         rows = [Outcome(**row) for row in csv.DictReader(f, delimiter="\t")]
     names = {s.name for s in SUITES if avro is None or s.avro == avro}
@@ -331,7 +331,7 @@ def _run_all(snapshots: Path, work: Path, avro: bool) -> Iterator[Outcome]:
 
 
 def main() -> None:
-    """Take all savepoints, restore all pairs in all releases, and write the table anew."""
+    """Take all savepoints, restore all pairs in all releases, and rewrite the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--avro", action="store_true", help="run the suites of Avro, with flink-avro from Maven")
     avro = parser.parse_args().avro

@@ -1,4 +1,4 @@
-"""SQL jobs in real Flink: rows go in, a savepoint comes out, and a job goes on from one."""
+"""SQL jobs in real Flink: they read rows, take a savepoint, and continue from one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query over input tables; the same query always makes the same job, so that a savepoint of it fits."""
+    """A query over input tables; the same query always makes the same job, so its savepoint can be restored."""
 
     inputs: tuple[Input, ...]
     sql: str
@@ -47,14 +47,14 @@ def run_query(
     max_parallelism: int = 128,
     config: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Run a query, from a snapshot if one is given, until so many results have come out.
+    """Run a query, from a snapshot if one is given, until it has produced ``results`` results.
 
     Parameters
     ----------
     rows
-        By table: each the kind of change (``INSERT``, ...), then the columns.
+        Rows by table: the row kind (``INSERT``, ...), then the columns.
     savepoint
-        Folder for a savepoint, taken when all rows have come out.
+        Folder for a savepoint, taken after all results.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def run_query(
     Raises
     ------
     FlinkRefusedError
-        Flink failed, or other results came out than so many.
+        Flink failed, or produced another number of results.
     """
     tables = [{"name": i.name, "columns": i.columns, "rows": rows.get(i.name, ())} for i in query.inputs]
     return flink.call(

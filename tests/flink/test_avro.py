@@ -1,4 +1,4 @@
-"""Avro values that statetool writes are what Flink reads, and what Flink writes of them is read back."""
+"""Avro values written by statetool are read by Flink, and those written by Flink are read back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_avro_values_written_here_are_what_flink_reads_and_writes(
 
 
 def restore_and_read_back(flink: FlinkMachine, work: Path, backend: str) -> None:
-    """Let Flink restore values, compare them with what was given, and read the savepoint that it takes."""
+    """Let Flink restore values, compare them with the input, and read the savepoint that it takes."""
     rows = tuple({**row, "counts": list(row["counts"].items())} for row in _ROWS)
     state = State(element=generic(_SCHEMA, *rows))
     writer = statetool.SavepointWriter.new().with_operator("s", state.bootstrap(), parallelism=1)

@@ -1,4 +1,4 @@
-"""Flink's side of the benchmarks works, and what it writes for them is read right."""
+"""Flink's side of the benchmarks works, and its output is read correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changed copies of Flink's own savepoints restore: edited values, other uids, dropped and renamed operators and states."""
+"""Changed copies of savepoints written by Flink restore: edited values, other uids, dropped and renamed operators and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources read on from exactly where an edit says, and a sink commits exactly what it did not forget: real Flink is the judge."""
+"""Edits of sources and sinks in real Flink: sources resume at the edited offset, and a sink commits exactly the remaining transactions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(flink: FlinkMachine, source: str, uid: str, snapshot: Path, **more: Any
 
 
 def case(flink: FlinkMachine, cases: Path, name: str, uid: str) -> statetool.Savepoint:
-    """Return the savepoint of a case that this release wrote, its source known by uid."""
+    """Return the savepoint of a case written by this release, with the uid of its source."""
     savepoint = statetool.load(str(cases / f"v{flink.version.replace('.', '_')}-{name}" / "snapshot"))
     return savepoint if uid in savepoint else savepoint.with_uids([uid])
 
@@ -65,8 +65,8 @@ def test_a_hybrid_source_goes_on_in_its_second_one(
 
 
 def test_a_log_goes_on_from_its_offsets(connected: FlinkMachine, connector_cases: Path, tmp_path: Path) -> None:
-    """The source is our own, its state has Kafka's layout: positions, words and removed and added partitions count."""
-    # The older release's savepoint has an enumerator of version 2, which an edit turns into the version that the source reads.
+    """The source is a test class with Kafka's state layout: offsets, words, and added and removed partitions are checked."""
+    # The older release's savepoint has an enumerator of version 2, which an edit converts to the version that the source reads.
     base = case(connected, connector_cases, "kafka-source", "orders")
     splits = [f"{topic}-{n}" for topic in ("orders", "payments.eu-1") for n in range(5)]
     at: tuple[int | str, ...] = (10, "earliest", "committed", "latest", 17)
@@ -109,7 +109,7 @@ def test_a_log_goes_on_from_where_the_legacy_consumer_was(
 def test_the_legacy_consumer_is_given_what_the_source_had(
     connected: FlinkMachine, connector_cases: Path, tmp_path: Path
 ) -> None:
-    """The class is our own, of the name and fields of the consumer's; its state is written by Flink's own types."""
+    """The class is a test class with the name and fields of the consumer; its state is written by Flink's types."""
     old = statetool.load(str(connector_cases / "v1_20_5-flink-kafka-consumer" / "snapshot")).with_uids(["orders"])
     statetool.convert_consumer(old, str(tmp_path / "source"), "orders")
     source = statetool.load(str(tmp_path / "source")).with_uids(["orders"])
@@ -125,7 +125,7 @@ def test_the_legacy_consumer_is_given_what_the_source_had(
     found = connected.call("class", **request)["records"]
     held = {r.split_id: json.loads(r.details)["offset"] for r in old.connector_rows("source_splits")}
     held |= {"orders-0": -1, "payments.eu-1-2": 76}
-    # Union state: each of both subtasks is given all of it.
+    # Union state: both subtasks get all of it.
     assert sorted(found) == sorted([f"{split}@{offset}" for split, offset in held.items()] * 2)
 
 
@@ -183,7 +183,7 @@ def test_a_sink_of_files_commits_exactly_what_it_did_not_forget(connected: Flink
     rows = [r for r in savepoint.connector_rows("transactions") if r.operator == committer]
     assert len(rows) == 4
     for row in rows:
-        # The job that went on after the savepoint has committed them: as if it had died before.
+        # The job that continued after the savepoint has committed them. This simulates that it failed before.
         if Path(row.file).exists():
             Path(row.file).rename(row.temporary_file)
         assert Path(row.temporary_file).exists()

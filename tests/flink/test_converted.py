@@ -45,7 +45,7 @@ def test_converted_checkpoint_restores(
 ) -> None:
     case = own_case(corpus, flink, name)
     target = tmp_path / "canonical"
-    # Kryo's values end in the heap layout where their class says so.
+    # In the heap layout, the ends of Kryo's values are known if their classes are declared.
     statetool.convert(statetool.load(str(metadata_of(case)), declarations=CLASSES), str(target))
     expected = expected_of(case)
     requests = judge.requests_for(target, expected)

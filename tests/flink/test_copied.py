@@ -1,4 +1,4 @@
-"""Checkpoints of all kinds that lie elsewhere now: their copies restore in Flink, with every value, which they themselves cannot."""
+"""Copies of moved checkpoints of all kinds restore in Flink with every value; the moved checkpoints themselves cannot."""
 
 from __future__ import annotations
 

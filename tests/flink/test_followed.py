@@ -1,4 +1,4 @@
-"""A real job takes checkpoints while a stream follows: what is read is the whole state of each, once."""
+"""A real job takes checkpoints while a stream follows: the stream reads the complete state of each exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = {
 
 
 def complete(job: Path) -> list[tuple[int, str]]:
-    """Return ids and paths of all checkpoints that are there: Flink takes one of its own when a job has just begun."""
+    """Return ids and paths of all existing checkpoints: Flink takes one by itself when a job has just started."""
     found = [p.parent for p in job.glob("chk-*/_metadata")]
     return sorted((int(p.name.removeprefix("chk-")), str(p)) for p in found)
 
@@ -79,7 +79,7 @@ def test_a_stream_follows_a_job(flink: FlinkMachine, spark: Any, tmp_path: Path,
 
 
 def assert_retained(job: Path) -> None:
-    """Of thirty checkpoints all but the last three were deleted while the stream ran."""
+    """Check that of thirty checkpoints all but the last three were deleted while the stream ran."""
     assert len(list(job.glob("chk-*"))) == 3
 
 
@@ -87,7 +87,7 @@ def assert_retained(job: Path) -> None:
 @pytest.mark.since(2, 0)
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_the_fold_of_the_changes_is_the_state(flink: FlinkMachine, tmp_path: Path, backend: str) -> None:
-    """The stream is a process of its own: ended and started again, and killed while it reads."""
+    """The stream is a separate process, which is stopped and restarted, and killed while it reads."""
     root = tmp_path / "checkpoints"
     config = {**CONFIG, "execution.checkpointing.dir": root.as_uri()}
     job = flink.call("follow", action="start", backend=backend, config=config)["job"]

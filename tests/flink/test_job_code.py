@@ -1,4 +1,4 @@
-"""What ``describe()`` prints, pasted as it is into a job, gives the serializers that the state was written with: by Flink's own check."""
+"""The output of ``describe()``, pasted into a job, gives the serializers of the state, according to Flink's compatibility check."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def hex_snapshot(serializer: Serializer) -> str:
 
 
 def program(bodies: list[str], descriptors: list[str]) -> str:
-    """Return a class that reads lines of a variable and a snapshot, and prints what Flink says of it."""
+    """Return a class that reads lines of a variable and a snapshot, and prints Flink's verdict."""
     imports = sorted({line for body in bodies for line in body.splitlines() if line.startswith("import ")})
     code = "\n".join(line for body in bodies for line in body.splitlines() if not line.startswith("import "))
     imports += [f"import org.apache.flink.api.common.{n};" for n in ("ExecutionConfig", "typeutils.*", "functions.*")]
@@ -104,7 +104,7 @@ def test_pasted_code_declares_what_was_written(newest_flink: str, tmp_path: Path
 
 
 def _snapshots(keyed: list[KeyedState], work: Path) -> dict[str, str]:
-    """Return the snapshots of the values' serializers in hex, as they are written, by the states' names."""
+    """Return the snapshots of the values' serializers in hex, as stored, by state name."""
     writer = statetool.SavepointWriter.new()
     for i, bootstrap in enumerate(keyed):
         writer = writer.with_operator(f"o{i}", bootstrap)

@@ -1,4 +1,4 @@
-"""Migrated states restore in real jobs that have the new classes, with the values that they should have."""
+"""Migrated states restore in real jobs with the new classes, with the expected values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.full
 def written(
     folder: Path, release: str | None, *, new: bool, migrations: Sequence[Migration] = MIGRATIONS
 ) -> statetool.Savepoint:
-    """Write the states of migrations, an operator each, as old jobs have them or as new ones should."""
+    """Write the states of migrations, one per operator, in the form of old jobs or of new ones."""
     writer = statetool.SavepointWriter.new()
     for one in migrations:
         state = one.new if new else one.old
@@ -49,7 +49,7 @@ def found(answer: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def snapshot_of_new_job(flink: FlinkMachine, work: Path, requests: list[dict[str, Any]]) -> str:
-    """Let Flink take a savepoint of a job with the new types, all of its state empty."""
+    """Let Flink take a savepoint of a job with the new types and empty state."""
     seed = State(element=MIGRATIONS[0].new.element)
     nothing = statetool.SavepointWriter.new().with_operator("seed", seed.bootstrap(), parallelism=1)
     nothing.write(str(work / "seed"))
@@ -79,7 +79,7 @@ def test_every_migration_of_avro_restores_with_its_values(
 
 
 def migrate_and_restore(flink: FlinkMachine, work: Path, backend: str, migrations: Sequence[Migration]) -> None:
-    """Migrate the states of old jobs, and compare what a new job finds with what it finds where they were written as its own."""
+    """Migrate the states of old jobs. A new job must find the same in them as in states written in its own form."""
     old = written(work / "old", None, new=False, migrations=migrations)
     requests = [one.new.request(one.name) for one in migrations]
     new_job = statetool.load(snapshot_of_new_job(flink, work, requests), uids=[m.name for m in migrations])
@@ -114,7 +114,7 @@ def test_flink_refuses_what_is_not_migrated(flink: FlinkMachine, tmp_path: Path)
 def test_kryo_2_becomes_kryo_5_and_a_class_becomes_a_pojo(
     flink: FlinkMachine, corpus: Path, tmp_path: Path, backend: str
 ) -> None:
-    """All that Kryo of Flink 1.20 wrote into the corpus's own job, read by Kryo of 2.x; ``Money`` as a POJO."""
+    """All values written by Kryo in the corpus's job of Flink 1.20, read by Kryo of 2.x; ``Money`` as a POJO."""
     old_case = corpus / case_folder("1.20.5", "rocksdb-canonical")
     expected = expected_of(old_case)
     names = [n for n, o in judge.stateful(expected).items() if not o.get("no_uid")]
@@ -161,7 +161,7 @@ _WITH_IT = [
 def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
     flink: FlinkMachine, tmp_path: Path, backend: str
 ) -> None:
-    """The old job leaves a class to Kryo, that of the new job is a POJO; of the job's own release and of the one before."""
+    """In the old job a class uses Kryo, in the new job it is a POJO; with the job's release and the previous one."""
     value = State(element=Type("", "evolved.Evolved$Opened", ()), fill="evolved.Evolved$Opened")
     text = Type("STRING", "STRING", ())
     states = (value, replace(value, kind="list"), replace(value, kind="map", map_key=text), replace(value, ttl=True))
@@ -181,7 +181,7 @@ def test_what_kryo_wrote_for_a_class_becomes_a_pojo_of_the_same_fields(
         plan = statetool.plan_migration(snapshot, new_job)
         assert {s.uid for s in plan.states} == set(names)
         paths = ("value.s.value", "map.s.map_value", "list.s.element", "ttl.s.value.value")
-        plan = plan.accepting([f"{path}.f" for path in paths])  # Kryo's enums are text
+        plan = plan.accepting([f"{path}.f" for path in paths])  # enums of Kryo are text
         target = tmp_path / f"migrated-{version}"
         statetool.migrate(snapshot, str(target), plan=plan, flink_version=flink.version)
         assert statetool.check(str(target), new_job, flink=flink.version).verdict == "fully"

@@ -1,4 +1,4 @@
-"""The savepoint that the notebook ``correct-a-value`` writes restores: Flink sees the corrected value, and everything else as it was."""
+"""The savepoint written by the notebook ``correct-a-value`` restores: Flink sees the corrected value, and everything else unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``check`` says is what Flink does: every pair restored anew."""
+"""The verdicts of ``check`` match Flink's behavior, with every pair restored again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_flink_does_with_each_pair_of_avro_what_the_table_says(avro_flink: Flink
 
 
 def compare(flink: FlinkMachine, work: Path, *, avro: bool) -> None:
-    """Restore all pairs of Avro or all others, and compare what becomes of them with the table."""
+    """Restore all pairs of Avro or all others, and compare the results with the table."""
     snapshots = unpack(pairs.SNAPSHOTS, work / "snapshots")
     for old in pairs.releases_before(flink.version):
         rows = pairs.table(avro=avro)

@@ -1,4 +1,4 @@
-"""Rescaled copies of Flink's own savepoints restore with every key, value, timer and row; windows go on."""
+"""Rescaled copies of savepoints written by Flink restore with every key, value, timer and row; windows continue."""
 
 from __future__ import annotations
 

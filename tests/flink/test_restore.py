@@ -1,4 +1,4 @@
-"""The judge itself: savepoints that Flink wrote restore, with every value; damage and wrong types are found out."""
+"""Test of the harness itself: savepoints of Flink restore with every value; damage and wrong types are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL jobs: their state is read, written again from tables, and real SQL jobs go on from it with right results."""
+"""SQL jobs: their state is read and rewritten from tables, and real SQL jobs continue from it with correct results."""
 
 from __future__ import annotations
 
@@ -165,13 +165,13 @@ def test_edited_join_goes_on(flink: FlinkMachine, tmp_path: Path) -> None:
 
 
 def id_with(flink: FlinkMachine, query: Query, state: str, folder: Path) -> str:
-    """Return the id of the operator that keeps a state, which the plan of the job gives it."""
+    """Return the id of the operator with a state, which the plan of the job assigns to it."""
     answer = run_query(flink, query, {}, results=0, savepoint=folder)
     return operator_with(statetool.load(answer["savepoint"]), state).operator_id
 
 
 def test_totals_made_from_nothing_go_on(flink: FlinkMachine, tmp_path: Path) -> None:
-    """Types, serializers and rows are all ours: only the id of the operator is the job's."""
+    """Types, serializers and rows are written by statetool; only the id of the operator is the job's."""
     moment = pa.scalar(1_709_210_096_123_456, pa.timestamp("us", tz="UTC"))
     rows = [
         {
@@ -280,7 +280,7 @@ def test_variants_are_read_edited_and_made_from_nothing(flink: FlinkMachine, tmp
     found = {r["map_key"]["f0"]: r["map_key"]["f1"] for r in table.to_pylist()}
     shown = {k: v and VariantVal(v["value"], v["metadata"]).toJson() for k, v in found.items()}
     assert shown == texts
-    # Each row gets the variant of another one.
+    # Each row gets the variant of another row.
     rows = table.to_pylist()
     for row in rows:
         row["map_key"]["f1"] = found[row["map_key"]["f0"] % 3 + 1]

@@ -1,4 +1,4 @@
-"""Savepoints that statetool wrote restore in Flink, whose serializers are its own: made of its types and classes."""
+"""Savepoints written by statetool restore in Flink, with serializers made from Flink's types and classes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_every_kind_of_state_timers_and_operator_state(flink: FlinkMachine, tmp_
         statetool.bootstrap_broadcast_state("rules", rules, key_type="STRING", value_type="BIGINT"),
         max_parallelism=300,
         parallelism=3,
-    ).write(str(tmp_path / "sp"), inline_bytes=0)  # what all releases read
+    ).write(str(tmp_path / "sp"), inline_bytes=0)  # a form that all releases can read
 
     def state(name: str, kind: str, type: str, *values: Any, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         rows = [{"key": k, "value": v} for k, v in zip(table["key"].to_pylist(), values, strict=True) if v is not None]
@@ -194,7 +194,7 @@ def test_keys_of_every_type_that_hashes(flink: FlinkMachine, tmp_path: Path) -> 
             pa.array([{"f0": "x", "f1": -1}, {"f0": "", "f1": 7}], pa.struct({"f0": pa.string(), "f1": pa.int32()})),
             [["x", -1], ["", 7]],
         ),
-        # What a key is made of may be null.
+        # Parts of a key may be null.
         "tuple-null": (
             types.tuple_of("STRING", "DATE"),
             "TUPLE<STRING,LOCALDATE>",

@@ -1,4 +1,4 @@
-"""Flink's own window operators go on from a snapshot of the corpus: what fires must be what was stored and what came after."""
+"""Window operators of Flink continue from a snapshot of the corpus: the fired contents must be the stored elements plus later ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AMOUNT: Final = 1_000
 
 
 def wrongly_continued(flink: FlinkMachine, snapshot: Path, expected: Expected, *, backend: str) -> list[str]:
-    """Send one more element into one window of each operator, let all windows fire, and return what differs."""
+    """Send one more element into one window of each operator, let all windows fire, and return the differences."""
     wanted: Counter[str] = Counter()
     operators = []
     assert expected.keys() & _WINDOWS.keys(), "no window operator that is known here"
@@ -43,7 +43,7 @@ def _text(*parts: Any) -> str:
 
 
 def _continue(described: Mapping[str, Any], keyed: Mapping[str, Any]) -> tuple[list[tuple[Any, Any, Any]], list[Any]]:
-    """Return what fires (key, window, contents), and an element for a window of the first key."""
+    """Return the expected results (key, window, contents), and an element for a window of the first key."""
     merged = {
         _text(row["key"], stored): window
         for row in keyed["states"].get("merging-window-set", {"rows": ()})["rows"]
@@ -58,7 +58,7 @@ def _continue(described: Mapping[str, Any], keyed: Mapping[str, Any]) -> tuple[l
         if key == element[0] and window["start"] <= element[2] < window["end"]:
             value = _added(described["function"], value, element)
         fired.append((key, merged.get(_text(key, window), window), value))
-    # A sliding window of the element that had no contents before.
+    # A sliding window of the element without earlier contents.
     for start in _starts(described, element[2]):
         window = {"start": start, "end": start + described["size_ms"]}
         if not any(row["key"] == element[0] and row["namespace"] == window for row in rows):

@@ -1,7 +1,7 @@
-"""Run the zoo's jobs in a real Flink and keep what they leave as cases of the corpora's form: ``snapshot``, ``expected.json``, ``case.json``.
+"""Run the zoo's jobs in a real Flink and store the results as corpus cases: ``snapshot``, ``expected.json``, ``case.json``.
 
 ``python -m tests.flink.zoo_cases 2.3.0 TARGET SET:SCENARIO ...`` runs jobs of a release (a set of ``ZooData``, or ``ZooMore.all``);
-``python -m tests.flink.zoo_cases pack FOLDER ARCHIVE`` packs cases as ``tests/corpus/jobs.tar.xz`` is.
+``python -m tests.flink.zoo_cases pack FOLDER ARCHIVE`` packs cases in the form of ``tests/corpus/jobs.tar.xz``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.flink.machine import FlinkMachine
 from tests.support.expected_scalars import json_text
 
 SOURCES: Final = (Path(__file__).parent / "zoo",)
-#: What only Flink 2 has.
+#: Sources that need Flink 2.
 NEW_SOURCES: Final = (*SOURCES, Path(__file__).parent / "zoo2")
 _CHECKPOINTS: Final = {
     "execution.checkpointing.interval": "400ms",
@@ -32,7 +32,7 @@ _CHECKPOINTS: Final = {
 
 
 def in_order(value: Any) -> Any:
-    """Give maps and sets of an answer the form and order that ``expected.json`` has."""
+    """Convert maps and sets of an answer to the form and order of ``expected.json``."""
     if isinstance(value, list):
         return [in_order(v) for v in value]
     if isinstance(value, dict):
@@ -136,7 +136,7 @@ SCENARIOS: Final[dict[str, dict[str, Any]]] = {
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Pack the files of a folder, the same bytes for the same files."""
+    """Pack the files of a folder reproducibly: the same files give the same bytes."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as tar:
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):

@@ -22,7 +22,7 @@ HEADER = b"header"
 
 
 def stream_of(groups: Sequence[tuple[int, bytes]], *, compressed: bool = False) -> tuple[Stream, list[KeyGroupRange]]:
-    """Put key groups behind each other."""
+    """Concatenate key groups."""
     data = bytearray(HEADER)
     ranges = []
     for number, raw in groups:

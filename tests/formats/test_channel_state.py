@@ -1,4 +1,4 @@
-"""Data in flight: buffers, and records cut anywhere by them."""
+"""In-flight data: buffers, and records cut by them at arbitrary positions."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ def test_attributes_of_records_are_summed_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("release", ["v1_20_5", "v2_3_0"])
 def test_attributes_that_flink_wrote_are_summed_up(tmp_path: Path, release: str) -> None:
-    """Of a real job, whose source said that it was behind, and that it was not any more (``tests/flink/in_flight_cases.py``)."""
+    """From a real job, whose source first reported backlog and then its end (``tests/flink/in_flight_cases.py``)."""
     folder = unpack(in_flight_cases.ARCHIVE, tmp_path) / release
     assert in_flight_cases.found(folder) == in_flight_cases.ELEMENTS
     source = statetool.load(str(folder), uids=["source"])["source"]
     (row,) = source.in_flight().to_pylist()
     assert (row["elements"], row["attributes"], row["backlog_attributes"], row["backlog"]) == (7, 2, 1, False)
-    # What is made by hand here has the bytes that Flink's own serializer wrote.
+    # Hand-made elements have the same bytes as those of Flink's serializer.
     flags = [attributes(backlog=b) for b in (True, False)]
     b, c, d = (record(text, -(1 << 63)) for text in "bcd")
     by_hand = [flags[0], b, flags[1], c, b"\4" + number(-1), b"\4" + number(0), d]

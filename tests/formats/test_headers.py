@@ -100,7 +100,7 @@ VOID = "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSeri
 
 
 def header_with(unknown: bytes, *, as_key: bool) -> bytes:
-    """A header of two states, one of whose serializers is unknown."""
+    """Return a header of two states, one with an unknown serializer."""
     long = snapshot_reader().proxied(Cursor(proxied(LONG)))
     void = snapshot_reader().proxied(Cursor(proxied(VOID)))
     states = tuple(
@@ -139,7 +139,7 @@ def test_an_unknown_serializer_in_a_header_of_unknown_length_is_an_error() -> No
 
 @pytest.mark.parametrize("payload", [b"", b"\0\x05hello\0\0\0\x07"])
 def test_a_frame_around_an_unknown_class_is_stepped_over(payload: bytes) -> None:
-    """What is inside of the Java stream of its serializer cannot be taken for what follows."""
+    """The contents of the serializer's Java stream cannot be mistaken for the following fields."""
     inside = b"\0\x10VALUE_SERIALIZER" + b"\0\5fifth" + bytes(16)
     unknown = b"\0\0\0\2" + beam.adapted("com.acme.Mine$LegacySnapshot", inside, payload)
     raw = header_with(unknown, as_key=False)
@@ -149,7 +149,7 @@ def test_a_frame_around_an_unknown_class_is_stepped_over(payload: bytes) -> None
 
 
 def test_any_number_of_unknown_serializers_keep_their_bytes() -> None:
-    """Namespaces, values and the key of many states, and timers of them."""
+    """Namespaces, values and the key of many states, and their timers."""
     unknown = proxied("com.acme.MySerializer$Snapshot", b"\0\7payload", version=1)
     opaque = OpaqueSerializer(unknown[4:], "unknown")
     opaque.proxy_bytes = unknown
@@ -181,7 +181,7 @@ def test_elements_of_an_unknown_class_are_exact_bytes(
     for name in states:
         assert [r["value"] for r in op.to_arrow(name).to_pylist()] == elements[0]
         assert "com.acme.MySerializer" in op.states[name].reason
-    # The checksums of these chunks are none.
+    # The checksums of these chunks are invalid.
     result = statetool.verify(str(tmp_path), deep=not compressed)
     assert {p.severity for p in result.problems} == {"warning"} | ({"note"} if not compressed else set())
     assert result.unread == 2

@@ -1,4 +1,4 @@
-"""The layout of the heap backend: kernels against the serializers, entry by entry."""
+"""Layout of the heap backend: kernels compared with the serializers, entry by entry."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ small = st.integers(0, 200)
 
 @st.composite
 def heap_entry(draw: st.DrawFn, state: int) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """Draw an entry of a state, and the same in canonical entries."""
+    """Draw an entry of a state, and the equivalent canonical entries."""
     key = draw(words)
     match STATES[state].name:
         case "value":
@@ -98,7 +98,7 @@ def heap_entry(draw: st.DrawFn, state: int) -> tuple[bytes, list[tuple[bytes, by
             raw = text(namespace) + text(key) + count(len(texts)) + b"".join(k + v for k, v in values.items())
             return raw, [(composite_key(text(key), text(namespace), k, ambiguous=True), v) for k, v in values.items()]
         case "pet":
-            # Registered subclasses are not for kernels.
+            # Kernels do not support registered subclasses.
             flags = draw(st.sampled_from([b"\2", b"\x08\0\2"]))
             value = flags + b"\0" + text(key) + b"\1"
             return b"\0" + text(key) + value, [(composite_key(text(key)), value)]
@@ -174,7 +174,7 @@ def test_kernels_read_damaged_bytes_as_the_serializers_do(groups: list[Group], a
     if isinstance(fast, str):
         assert isinstance(slow, str)
     elif not isinstance(slow, str):
-        # What only decoding notices, a lone surrogate say, is noticed later where kernels were at work.
+        # Errors that only decoding finds, such as a lone surrogate, are found later by kernels.
         assert fast == slow
 
 

@@ -48,7 +48,7 @@ def test_every_metadata_file_of_flinks_migration_tests_is_written_back_identical
 
 
 def everything(version: int) -> SnapshotMetadata:
-    """A metadata with every handle that there is."""
+    """Return metadata with every kind of handle."""
     inline = ByteStreamHandle(name="x", data=b"abc")
     file, relative = FileHandle(size_bytes=5, path="s3://b/f"), RelativeFileHandle(path="f", size_bytes=7)
     groups = KeyGroupsHandle(tag=7, start=0, offsets=(0, 9), stream=relative)
@@ -134,7 +134,7 @@ def test_every_handle_in_every_version_comes_back(version: int) -> None:
 
 
 def test_the_checkpoint_that_a_regional_one_took_a_state_from() -> None:
-    """Version 7, after Flink 2.3: as version 6, then for each subtask whether there is one, and its id."""
+    """Version 7, after Flink 2.3: like version 6, plus a flag and an id per subtask."""
     subtasks = (
         SubtaskState(index=0, ref_checkpoint_id=41),
         SubtaskState(index=1),

@@ -1,4 +1,4 @@
-"""RocksDB databases as entry batches: made here with rocksdict, and Flink's own from the corpus."""
+"""RocksDB databases as entry batches: made with rocksdict, and Flink's from the corpus."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_missing_and_truncated_files_are_named(tmp_path: Path, format_version: i
 
 @pytest.mark.parametrize("format_version", [5, 6])
 def test_changed_bytes_are_an_error_or_change_nothing(tmp_path: Path, format_version: int) -> None:
-    """Every block has a checksum: what is read is right, or it is an error that names the file."""
+    """Every block has a checksum: reading gives correct data, or an error that names the file."""
     entries = some_entries(2000)
     files = database(tmp_path, entries, blocks=block_options(format_version))
     dice = random.Random(2)
@@ -172,7 +172,7 @@ def test_no_folder_stays_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(temporary.iterdir()) == []
 
 
-# ---- our own reader against RocksDB -------------------------------------------------------------
+# ---- statetool's reader compared with RocksDB ---------------------------------------------------
 
 
 def pairs(slices: Iterable[Slice]) -> list[tuple[bytes, bytes]]:
@@ -185,7 +185,7 @@ def pairs(slices: Iterable[Slice]) -> list[tuple[bytes, bytes]]:
 
 
 def compare(files: DatabaseFiles, *, limit: int) -> int:
-    """Read everything both ways; returns the number of entries."""
+    """Read everything both ways; return the number of entries."""
     rocks, own = RocksDatabase(files), Tables(files)
     assert set(own.families) == set(rocks.column_families)
     n = 0
@@ -237,7 +237,7 @@ def test_tables_of_all_compressions(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["crc32c", "xxh3"])
 def test_checksums_of_blocks_of_all_sizes(tmp_path: Path, kind: str) -> None:
-    """A block for each entry, of 30 to 1,500 bytes: the checksums that RocksDB wrote are those that we find."""
+    """One block per entry, of 30 to 1,500 bytes: computed checksums equal RocksDB's."""
     blocks = with_options(set_checksum_type=getattr(rocksdict.ChecksumType, kind)())
     blocks.set_block_size(1)
     entries = [("a", 1, b"%04d" % i, bytes([i & 0xFF]) * i) for i in (*range(300), *range(300, 1500, 37))]
@@ -256,7 +256,7 @@ def test_errors_about_blocks_name_file_and_offset() -> None:
 @pytest.mark.parametrize("count", [3, 40])
 @pytest.mark.parametrize("kind", [1, 4])
 def test_a_damaged_block_is_named(count: int, kind: int) -> None:
-    """Few blocks are uncompressed one by one, many of Snappy by a kernel."""
+    """A few blocks are uncompressed one by one, many Snappy blocks by a kernel."""
     plain = b"all the same " * 9
     compress = cramjam.snappy.compress_raw if kind == 1 else partial(cramjam.lz4.compress_block, store_size=False)
     block = bytes(compress(plain))
@@ -290,7 +290,7 @@ def test_what_our_own_reader_does_not_take(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["v1_13_6-rocksdb-incremental", "v1_20_5-rocksdb-incremental", "v2_3_0-forst"])
 def test_flinks_own_databases(corpus: Path, name: str) -> None:
-    """Lists are merge operands, over several files; with windows of a few entries each."""
+    """Lists are merge operands across several files; windows have only a few entries."""
     n = 0
     for metadata in sorted((corpus / name / "snapshot").rglob("_metadata")):
         for operator in statetool.load(str(metadata))._inventory.operators.values():
@@ -299,7 +299,7 @@ def test_flinks_own_databases(corpus: Path, name: str) -> None:
     assert n > 400
 
 
-# ---- Flink's own --------------------------------------------------------------------------------
+# ---- Flink's databases --------------------------------------------------------------------------
 
 
 def native_splits(op: statetool.Operator, **arguments: Any) -> list[DatabaseSource]:
@@ -351,7 +351,7 @@ def test_keys_are_looked_up(tmp_path: Path, format_version: int) -> None:
         looked_up = [e for batch in read(files, range(10), keys=keys) for e in batch]
         assert looked_up == [e for e in entries if e[2][:-1] in keys]
         assert looked_up
-    # Many keys: their key groups are read whole.
+    # Many keys: their key groups are read completely.
     assert sorted(e for batch in read(files, range(10), keys=keys * 30) for e in batch) == sorted(entries)
 
 
@@ -370,7 +370,7 @@ def test_ranges_of_keys_end_behind_all_that_start_with_them(prefix: int) -> None
 
 
 def test_other_file_systems(corpus: Path) -> None:
-    """Table files are read where they are; what RocksDB itself has to read is copied first."""
+    """Table files are read in place; files for RocksDB are copied first."""
     import fsspec
 
     folder = corpus / "v2_3_0-rocksdb-native" / "snapshot"

@@ -1,4 +1,4 @@
-"""Raw keyed timers: Flink's own of versions 1 and 2, and the form before versions from its recorded serializers."""
+"""Raw keyed timers: versions 1 and 2 written by Flink, and the unversioned form built from its recorded serializers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def timers_of(raw: bytes, **arguments: Any) -> list[tuple[str, Any]]:
     ],
 )
 def test_timers_of_all_releases_are_alike(migration_savepoints: Path, name: str, service: str) -> None:
-    """1.5 keeps them in raw state of version 1, 1.9 of version 2, 1.13 in managed state: the same job, the same timers."""
+    """1.5 stores them in raw state of version 1, 1.9 of version 2, 1.13 in managed state: the same job, the same timers."""
     savepoint = statetool.load(str(migration_savepoints / name))
     rows = [r for o in savepoint.operators.values() if "timers" in o.tables for r in o.to_arrow("timers").to_pylist()]
     assert {r["service"] for r in rows} == {service}
@@ -69,7 +69,7 @@ def test_timers_of_all_releases_are_alike(migration_savepoints: Path, name: str,
 
 
 def test_the_form_before_versions(migration_savepoints: Path) -> None:
-    """Its serializers are Java objects; the job of Flink's test had no timers left, so some are put in."""
+    """Its serializers are Java objects. The job of Flink's test had no timers left, so some are added."""
     (operator,) = raw_operators(migration_savepoints / "operatorstate" / "complexKeyed-flink1.3" / "_metadata")
     raw = group_bytes(operator)
     assert raw.startswith(b"\0\0\0\1")
@@ -116,7 +116,7 @@ def test_every_cut_is_an_error(corpus: Path) -> None:
 
 
 def test_raw_state_of_an_operator_itself_is_named(corpus: Path, tmp_path: Path) -> None:
-    """It has no table, but it is not passed over in silence either."""
+    """It has no table, but is reported."""
     source = corpus / "v2_3_0-rocksdb-heap-timers" / "snapshot" / "chk-3"
     metadata = parse_metadata((source / "_metadata").read_bytes())
     raw = ByteStreamHandle(name="own", data=b"what only the operator knows")

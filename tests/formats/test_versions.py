@@ -1,4 +1,4 @@
-"""What Flink will write next: each known snapshot class one version newer, in the middle of a header."""
+"""Snapshots of future Flink releases: each known snapshot class with the next version, in the middle of a header."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def head(name: str, *numbers: int) -> bytes:
 
 
 def newer() -> Iterator[tuple[str, int, bytes, int]]:
-    """Yield the name that is told, the newer version, a snapshot of it up to its payload, and the version of its proxy."""
+    """Yield the name in the message, the newer version, a snapshot of it up to its payload, and the version of its proxy."""
     for name, known in SNAPSHOT_CLASSES.items():
         version = max(known.versions) + 1
         yield full_name(name), version, head(name, version), 2
@@ -68,7 +68,7 @@ def test_a_newer_version_is_refused_by_name_and_never_misread(
 
 
 def check_header(unknown: bytes, reason: str) -> None:
-    """Where the header's end is known all else is read, and nothing of it where it is not."""
+    """If the header's end is known, everything else is read; otherwise nothing."""
     for as_key in (True, False):
         raw = header_with(unknown, as_key=as_key)
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=len(raw))

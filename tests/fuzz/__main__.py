@@ -1,7 +1,8 @@
 """Fuzz one target, guided by coverage: ``python -m tests.fuzz TARGET [--seconds 600] [--keep DIR]``.
 
-Needs atheris (``pip install atheris``; not of the test extra, as it has no wheels for all platforms). An input that makes anything but our own
-error escape, or takes 30 s or 2 GiB, is left in DIR as ``crash-...``; put it into the kept corpus with its fix: ``python -m tests.fuzz.kept DIR``.
+Needs atheris (``pip install atheris``; not in the test extra, because it lacks wheels for some platforms). An input that causes any
+exception but a ``StatetoolError``, or takes 30 s or 2 GiB, is saved in DIR as ``crash-...``. Add it to the stored corpus together with its
+fix: ``python -m tests.fuzz.kept DIR``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-#: What guides: the parsers. Kernels have no branches that these targets reach alone; they are compiled once, as anywhere.
+#: Modules that guide fuzzing: the parsers. Kernels have no branches that only these targets reach; they are compiled once, as usual.
 _GUIDING: Final = (
     "statetool.io",
     "statetool.formats",

@@ -1,7 +1,7 @@
-"""The kept corpus: inputs of each target that found something, or reach what others do not. A test runs it.
+"""Stored corpus: inputs of each target that found a bug, or reach code that others do not. A test runs it.
 
-``python -m tests.fuzz.kept DIR`` takes what a run of the fuzzer left in DIR/TARGET: every ``crash-...`` (with its fix), and of the others the
-shortest, as far as there is room.
+``python -m tests.fuzz.kept DIR`` adds the results of a fuzzer run in DIR/TARGET: every ``crash-...`` (with its fix), and the shortest of
+the others, as far as there is room.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def kept() -> Iterator[tuple[str, str, bytes]]:
 
 
 def take(folder: Path) -> None:
-    """Add what a run left."""
+    """Add the results of a run."""
     inputs = {(t, n): data for t, n, data in kept()} if ARCHIVE.exists() else {}
     for target in sorted(p for p in folder.iterdir() if p.is_dir()):
         files = sorted((p for p in target.iterdir() if p.is_file()), key=lambda p: (p.stat().st_size, p.name))

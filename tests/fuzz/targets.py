@@ -1,4 +1,4 @@
-"""What is fuzzed: functions of bytes that return or raise our own errors, and the bytes of real Flink that they begin with."""
+"""Fuzz targets: functions of bytes that return or raise a ``StatetoolError``, and their seeds from real Flink."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _OPTIONS: Final[dict[str, Any]] = {"nanos": "always", "decimals": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A function that is fuzzed, and its first inputs."""
+    """A function to fuzz, and its first inputs."""
 
     run: Callable[[bytes], None]
     seeds: Callable[[], Iterator[bytes]]
 
 
 def guarded(target: Target, data: bytes) -> bool:
-    """Run one input; return whether it was read. Anything but our own errors escapes."""
+    """Run one input; return whether it was read. Any exception but a ``StatetoolError`` escapes."""
     try:
         target.run(data)
     except StatetoolError:
@@ -103,7 +103,7 @@ def _header_seeds() -> Iterator[bytes]:
 
 
 def _kryo(data: bytes) -> None:
-    """The first byte says of which class the value is."""
+    """The first byte selects the class of the value."""
     if data:
         serializers = _kryo_serializers()
         serializers[data[0] % len(serializers)][0].decode(Cursor(data[1:]))
@@ -117,7 +117,7 @@ def _kryo_serializers() -> list[tuple[Any, bytes]]:
             if b"Kryo" in (case.snapshot or b"") and case.data:
                 try:
                     found.append((snapshot_reader(NOTHING_DECLARED).snapshot(Cursor(case.snapshot or b"")), case.data))
-                except StatetoolError:  # a version that is refused
+                except StatetoolError:  # an unsupported version
                     continue
     assert len(found) > 10, name
     return found[:256]
@@ -143,7 +143,7 @@ def _table_seeds() -> Iterator[bytes]:
 
 
 class _InPlace:
-    """A snapshot of which one file is fuzzed; every table of the operators that use it is read."""
+    """A snapshot with one file to fuzz; every table of the operators that use it is read."""
 
     def __init__(self, case: str, slot: str) -> None:
         self._case, self._slot = case, slot

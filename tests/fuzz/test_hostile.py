@@ -1,4 +1,4 @@
-"""Snapshots that somebody made to do harm: lengths, depths, links, paths, compression."""
+"""Malicious snapshots: lengths, depths, links, paths, compression."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.damage import Patient
 from tests.support.golden import generated
 
 _LARGE = (0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFFFFF0)
-#: What a refused input may take, however large the thing that it claims to hold.
+#: Memory limit for a rejected input, however large its claimed content is.
 _MOST_BYTES = 64 << 20
 
 
@@ -69,7 +69,7 @@ def test_a_compiled_plan_in_a_plan_without_end_names_nobody(tmp_path: Path) -> N
 
 
 def naming(corpus: Path, target: Path, name: str) -> tuple[str, str]:
-    """Return a copy of a snapshot of which a keyed handle names another file, and the operator that it belongs to."""
+    """Return a copy of a snapshot in which a keyed handle refers to another file, and its operator."""
     patient = Patient.of(corpus / "v2_3_0-hashmap-canonical" / "snapshot", target)
     for operator in patient.metadata.operators:
         for subtask in operator.subtasks:
@@ -105,7 +105,7 @@ def test_a_relative_handle_names_files_of_the_snapshot_alone(corpus: Path, tmp_p
 
 
 def test_a_block_that_unfolds_without_end_is_refused() -> None:
-    """A block of Snappy is asked what it claims before it is unfolded, in streams and in table files."""
+    """The stored size of a Snappy block is checked before it is uncompressed, in streams and in table files."""
     body = b"\xff\xff\xff\xff\x0f" + bytes(cramjam.snappy.compress_raw(bytes(1 << 16)))[3:]
     framed = STREAM_START + b"\x00" + (len(body) + 4).to_bytes(3, "little") + bytes(4) + body
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What fuzzing found stays found: each kept input is read, or refused by an error of ours, soon and in little memory."""
+"""Regression test of fuzzing: each stored input is read, or rejected with a ``StatetoolError``, quickly and in little memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.fuzz.kept import kept
 from tests.fuzz.targets import TARGETS, guarded
 
-#: Those that read bytes alone; the others write a file and read tables, which takes longer.
+#: Targets that only read bytes; the others write a file and read tables, which takes longer.
 QUICK = ("metadata", "java", "snapshots", "headers", "kryo")
 
 
@@ -47,7 +47,7 @@ def test_changed_files_give_rows_or_our_error(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_seeds_with_changed_bytes(name: str) -> None:
-    """A little fuzzing without guidance in each run; ``python -m tests.fuzz`` does more."""
+    """A little unguided fuzzing in each run; ``python -m tests.fuzz`` does more."""
     dice = random.Random(17)
     target = TARGETS[name]
     seeds = [s for s in target.seeds() if 0 < len(s) < 1 << 15]

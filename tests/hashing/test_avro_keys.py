@@ -1,4 +1,4 @@
-"""Avro records as keys: hash codes that Avro gave, found from the key groups of a job, and keys moved by them."""
+"""Avro records as keys: hash codes computed by Avro, inferred from the key groups of a job, and used to move keys."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ MANY = {
 
 
 def _many(n: int) -> tuple[Any, ...]:
-    """What ``Hashes`` makes."""
+    """Return the values that ``Hashes`` makes."""
     inner = (f"in é {n}", n / 8)
     either = tuple(v if n % 3 == i else None for i, v in enumerate((n, f"t{n}", inner)))
     words = [f"x{n}", ""] if n % 3 else []

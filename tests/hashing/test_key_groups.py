@@ -1,4 +1,4 @@
-"""Key groups of many hash codes are those that one hash code gets."""
+"""Key groups of many hash codes equal those of single hash codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from statetool.formats.key_groups import MAX_PARALLELISM_LIMIT, key_group_for, murmur
 from statetool.hashing.key_hash import key_groups
 
-#: Murmur makes the smallest integer of it, which has no positive twin.
+#: Murmur maps it to the smallest integer, which has no positive counterpart.
 _SMALLEST = -2089875627
 
 

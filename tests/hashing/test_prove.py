@@ -1,4 +1,4 @@
-"""Formulas of ``hashCode()`` found from keys of classes as users write them; the hash codes come from Java (``HashKeys.java``)."""
+"""Formulas of ``hashCode()`` inferred from keys of typical user classes; the hash codes come from Java (``HashKeys.java``)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_few_keys_prove_nothing() -> None:
         prove(key, keys[:3])
     with pytest.raises(UnsupportedError, match="declare it"):
         prove(key, keys, max_parallelism=1)
-    # The same few hash codes again and again are no more proof.
+    # The same few hash codes repeated are not more proof.
     with pytest.raises(UnsupportedError, match="declare it"):
         prove(key, [(value, code) for value, code in keys[:3] for _ in range(20)])
     assert prove(key, keys, max_parallelism=7).keys_tested == 40

@@ -1,4 +1,4 @@
-"""Java serialization streams, mostly those that Flink put into serializer snapshots."""
+"""Java serialization streams, mostly from Flink's serializer snapshots."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _MAGIC = b"\xac\xed\x00\x05"
 
 
 def _streams() -> list[bytes]:
-    """Return the different streams inside of the golden snapshots and values."""
+    """Return the distinct streams in the golden snapshots and values."""
     streams = set()
     for cases in generated().values():
         for case in cases:

@@ -1,4 +1,4 @@
-"""What is kept of freed memory, seen in processes of their own."""
+"""Retention of freed memory, measured in separate processes."""
 
 from __future__ import annotations
 

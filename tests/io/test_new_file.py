@@ -1,4 +1,4 @@
-"""Local files are sent to the disk while they are written, and are whole with systems that take no advice."""
+"""Local files are flushed to disk while they are written, and are complete on systems that ignore such advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIECE = bytes(range(256)) * 4
 
 
 def written(path: Path, pieces: int) -> bytes:
-    """Return what a file of some pieces holds."""
+    """Return the content of a file with some pieces."""
     f = NewFile(str(path))
     for _ in range(pieces):
         f.write(_PIECE)

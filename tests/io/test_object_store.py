@@ -1,4 +1,4 @@
-"""Snapshots in an object store, over its real protocol: a server of S3's API on this machine."""
+"""Snapshots in an object store over its real protocol: an S3 server on this machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server() -> Iterator[Store]:
 
 @pytest.fixture
 def requests(server: Store) -> Iterator[Store]:
-    """Count requests from here on, with no cache of the store."""
+    """Count requests from here on, without a cache of the store."""
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()
@@ -68,7 +68,7 @@ def read_all(path: str) -> dict[tuple[str, str], Any]:
 
 
 def test_each_file_is_one_request(checkpoint: str, requests: Store) -> None:
-    """A request more for the metadata, and for each directory; that the snapshot was moved costs no more than that."""
+    """One more request for the metadata, and one per directory; a moved snapshot costs no more."""
     rows = read_all(checkpoint)
     assert sum(t.num_rows for t in rows.values()) > 500
     read = requests.objects_read()
@@ -83,7 +83,7 @@ def test_one_key_needs_few_requests(checkpoint: str, requests: Store) -> None:
     assert table["key"].to_pylist() == ["timer-3"]
     read = requests.objects_read()
     assert set(read.values()) == {1}
-    # Beside the files of the database that has the key: one header a subtask, and what tells the files of a database.
+    # Besides the files of the database with the key: one header per subtask, and the requests to find the database's files.
     assert len(requests.requests) <= 3 * len({path for path, _ in read})
 
 
@@ -150,7 +150,7 @@ def test_small_files_of_several_stores_are_fetched_together(store: Any) -> None:
     small_files.forget()
     small_files.prefetch(uris)
     assert [small_files.read_start(uri) for uri in uris[:2]] == [b"of s3", b"of memory"]
-    for _ in range(2):  # a failure is not kept, and nobody waits for it
+    for _ in range(2):  # a failure is not cached, and nothing waits for it
         for uri in uris[2:]:
             with pytest.raises(SnapshotNotFoundError):
                 small_files.read_start(uri)

@@ -1,4 +1,4 @@
-"""Checksums of short inputs; those of whole blocks are compared with what RocksDB wrote in tests/formats/test_native.py."""
+"""Checksums of short inputs; tests/formats/test_native.py compares those of complete blocks with RocksDB's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VECTORS = [(b"", 0x2D06800538D394C2), (b"a", 0xE6C632B61E964E1F), (b"abc", 0x78A
 
 
 def test_crc32c_is_masked() -> None:
-    crc = 0xE3069283  # of the nine digits, as every description of CRC-32C has it
+    crc = 0xE3069283  # the CRC-32C check value for the nine digits
     assert masked_crc32c(b"123456789") == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 

@@ -1,4 +1,4 @@
-"""Code that does not know an operation raises an error, and never takes it for another one."""
+"""Code that does not know an operation raises an error, and never mistakes it for another one."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from statetool.types.options import ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """An operation that nothing handles yet."""
+    """An operation that nothing supports yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Serializer:
-    """As much of a serializer as encoding asks for."""
+    """The part of a serializer that encoding needs."""
 
     logical = Scalar("int64")
     nullable = False

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from statetool.formats.keyed.distinct import distinct
 
-#: Keys with their key groups, short and long, many alike but for one byte.
+#: Keys with their key groups, short and long, many of which differ in one byte.
 KEYS = st.tuples(
     st.integers(0, 3),
     st.one_of(
@@ -45,6 +45,6 @@ def test_states_that_lack_keys_are_merged(missing: int) -> None:
     keys = sorted((i % 4, b"key %06d" % i) for i in range(300))
     some = [k for i, k in enumerate(keys) if not missing or i % missing]
     numbered([*keys, *some, *some[::7], *keys])
-    numbered([*some, *keys])  # new keys between known ones: from the first on, by hash
-    # A long way for each key: no more steps than there are keys, in all.
+    numbered([*some, *keys])  # new keys between known ones: hashed from the first one on
+    # A long distance per key: in total no more steps than there are keys.
     numbered([*keys, *([keys[-1], keys[0]] * 200)])

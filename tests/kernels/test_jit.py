@@ -1,4 +1,4 @@
-"""When kernels are compiled, and that they do the same when they are not."""
+"""Compilation of kernels: when it happens, and equal results without it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from tests.corpus_check import Case
 from tests.damage_check import check_damage
 from tests.support.incremental import Job
 
-#: What a comparison of larger arrays would take too long for.
+#: Size above which a comparison would take too long.
 MOST = 70_000
 
 
 def arguments(n: int = 2) -> tuple[Any, ...]:
-    """Arguments of ``match_range``: of ``n`` bytes 7, which are 7."""
+    """Return arguments of ``match_range`` with ``n`` bytes 7, which match."""
     starts = np.arange(n)
     out = np.zeros(n, np.uint8)
     return np.full(n, 7, np.uint8), starts, starts + 1, np.array([7], np.uint8), out
 
 
 class Unready:
-    """Stands in for compiled code."""
+    """Substitute for compiled code."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -58,7 +58,7 @@ by_size = pytest.mark.xfail(
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
-    """A kernel that was neither called nor compiled yet."""
+    """Return a kernel that was neither called nor compiled yet."""
     monkeypatch.delenv("STATETOOL_JIT", raising=False)
     monkeypatch.setattr(kept, "names", frozenset)
     new = Kernel(match_range.function)
@@ -76,7 +76,7 @@ def test_a_small_call_runs_uncompiled(kernel: Kernel) -> None:
 
 def test_a_large_call_compiles(kernel: Kernel) -> None:
     kernel(*arguments(int(jit.BEFORE_COMPILING.elements) + 1))
-    kernel(*arguments())  # small, but there it is now
+    kernel(*arguments())  # small, but compiled code is now available
     assert kernel.compiled.calls == 2  # type: ignore[attr-defined]
 
 
@@ -123,7 +123,7 @@ def test_where_sums_become_floating_nothing_runs_uncompiled(kernel: Kernel, monk
 
 
 def test_what_runs_uncompiled_calls_no_kernel_and_warns_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums that do not fit wrap around, as they do in compiled code."""
+    """Sums that overflow wrap around, as in compiled code."""
     monkeypatch.setenv("STATETOOL_JIT", "0")
     new = Kernel(checksums._first_bad.function)
     assert not any(isinstance(value, Kernel) for value in new.uncompiled.__globals__.values())  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def test_what_runs_uncompiled_calls_no_kernel_and_warns_of_nothing(monkeypatch: 
 
 
 def cold(folder: Path, *command: str, **more: str) -> str:
-    """Run Python where no code is kept yet but what ``folder`` has."""
+    """Run Python with no cached code except in ``folder``."""
     left_out = ("STATETOOL_JIT", "STATETOOL_KERNELS", "XDG_CACHE_HOME")
     inherited = {k: v for k, v in os.environ.items() if k not in left_out}
     environment = inherited | {"NUMBA_CACHE_DIR": str(folder)} | more
@@ -164,7 +164,7 @@ CALL = (
 
 
 def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
-    """As Spark unpacks it: a zip, at another place each time."""
+    """As Spark unpacks it: a zip, in a different place each time."""
     package, code, source = Path(statetool.__file__).parent, tmp_path / "kept", tmp_path / "three"
     for name in ("kernels", "io"):
         shutil.copytree(package / name, source / "statetool" / name)
@@ -176,7 +176,7 @@ def test_code_is_found_again_wherever_the_package_lies(tmp_path: Path) -> None:
     alone = "import sys, types; face = types.ModuleType('statetool'); face.__path__ = [sys.argv[1]]; sys.modules['statetool'] = face\n"
     missed = [cold(code, "-c", alone + CALL, f"{place}/statetool", STATETOOL_JIT="1").strip() for place in places]
     assert missed == ["1 1", "1 0", "1 0"]
-    # Shipped: from a folder that the environment names, or one beside the kernels, in a zip too.
+    # Shipped: from a folder that the environment names, or one next to the kernels, also in a zip.
     shutil.copytree(code / "statetool", tmp_path / "shipped")
     named = cold(tmp_path / "four", "-c", CALL, STATETOOL_JIT="1", STATETOOL_KERNELS=str(tmp_path / "shipped"))
     assert named == "1 0\n"
@@ -195,7 +195,7 @@ def test_damaged_code_is_compiled_again(tmp_path: Path) -> None:
 
 
 def test_a_change_in_any_kernel_is_other_code(tmp_path: Path) -> None:
-    """A kernel has others compiled into it, in files that numba does not look at."""
+    """A kernel has others compiled into it, from files that numba does not check."""
     package = tmp_path / "statetool"
     shutil.copytree(Path(statetool.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "demo"))
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from statetool.kernels import kept; print(kept.__file__, kept.stamp())"
@@ -213,7 +213,7 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
 
 
 def test_code_is_shipped_for_everyone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An image is built by root, and run by another user; code that is kept is its owner's alone."""
+    """An image is built by root and run by another user; cached code is readable by its owner only."""
     own, new = tmp_path / "own", tmp_path / "new"
     own.mkdir()
     (own / "a.kernel").touch(mode=0o600)
@@ -230,7 +230,7 @@ def test_what_is_compiled_ahead_is_what_is_called(text: str) -> None:
 
 @pytest.fixture
 def both_ways(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """Every call of a kernel is made compiled and uncompiled, and compared; gives the signatures that are called."""
+    """Run every kernel call compiled and uncompiled, and compare the results; yield the signatures called."""
     called: set[str] = set()
 
     def call(kernel: Kernel, *passed: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Compiled code that processes share: each kernel is compiled by one of them."""
+"""Compiled code shared by processes: each kernel is compiled by one of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_code_that_another_process_compiles_is_waited_for_but_not_forever(tmp_pa
     with pytest.raises(BlockingIOError):
         claimed(tmp_path / code._file((types, context.codegen().magic_tuple())))
     assert code.load_overload(types, context) is None
-    os.close(other)  # as the end of its process does
+    os.close(other)  # like the end of its process
     assert code.is_left(types, context)
 
 

@@ -1,4 +1,4 @@
-"""Entries are ordered and packed as canonical key groups, compiled and uncompiled alike."""
+"""Entries are sorted and packed as canonical key groups, with equal results compiled and uncompiled."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_keys_are_sorted_by_bytes_and_a_key_that_comes_twice_is_found(records, s
 @pytest.mark.parametrize("n", [300, 2000, 9000])
 def test_many_keys_are_sorted_by_their_digits_and_ties_by_the_bytes_behind(n: int) -> None:
     rng = np.random.default_rng(n)
-    # The first eight bytes of many are alike.
+    # The first eight bytes of many are equal.
     keys = {
         bytes(rng.integers(0, 4, 8, dtype=np.uint8)) + bytes(rng.integers(0, 9, rng.integers(0, 4), dtype=np.uint8))
         for _ in range(n)

@@ -1,4 +1,4 @@
-"""Kernels stay short, and modules of them small."""
+"""Size limits of kernels and their modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import statetool.kernels
 ROOT = Path(statetool.kernels.__file__).parent
 LINES_OF_A_MODULE = 450
 LINES_OF_A_FUNCTION = 60
-#: Kernels that would be slower in parts, with the reason: ``kernels.heap.walk_heap``.
+#: Kernels that would be slower if split, with the reason: ``kernels.heap.walk_heap``.
 LONG_KERNELS: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""The Snappy kernel beside the library: the same bytes, and the same blocks refused."""
+"""The Snappy kernel compared with the library: the same bytes, and the same blocks rejected."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from statetool.kernels.snappy import plain_blocks
 
 Bytes = npt.NDArray[np.uint8]
-#: Bytes around each block that nobody may write.
+#: Bytes around each block that must not be written.
 _GUARD = 32
-#: Text that repeats in all distances, and bytes that hardly do.
+#: Text that repeats at all distances, and bytes that hardly do.
 PLAIN = st.lists(
     st.one_of(
         st.binary(max_size=100),
@@ -26,7 +26,7 @@ PLAIN = st.lists(
 
 
 def uncompressed(blocks: list[bytes], sizes: list[int]) -> tuple[int, list[bytes]]:
-    """Return the first block that the kernel refuses, and what it wrote for each."""
+    """Return the first block that the kernel rejects, and its output for each."""
     data = np.frombuffer(b"".join(blocks), dtype=np.uint8)
     ends = np.cumsum([len(b) for b in blocks])
     stops = np.cumsum([size + _GUARD for size in sizes])
@@ -51,7 +51,7 @@ def test_the_same_bytes(plain: list[bytes]) -> None:
 @example(b"a" * 100, [], 1)
 def test_the_same_blocks_are_refused(plain: bytes, changes: list[tuple[int, int]], cut: int) -> None:
     raw = bytearray(cramjam.snappy.compress_raw(plain))
-    head = next(i for i, b in enumerate(raw) if b < 0x80) + 1  # the size was read before
+    head = next(i for i, b in enumerate(raw) if b < 0x80) + 1  # the size was already read
     for at, byte in changes:
         if head < len(raw):
             raw[head + at % (len(raw) - head)] = byte
@@ -87,7 +87,7 @@ def test_copies_of_all_offsets_and_kinds() -> None:
             for _ in range(size):
                 expected.append(expected[-offset])
             assert uncompressed([block], [60 + size]) == (-1, [bytes(expected)])
-            # A word is copied beyond the end of a copy where there is room: what follows replaces it.
+            # If there is room, a full word is copied after the end of a copy: later output replaces it.
             more = block + bytes([59 << 2]) + literal
             assert uncompressed([more], [120 + size]) == (-1, [bytes(expected) + literal])
-    assert uncompressed([block[:-1] + b"\1"], [93])[0] == 0  # before the beginning
+    assert uncompressed([block[:-1] + b"\1"], [93])[0] == 0  # before the start

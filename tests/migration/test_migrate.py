@@ -1,4 +1,4 @@
-"""States get other types, value by value and exactly; what would lose something is refused until it is accepted."""
+"""Type migration of states, exactly and value by value; a lossy change is rejected unless it is accepted explicitly."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written(path: Path, type: Any, values: Any, **bootstrap: Any) -> statetool.S
 
 
 def migrated(tmp_path: Path, old: Any, values: Any, new: Any, empty: Any, **options: Any) -> list[Any]:
-    """Return the values that a state has once it is migrated, by key."""
+    """Return the values of a state after migration, by key."""
     src, job = written(tmp_path / "old", old, values), written(tmp_path / "new-job", new, empty)
     statetool.migrate(src, str(tmp_path / "migrated"), to=job, **options)
     savepoint = statetool.load(str(tmp_path / "migrated"))
@@ -170,7 +170,7 @@ def test_elements_of_a_set_stay_as_many_as_they_are() -> None:
 
 
 def test_what_may_be_null_is_migrated_like_what_may_not(tmp_path: Path) -> None:
-    """A list that became a set was not told, constants that are gone neither, and new numbers of a POJO were null."""
+    """The plan lists a list that becomes a set and removed constants, and new numeric fields of a POJO are not null."""
     nullable = flink.nullable
     lists, sets = flink.list_of("INT"), flink.set_of("INT")
     assert steps(nullable(lists), nullable(sets)) == [("value", "narrow", True)]
@@ -185,7 +185,7 @@ def test_what_may_be_null_is_migrated_like_what_may_not(tmp_path: Path) -> None:
 
 
 def test_timestamps_lose_nothing_with_a_coarser_unit(tmp_path: Path) -> None:
-    """Nanoseconds since the epoch were written as milliseconds."""
+    """Nanoseconds since the epoch are not written as milliseconds."""
     exact = pa.array([1_500_000_000_123_000, -1_000, None], pa.timestamp("us", "UTC"))
     values = migrated(tmp_path / "a", flink.INSTANT, exact, flink.DATE, exact, accept=["op.s.value"])
     assert values == exact.drop_null().to_pylist()

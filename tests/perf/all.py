@@ -1,9 +1,10 @@
-"""Everything beside Flink's own classes, in one run: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
+"""Benchmark of everything, compared with Flink's classes: ``python -m tests.perf.all [--keys 1000000] [--folder DIR] [--write]``.
 
-Flink writes the state (kept in ``--folder``, for the next run), then each work runs in a process of its own, some times over: ours, and Flink's
-own where it has the same (the State Processor API where ``--state-processor`` names its jar, which is not on PyPI). Flink reads through a buffer of 64 KiB, as its local stream has none, which would flatter us. ``statetool doctor
---warm`` runs first. Beside all stand the machine's two limits, and how busy it was. ``--write`` puts the table into
-``tests/perf/README.md``; ``--only WORK`` runs some of it.
+Flink writes the state (kept in ``--folder`` for the next run). Then each work runs several times in a separate process: statetool's, and
+Flink's if it has an equivalent (the State Processor API if ``--state-processor`` names its jar, which is not on PyPI). Flink reads through
+a buffer of 64 KiB: its local stream has none, which would make statetool look better than it is. ``statetool doctor --warm`` runs first.
+The table also has two limits of the machine and its load. ``--write`` puts the table into ``tests/perf/README.md``; ``--only WORK`` runs a
+part.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from tests.perf.works import Run, path_of, snapshots, works
 PAGE: Final = Path(__file__).parent / "README.md"
 MARKS: Final = ("<!-- {keys:,} keys: written by python -m tests.perf.all --write -->", "<!-- end of {keys:,} keys -->")
 BUFFER: Final = 64 << 10
-#: What Flink reads the same with: its iterator over entries, or a backend that is restored.
+#: Flink's equivalent for reading: its iterator over entries, or a restored backend.
 FLINK_MODES: Final = {"canonical": "iterate", "RocksDB native": "rocksdb1", "heap native": "hashmap1"}
-#: What the State Processor API does the same, where its jar is given.
+#: Equivalents in the State Processor API, if its jar is given.
 PROCESSOR_WORKS: Final = {
     "bootstrap, in this process": "bootstrap",
     "bootstrap, Spark": "bootstrap",
@@ -45,8 +46,10 @@ _FILE_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """Seconds of a work, first and later; ``cpu`` are those of the processor in all processes together, later; ``worker_mb`` is the most
-    memory of one of its processes of Python."""
+    """Seconds of a work, first and later runs.
+
+    ``cpu`` is the CPU time of all processes in later runs; ``worker_mb`` is the maximum memory of one of its Python processes.
+    """
 
     work: str
     first: float
@@ -56,7 +59,7 @@ class Figure:
 
 
 def descendants() -> dict[int, tuple[str, float, float]]:
-    """Return the processes below this one, itself included: name, seconds of the processor, resident MB."""
+    """Return this process and its descendants: name, CPU seconds, resident MB."""
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     below: dict[int, list[int]] = {}
     found: dict[int, tuple[str, float, float]] = {}
@@ -80,7 +83,7 @@ def descendants() -> dict[int, tuple[str, float, float]]:
 
 @contextmanager
 def watched() -> Iterator[dict[str, float]]:
-    """Measure the block: its seconds, those of the processor, and the most MB of one process of Python below this one (else of this one)."""
+    """Measure the block: its seconds, CPU seconds, and the maximum MB of one Python process below this one (otherwise of this one)."""
     seen = {"mb": 0.0}
     done = threading.Event()
 
@@ -104,7 +107,7 @@ def watched() -> Iterator[dict[str, float]]:
 
 
 def measured(work: str, run: Run, times: int) -> Figure:
-    """Run a work some times in this process."""
+    """Run a work several times in this process."""
     seconds, cpu, mb = [], [], 0.0
     for i in range(times):
         with tempfile.TemporaryDirectory(prefix="statetool-bench-") as target, watched() as seen:
@@ -116,7 +119,7 @@ def measured(work: str, run: Run, times: int) -> Figure:
 
 
 def limits(folder: Path) -> dict[str, float]:
-    """Return the load that was there before, and GB/s of the machine's limits: memory copied, and a file read that is in memory already."""
+    """Return the load before the run, and the machine's limits in GB/s: copying memory, and reading a cached file."""
     source = np.ones(_FILE_BYTES, dtype=np.uint8)
     target = np.empty_like(source)
     file = folder / "cached"
@@ -140,14 +143,14 @@ def limits(folder: Path) -> dict[str, float]:
 
 
 def make(folder: Path, keys: int) -> None:
-    """Let Flink write what is not there yet."""
+    """Let Flink write the snapshots that do not exist yet."""
     for backend in sorted({backend for backend, _ in snapshots(keys).values()}):
         if not (folder / f"accounts-{backend}-canonical").exists():
             run_java("perf.PerfGen", ["make", "accounts", backend, str(keys), str(folder), f"accounts-{backend}"])
 
 
 def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mapping[str, float], keys: int) -> str:
-    """Return figures as a table of Markdown; ``flink`` are those of Flink, by works of ours."""
+    """Return figures as a Markdown table; ``flink`` has those of Flink, by statetool's works."""
     lines = [
         f"{keys:,} keys on {os.cpu_count()} cores, seconds first / later. Memory copy {machine['memory copy']:.1f} GB/s, cached read "
         f"{machine['cached read']:.1f} GB/s. {machine['load']:.1f} processes ran or waited for a core already before the run (load average): "
@@ -167,7 +170,7 @@ def table(figures: Sequence[Figure], flink: Mapping[str, Figure], machine: Mappi
 
 
 def _ratios(figures: Mapping[str, Figure], flink: Mapping[str, Figure]) -> list[str]:
-    """Return what reading takes beside the two that read alike on one thread: Flink's iterator, and RocksDB without decoding."""
+    """Return ratios of reading to two comparable single-threaded readers: Flink's iterator, and RocksDB without decoding."""
     reads = {work: f for work, f in figures.items() if work.startswith("kernels")}
     iterator, scan = (flink.get("kernels into Arrow, canonical"), figures.get("bare rocksdict scan, RocksDB native"))
     texts = []
@@ -180,14 +183,14 @@ def _ratios(figures: Mapping[str, Figure], flink: Mapping[str, Figure]) -> list[
 
 
 def written(page: str, figures: str, keys: int) -> str:
-    """Return the page with other figures of so many keys."""
+    """Return the page with the figures for this number of keys replaced."""
     begin, end = (mark.format(keys=keys) for mark in MARKS)
     before, _, rest = page.partition(begin)
     return f"{before}{begin}\n\n{figures}\n\n{end}{rest.partition(end)[2]}"
 
 
 def _beside(folder: Path, work: str, keys: int, times: int, processor: StateProcessor | None) -> Figure | None:
-    """Let Flink do what a work of ours does; ``None`` where it has nothing alike."""
+    """Run Flink's equivalent of a work; ``None`` if there is none."""
     kind, _, snapshot = work.partition(", ")
     if kind == "kernels into Arrow":
         mode = FLINK_MODES[snapshot]
@@ -219,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     folder = given.folder.resolve() / str(given.keys)
     folder.mkdir(parents=True, exist_ok=True)
-    # Modules are kept compiled, as installing and the first start leave them: compiling all takes each process a third of a second.
+    # Modules stay compiled, as after installation and the first start: compiling all takes each process a third of a second.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     machine = {} if given.stage else limits(folder)
     todo = works(folder, given.keys)

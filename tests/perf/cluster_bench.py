@@ -1,10 +1,10 @@
-"""How long a job takes on a cluster that has never seen the package: ``python -m tests.perf.cluster_bench [PATH --operator UID]``.
+"""Duration of a job on a cluster that has not loaded the package: ``python -m tests.perf.cluster_bench [PATH --operator UID]``.
 
-Starts a standalone master and two workers of one core, whose kernels are compiled nowhere yet, and submits the export job with the package
-as a zip: 14 rows of the bundled savepoint twice, then the keyed state of PATH twice, then with compiled kernels that come with the job
-(``--archives``); then both once more as it is where ``statetool doctor --warm`` ran on each node. Behind each stands a job of Spark alone
-that copies the rows that were written: what a submission costs on this machine before anything is read with statetool. Seconds are those of
-``spark-submit``, the start of its JVM included; beside them stand those of the slowest task.
+Starts a standalone master and two single-core workers without compiled kernels, and submits the export job with the package as a zip: 14
+rows of the bundled savepoint twice, then the keyed state of PATH twice, then with compiled kernels shipped with the job (``--archives``).
+Then both are repeated on nodes where ``statetool doctor --warm`` ran. Each is followed by a Spark job that only copies the written rows:
+the cost of a submission on this machine without reading by statetool. The seconds are those of ``spark-submit`` including the start of its
+JVM, and those of the slowest task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLAIN_COPY: Final = Path(__file__).parent / "plain_copy.py"
 
 
 def slowest_task(log: Path) -> float:
-    """Return the seconds of the slowest task in a log of Spark's events, 0 where there is none: small tables are written by the driver."""
+    """Return the seconds of the slowest task in a Spark event log, 0 if there is none: small tables are written by the driver."""
     times: list[float] = []
     for line in log.read_text().splitlines():
         event = json.loads(line)
@@ -40,7 +40,7 @@ def slowest_task(log: Path) -> float:
 
 
 class Bench:
-    """A cluster, and what was submitted to it."""
+    """A cluster, and the jobs submitted to it."""
 
     def __init__(self, folder: Path, master: str) -> None:
         self.folder = folder
@@ -59,7 +59,7 @@ class Bench:
         self._run(what, path, operator, settings, {})
 
     def run_warm(self, what: str, path: str, operator: str, java: str) -> None:
-        """Submit one job, told what is kept on the nodes, as ``statetool/spark/README.md`` says; ``java`` are options for the JVMs."""
+        """Submit one job with the nodes' caches configured as in ``statetool/spark/README.md``; ``java`` are JVM options."""
         settings = dict(SETTINGS)
         settings["spark.executor.extraJavaOptions"] += f" {java}"
         settings["spark.python.daemon.module"] = "statetool.spark.daemon"
@@ -74,7 +74,7 @@ class Bench:
     def _submitted(
         self, what: str, settings: Mapping[str, str], variables: Mapping[str, str], job: str | Path, *arguments: str
     ) -> str:
-        """Submit a job that is given where to put its rows behind its arguments, print a line about it, and return the place."""
+        """Submit a job with the location of its rows as last argument, print a line about it, and return the location."""
         self.number += 1
         work = self.folder / f"job-{self.number}"
         (work / "events").mkdir(parents=True)
@@ -99,7 +99,7 @@ class Bench:
 
 
 def built(folder: Path) -> Path:
-    """Build compiled kernels as the documentation says, and pack them."""
+    """Build compiled kernels as documented, and pack them."""
     command = [sys.executable, "-m", "statetool", "kernels", "--build", str(folder / "kernels")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     packed = folder / "kernels.tar.gz"
@@ -110,7 +110,7 @@ def built(folder: Path) -> Path:
 
 
 def warmed(folder: Path) -> str:
-    """Keep on this machine, which is all nodes, what ``statetool doctor --warm`` keeps; gives options for the JVMs."""
+    """Create the caches of ``statetool doctor --warm`` on this machine, which hosts all nodes; return JVM options."""
     cache = folder / "cache"
     command = [sys.executable, "-m", "statetool", "doctor", "--warm"]
     variables = os.environ | {"XDG_CACHE_HOME": str(cache), "NUMBA_CACHE_DIR": str(folder / "numba")}

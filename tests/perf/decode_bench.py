@@ -1,7 +1,7 @@
-"""How fast kernels decode values into Arrow, in MB/s on one core, and how much faster than the plain path.
+"""Speed of kernels that decode values into Arrow, in MB/s on one core, and relative to the plain decoder.
 
 ``python -m tests.perf.decode_bench [NAME ...]``: names of ``CASES``; all of them by default. Kernels are compiled (or loaded) before the
-clock starts; the plain path is measured on a part of the values.
+clock starts; the plain decoder is measured on a part of the values.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ CASES: Final[dict[str, tuple[Callable[[], Serializer], Callable[[int], Any]]]] =
 
 
 def measure(name: str) -> tuple[float, float]:
-    """Return MB/s by kernels, and how many times that of the plain path."""
+    """Return MB/s by kernels, and their speed relative to the plain decoder."""
     make, value = CASES[name]
     s = make()
     chunk, bounds = Output(), [0]
@@ -177,7 +177,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def main(names: list[str]) -> int:
-    """Measure the cases named and return the exit code."""
+    """Measure the named cases and return the exit code."""
     for name in names or CASES:
         speed, ratio = measure(name)
         print(f"{name:16} {speed:8,.0f} MB/s   {ratio:6,.0f} times the plain path", flush=True)

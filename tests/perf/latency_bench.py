@@ -1,8 +1,8 @@
-"""How long a question takes: ``python -m tests.perf.latency_bench [PATH] [--idle SECONDS] [--large PATH OPERATOR]``.
+"""Latency of queries: ``python -m tests.perf.latency_bench [PATH] [--idle SECONDS] [--large PATH OPERATOR]``.
 
-For each small table the median, from the call of the method to rows on the driver, against the same query of Spark alone on an in-memory
-table of the same rows, in the same run. Before them the first query of the session; ``--idle`` asks everything once more after a pause (a
-minute ends the workers of Spark); ``--large`` reads a table into the noop sink, at first and again.
+For each small table, prints the median time from the method call to rows on the driver, compared with the same Spark query on an in-memory
+table of the same rows, in the same run. The first query of the session comes before that. ``--idle`` repeats everything after a pause
+(Spark's workers end after a minute); ``--large`` reads a table into the noop sink, for the first time and again.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Action = Callable[[], object]
 
 
 def seconds(action: Action) -> float:
-    """Return how long an action takes."""
+    """Return the duration of an action."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
 def show(frame: Any) -> str:
-    """Return what ``show(20)`` prints."""
+    """Return the output of ``show(20)``."""
     if hasattr(frame, "_jdf"):
         return str(frame._jdf.showString(20, 20, False))
     return str(frame._show_string(20))
 
 
 def questions(spark: Any, operator: statetool.Operator, table: str) -> list[tuple[Action, Action]]:
-    """Return what is asked of a table, and the same of its rows in Spark's memory."""
+    """Return queries on a table, and the same queries on its rows in Spark's memory."""
     rows = operator.table(table).collect()
     schema = spark_schema(operator.scan(table).schema)
     bare = spark.createDataFrame(rows, schema).coalesce(1).cache()
@@ -49,7 +49,7 @@ def questions(spark: Any, operator: statetool.Operator, table: str) -> list[tupl
 
 
 def compare(spark: Any, savepoint: statetool.Savepoint, repeats: int) -> None:
-    """Print a line for each table, and the medians of all."""
+    """Print a line per table, and the medians of all."""
     ours: list[float] = []
     theirs: list[float] = []
     for operator in savepoint.operators.values():

@@ -1,4 +1,4 @@
-"""A job of Spark alone, with no Python worker: copies Parquet files. ``cluster_bench`` submits it beside exports of the same rows."""
+"""A Spark job without Python workers that copies Parquet files. ``cluster_bench`` submits it next to exports of the same rows."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How fast a canonical savepoint is read: ``python -m tests.perf.read_bench PATH [--operator accounts]``.
+"""Read speed of a canonical savepoint: ``python -m tests.perf.read_bench PATH [--operator accounts]``.
 
-Each stage runs in a process of its own, so that its peak memory is its own. ``kernels`` reads all splits into Arrow on two
-threads, once cold and then warm; ``to_arrow`` makes one table; ``spark`` writes to the noop sink on ``local[2]``, after the session
-has started, three times; ``lookup`` reads one key. ``--flink MODE`` lets Flink read it too (a mode of
-:mod:`tests.perf.flink.bench`, such as ``rocksdb1``), on two threads, and prints how many times as fast each stage is.
+Each stage runs in a separate process, so that its peak memory is measured alone. ``kernels`` reads all splits into Arrow on two threads,
+once cold and then warm; ``to_arrow`` makes one table; ``spark`` writes to the noop sink on ``local[2]`` three times, after the session has
+started; ``lookup`` reads one key. ``--flink MODE`` also lets Flink read it on two threads (a mode of :mod:`tests.perf.flink.bench`, such as
+``rocksdb1``), and prints the speed of each stage relative to Flink.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STAGES = ("kernels", "to_arrow", "spark", "lookup")
 
 
 def timed(action: Callable[[], int]) -> tuple[float, int]:
-    """Return seconds and what the action counted."""
+    """Return the seconds and the count that the action returned."""
     start = time.perf_counter()
     rows = action()
     return time.perf_counter() - start, rows
@@ -78,7 +78,7 @@ def run_stage(stage: str, path: str, name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run all stages and print a line for each."""
+    """Run all stages and print a line per stage."""
     parser = argparse.ArgumentParser(prog="tests.perf.read_bench")
     parser.add_argument("path")
     parser.add_argument("--operator", default="accounts")
@@ -104,7 +104,7 @@ def main() -> None:
         rows = max(rows, result["rows"])
         best = min(result["seconds"])
         speed = "" if stage == "lookup" else f" {rows / best:12,.0f} rows/s"
-        if speed and result["bytes"]:  # not known of databases
+        if speed and result["bytes"]:  # unknown for databases
             speed += f" {result['bytes'] / best / 1e6:8,.0f} MB/s"
         if flink and stage != "lookup":
             first, warm = flink[0] / result["seconds"][0], min(flink) / best

@@ -1,4 +1,4 @@
-"""What ``tests.perf.all`` measures: each work prepares itself and returns what runs."""
+"""Works that ``tests.perf.all`` measures: each prepares itself and returns the function to run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any, Final, TypeAlias
 import statetool
 from tests.perf.write_bench import accounts
 
-#: Runs, given a target that is not there.
+#: Runs, given a target that does not exist.
 Run: TypeAlias = Callable[[Path], object]
-#: Snapshots that Flink writes, by their names here: the backend of the job, and the folder.
+#: Snapshots written by Flink, by their names here: the backend of the job, and the folder.
 SNAPSHOTS: Final = {
     "canonical": ("rocksdb", "accounts-rocksdb-canonical/sp"),
     "RocksDB native": ("rocksdb", "accounts-rocksdb-native/sp"),
     "heap native": ("hashmap", "accounts-hashmap-native/sp"),
 }
 _MANY_FILES: Final = 508
-#: More keys than that do not fit into the memory that Flink's heap backend gets here.
+#: More keys than this do not fit into the memory given to Flink's heap backend.
 _HEAP_KEYS: Final = 5_000_000
 
 
 def snapshots(keys: int) -> dict[str, tuple[str, str]]:
-    """Return the snapshots that there are of so many keys."""
+    """Return the available snapshots for a number of keys."""
     return {name: found for name, found in SNAPSHOTS.items() if found[0] != "hashmap" or keys <= _HEAP_KEYS}
 
 
@@ -38,7 +38,7 @@ def kernels(folder: Path, snapshot: str) -> Run:
 
 
 def spark_noop(folder: Path, snapshot: str, *, cores: int = 2) -> Run:
-    """Read through Spark, to a sink that keeps nothing."""
+    """Read through Spark into the noop sink."""
     from tests.perf.read_bench import spark_noop as read_all
 
     run = read_all(path_of(folder, snapshot), "accounts", cores=cores)
@@ -46,7 +46,7 @@ def spark_noop(folder: Path, snapshot: str, *, cores: int = 2) -> Run:
 
 
 def bootstrap(keys: int, spark: Any = None) -> Run:
-    """Write accounts as a savepoint, of an Arrow table or of a Parquet file."""
+    """Write accounts as a savepoint, from an Arrow table or a Parquet file."""
     data: Any = accounts(keys)
     if spark is not None:
         import pyarrow.parquet as pq
@@ -85,7 +85,7 @@ def lookup(folder: Path, snapshot: str) -> Run:
 
 
 def bare_scan(folder: Path) -> Run:
-    """Let RocksDB itself, by ``rocksdict``, go over all entries of all column families; nothing is decoded."""
+    """Let RocksDB itself iterate over all entries of all column families with ``rocksdict``, without decoding."""
     import rocksdict
 
     from statetool.entries.database import StoredDatabase
@@ -113,7 +113,7 @@ def bare_scan(folder: Path) -> Run:
 
 
 def diff(folder: Path, keys: int) -> Run:
-    """Compare with a savepoint in which one value in a hundred is another."""
+    """Compare with a savepoint in which one value in a hundred differs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -135,7 +135,7 @@ def diff(folder: Path, keys: int) -> Run:
 
 
 def stats(folder: Path, snapshot: str) -> Run:
-    """Tell the sizes of states, key groups and subtasks, and the largest keys."""
+    """Measure the sizes of states, key groups and subtasks, and the largest keys."""
     path = path_of(folder, snapshot)
 
     def run(_: Path) -> object:
@@ -168,7 +168,7 @@ def session() -> Any:
 
 
 def works(folder: Path, keys: int) -> dict[str, Callable[[], Run]]:
-    """Return what is measured."""
+    """Return the works to measure."""
 
     def edit() -> Run:
         savepoint = statetool.load(path_of(folder, "canonical"), spark=session())
@@ -199,5 +199,5 @@ def works(folder: Path, keys: int) -> dict[str, Callable[[], Run]]:
 
 
 def path_of(folder: Path, snapshot: str) -> str:
-    """Return where a snapshot that Flink wrote lies."""
+    """Return the path of a snapshot written by Flink."""
     return str(folder / SNAPSHOTS[snapshot][1])

@@ -1,6 +1,6 @@
-"""Measure writing: ``python -m tests.perf.write_bench [--rows 1000000] [--spark]``.
+"""Benchmark of writing: ``python -m tests.perf.write_bench [--rows 1000000] [--spark]``.
 
-Prints MB/s of encoded bytes for columns by kernels and value by value, with their ratio, then of whole savepoints (five entries a
+Prints MB/s of encoded bytes for columns by kernels and value by value, with their ratio, then for complete savepoints (five entries per
 key: a long, a string, a double, a map of two).
 """
 
@@ -43,7 +43,7 @@ def accounts(n: int) -> pa.Table:
 
 
 def columns(table: pa.Table) -> list[tuple[str, Serializer, pa.Array]]:
-    """Return columns of the hot families, with their types."""
+    """Return columns of the most common families, with their types."""
     one = {name: table[name].combine_chunks() for name in table.column_names}
     order = flink.pojo("com.acme.Order", {"id": "BIGINT", "name": "STRING", "score": "DOUBLE"})
     struct = pa.StructArray.from_arrays([one["id"], one["name"], one["score"]], names=["id", "name", "score"])

@@ -1,4 +1,4 @@
-"""The page in a browser: its numbers, its width and its colours, narrow and wide, light and dark."""
+"""The page in a browser: its numbers, width and colors, narrow and wide, light and dark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statetool.demo import SAVEPOINT
 pytestmark = pytest.mark.full
 
 NOW = 1_800_000_000_000
-#: A page around the report, whose own policy runs nothing: it looks into its frame and writes down what it sees.
+#: A page around the report, whose policy blocks scripts: it inspects its frame and writes down the result.
 AROUND = """<!DOCTYPE html><body><iframe id="f" style="border:0;width:{width}px;height:900px" srcdoc="{page}"></iframe><pre id="seen"></pre>
 <script>document.getElementById("f").onload = e => {{
   const d = e.target.contentDocument, numbers = id => [...d.querySelectorAll(`#${{id}} data`)].map(n => Number(n.value));

@@ -1,4 +1,4 @@
-"""The page says what the answers say, loads nothing, and obeys nothing that a snapshot says."""
+"""The page shows the values of the API, loads nothing, and executes nothing from a snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = "<script>alert('x')</script>\"&\u202e\x1b[31m"
 
 
 class Page(HTMLParser):
-    """What a browser sees: cells of tables by section, exact numbers where the page has them, titles of charts."""
+    """Visible content of the page: table cells by section, exact numbers if present, titles of charts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

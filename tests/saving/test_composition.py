@@ -1,4 +1,4 @@
-"""Whatever is asked of an operator, alone or together, comes out of one composition."""
+"""All changes to an operator, alone or combined, go through one composition."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_the_command(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_what_an_edit_carries_over_is_whole(corpus: Path, tmp_path: Path) -> None:
-    """The handles of change logs count other bytes than their files have."""
+    """Sizes in changelog handles differ from those of their files."""
     source = corpus / "v2_3_0-changelog-rocksdb" / "snapshot" / "chk-3"
     statetool.change_uids(str(source), str(tmp_path / "renamed"), {"orders": "renamed"})
     logs = {f.stat().st_size for f in (corpus / "v2_3_0-changelog-rocksdb" / "dstl").rglob("*") if f.is_file()}

@@ -1,4 +1,4 @@
-"""Operators and states left out, snapshots made canonical, uids changed in whole snapshots."""
+"""Dropped operators and states, conversion to canonical, and uid changes in complete snapshots."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ CONVERTED = (
 
 
 def readable(case: Case, folder: Path) -> Path:
-    """Return the case's snapshot, without operators in whose heap layout a value's end only user code can find."""
+    """Return the case's snapshot, without operators in heap layout with values whose end only user code can find."""
     if "hashmap" not in case.folder.name:
         return case.metadata.parent
     unreadable = [
@@ -189,7 +189,7 @@ def test_heap_timers_beside_rocksdb_become_managed_where_keys_move(corpus: Path,
     new = Inventory(str(tmp_path / "new"))
     assert all(s.raw_keyed is None for o in new.operators.values() for s in o.state.subtasks)
     check_case(Case(corpus / "v2_3_0-rocksdb-heap-timers"), tmp_path / "new")
-    # The timers' states are described as Flink does.
+    # The metadata of the timer states equals Flink's.
     flinks = Inventory(str(Case(corpus / "v2_3_0-rocksdb-heap-timers-canonical").metadata)).operators["timers"]
     for name, (_, meta) in flinks.keyed_states.items():
         theirs, ours = Output(), Output()

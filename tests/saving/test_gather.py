@@ -1,4 +1,4 @@
-"""Key groups that are larger than memory, and entries that no two subtasks may both hold."""
+"""Key groups larger than memory, and entries that two subtasks must not both have."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gathered(
     lists: tuple[int, ...] = (),
     limit: int = 1 << 30,
 ) -> tuple[bytes, list[int]]:
-    """Return the bytes of a stream that runs become, behind a header, and the offsets of its key groups."""
+    """Return the bytes of the stream written from runs, after a header, and the offsets of its key groups."""
 
     def duplicate(group: int, state: int, key: bytes) -> StatetoolError:
         return FormatError(f"{key!r} is twice in state {state} of key group {group}")
@@ -72,14 +72,14 @@ def random_runs(seed: int, groups: range, n: int, runs: int) -> list[list[Record
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(("max_parallelism", "memory"), [(128, 1 << 20), (128, 2000), (1000, 2000), (1000, 300)])
 def parts_of(out: bytes, offsets: list[int], *, compressed: bool) -> list[bytes]:
-    """Return the bytes of each key group; none where it is empty."""
+    """Return the bytes of each key group, empty for an empty one."""
     ends = [*sorted(o for o in offsets if o), len(out)]
     parts = [out[o : ends[ends.index(o) + 1]] if o else b"" for o in offsets]
     return [b"".join(c.data for c in read_chunks(memoryview(f), base=0)) if f and compressed else f for f in parts]
 
 
 def key_group(number: int, prefix: int, records: list[Record]) -> bytes:
-    """Return the sorted canonical key group of records, nothing where there are none of it."""
+    """Return the sorted canonical key group of records; empty if none belong to it."""
     here = sorted(r[1:] for r in records if r[0] == number)
     states = [(s, [(k, v) for t, k, v in here if t == s]) for s in range(3)]
     return key_group_bytes(number, prefix, states) if here else b""
@@ -154,7 +154,7 @@ def test_key_groups_that_are_sorted_already_stay_as_they_are(monkeypatch: pytest
 
 
 def test_runs_of_a_place_keep_their_order_whichever_files_they_are_in() -> None:
-    """Elements of operator state are written in this order; each thread that adds meanwhile makes another file."""
+    """Elements of operator state are written in this order; each concurrent thread adds to another file."""
     runs = {
         (place, i): dealt(batch_of([(7, 1, b"k%d%d" % (place, i), b"v")]), 1) for place in range(3) for i in range(5)
     }

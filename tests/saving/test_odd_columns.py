@@ -1,4 +1,4 @@
-"""Columns that are not what a state expects: written exactly, or refused by an error of ours."""
+"""Columns of an unexpected type: written exactly, or rejected with a ``StatetoolError``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nanoseconds_of_a_key_of_several_columns_are_kept(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("is_key", [False, True])
 def test_nanoseconds_that_a_type_does_not_keep_are_refused(tmp_path: Path, is_key: bool) -> None:
-    """They made milliseconds of the nanoseconds since the epoch."""
+    """Nanoseconds since the epoch are not turned into milliseconds."""
     declared = {"key": "t", "key_type": flink.DATE} if is_key else {"states": {"t": st.value(flink.DATE)}}
     columns = {"k": ROWS, "t": STAMPS, "t_nanos": NANOS, "v": ROWS}
     with pytest.raises(EncodeError, match="digits below the ms that the type keeps"):
@@ -143,7 +143,7 @@ def test_floats_of_two_bytes_become_larger_ones(tmp_path: Path) -> None:
 
 
 def test_names_may_hold_surrogates_that_stand_alone(tmp_path: Path) -> None:
-    """Java has such texts, and hashes a question mark for each."""
+    """Java allows such texts, and hashes a question mark for each lone surrogate."""
     state = st.bootstrap_keyed_state(pa.table({"k": ROWS, "v": ROWS}), key="k", states={"\ud800": st.value(column="v")})
     writer = st.SavepointWriter.new(max_parallelism=8).with_operator("a\ud800", state, parallelism=2)
     savepoint = writer.write(str(tmp_path / "sp"), flink_version="2.3")

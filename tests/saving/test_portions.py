@@ -1,4 +1,4 @@
-"""Tables of this process become the same state dealt at once, or in however many portions of key groups, in memory or on local disk."""
+"""Tables of this process become the same state whether written at once or in portions of key groups, in memory or on local disk."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ LONG = pa.table(dict(zip(("k", "list_index", "value"), map(list, zip(*ELEMENTS, 
 
 
 def pieces(table: pa.Table, seed: int) -> pa.Table:
-    """Return a table in other chunks, some of them empty."""
+    """Return a table with other chunks, some of them empty."""
     edges = sorted([0, *random.Random(seed).choices(range(table.num_rows + 1), k=9), table.num_rows])
     slices = [table.slice(a, b - a) for a, b in pairwise(edges)]
     for i, cut in enumerate(slices):
-        if "d" in cut.column_names:  # each chunk has a dictionary of its own
+        if "d" in cut.column_names:  # each chunk has a separate dictionary
             own = cut["d"].cast(pa.string()).dictionary_encode().combine_chunks()
             slices[i] = cut.set_column(cut.column_names.index("d"), "d", own)
     return pa.concat_tables(slices)
@@ -58,7 +58,7 @@ def pieces(table: pa.Table, seed: int) -> pa.Table:
     params=["dealt", "together", "each key group", "on disk", "on disk, each key group", "parts of 60 rows"]
 )
 def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return the function that writes a composition in one of the ways that large tables are written."""
+    """Return a function that writes a composition in one of the ways used for large tables."""
     if request.param != "dealt":
         monkeypatch.setattr(portions, "_LEAST_ROWS", 0)
     if "each key group" in request.param:
@@ -81,7 +81,7 @@ def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def expected(writer: SavepointWriter, target: Path) -> Inventory:
-    """Write as small tables are (that tasks of Spark write the same is shown in ``test_small_writes``)."""
+    """Write like small tables are written (``test_small_writes`` shows that Spark tasks write the same)."""
     writer.write(str(target), flink_version="2.3")
     return Inventory(str(target))
 
@@ -140,7 +140,7 @@ def test_a_value_of_a_later_portion_that_cannot_be_written_leaves_nothing(run: A
 def test_a_key_group_of_large_rows_among_small_ones_is_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n, large, limit = 4_000, 10_000, 160 << 10  # small, as the kernels run uncompiled too
+    n, large, limit = 4_000, 10_000, 160 << 10  # small, because the kernels also run uncompiled
     monkeypatch.setattr(portions, "_PORTION_BYTES", 80 << 10)
 
     def write(texts: list[str], target: Path) -> Any:

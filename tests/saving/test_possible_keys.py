@@ -1,4 +1,4 @@
-"""Null keys and null namespaces are not written and are found; null parts of keys are."""
+"""Null keys and null namespaces are not written, and are detected in snapshots; null parts of keys are written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.damage import Patient
 _SPACE = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 _SHOP = flink.pojo("com.acme.Shop", {"id": "BIGINT", "name": "STRING"})
 _HASHES = {"com.acme.Shop": "Objects.hash(id, name)"}
-#: A key of each type, by a name; where the type does not follow from the column, it is declared.
+#: A key of each type, by name; the type is declared if it does not follow from the column.
 KEYS: dict[str, tuple[Any, str | Serializer | None]] = {
     "boolean": (True, None),
     "long": (7, None),
@@ -172,7 +172,7 @@ def test_null_is_told_from_objects_that_are_shown_as_it(snapshot: bytes, form: b
     assert canonical.serializer(snapshot).null_form() == form
 
 
-# ---- snapshots that hold them -------------------------------------------------------------------
+# ---- snapshots with null keys -------------------------------------------------------------------
 
 _GROUP = key_group_for(0, 128)
 _STATES = (canonical.keyed("v", "value", flink.LONG, flink.STRING),)
@@ -207,7 +207,7 @@ def test_null_keys_of_timers_are_found(tmp_path: Path) -> None:
 
 
 def _on_heap(folder: Path, group: int, entry: bytes) -> None:
-    """Make the keyed stream of a savepoint with one entry that of the heap backend."""
+    """Replace the keyed stream of a savepoint by one of the heap backend with one entry."""
     header = write_keyed_header(
         KeyedHeader(version=6, compressed=False, key=flink.STRING, states=_STATES, size_bytes=0)
     )
@@ -226,7 +226,7 @@ def _on_heap(folder: Path, group: int, entry: bytes) -> None:
     patient.write(replace(patient.metadata, operators=(operator,)))
 
 
-# ---- key groups that are given ------------------------------------------------------------------
+# ---- key groups passed by the user --------------------------------------------------------------
 
 
 def test_given_key_groups_are_checked(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_given_key_groups_of_a_users_class_are_checked_by_the_keys_of_an_operato
 
 
 def test_as_many_entries_as_rows_are_still_those_of_their_rows(tmp_path: Path) -> None:
-    """Elements, entries and values of some rows only, as many as there are rows."""
+    """Elements, entries and values of only some rows, in the same total number as rows."""
     rows: list[dict[str, Any]] = [
         {"key": 1, "m": {"a": 1, "b": 2}, "l": None, "v": None},
         {"key": 2, "m": None, "l": [5, 6, 7], "v": 8},

@@ -1,4 +1,4 @@
-"""Two-phase publishing: what is left by commits, failures, late tasks and kills."""
+"""Two-phase publishing: the files left by commits, failures, late tasks and kills."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _SMALL_FILES = """
 
 
 def test_the_command_line_tells_what_the_system_refuses(corpus: Path, tmp_path: Path) -> None:
-    """The system itself ends files here: no file may be larger than 20,000 bytes."""
+    """The system itself limits files here: no file may be larger than 20,000 bytes."""
     source = corpus / "v2_3_0-rocksdb-canonical" / "snapshot"
     told = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(_SMALL_FILES), str(source), str(tmp_path / "copy")],

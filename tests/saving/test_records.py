@@ -1,4 +1,4 @@
-"""Rows become the same streams however they are cut into batches; attempts that lose leave nothing."""
+"""Rows become the same streams however they are split into batches; failed attempts leave nothing behind."""
 
 from __future__ import annotations
 

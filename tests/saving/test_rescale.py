@@ -1,4 +1,4 @@
-"""Rescaled savepoints: every row as before, every key in the key group of its hash code, the bytes as Flink writes them."""
+"""Rescaled savepoints: every row unchanged, every key in the key group of its hash code, and bytes in Flink's format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASES = (
 
 
 def records(operator: OperatorInventory) -> Iterator[tuple[int, str, bytes, bytes]]:
-    """Yield ``(key group, state, key behind its prefix, value)``, read record by record with nothing of the kernels."""
+    """Yield ``(key group, state, key without prefix, value)``, read record by record without kernels."""
     prefix = prefix_size(operator.state.max_parallelism)
     for part in streams(operator):
         header = part.header()
@@ -59,7 +59,7 @@ def records(operator: OperatorInventory) -> Iterator[tuple[int, str, bytes, byte
 
 
 def check_case(case: Case, folder: Path) -> None:
-    """Compare a rescaled copy of a case with what the corpus expects."""
+    """Compare a rescaled copy of a case with the expected rows."""
     checker = Checker(case, None)
     checker.savepoint = statetool.load(str(folder))
     for wanted in case.expected["operators"].values():
@@ -103,9 +103,9 @@ def check_layout(
         groups = range_for(subtask, after.state.parallelism, after.state.max_parallelism)
         assert range(handle.start, handle.start + len(handle.offsets)) == groups
     header = streams(after)[0].header()
-    # The header is Flink's own, byte for byte.
+    # The header is Flink's, byte for byte.
     assert header_bytes(after) == header_bytes(before)
-    # Keys ascend inside a state as RocksDB's do.
+    # Keys ascend within a state, like RocksDB's.
     order = {m.name: i for i, m in enumerate(header.states)}
     places = [(g, order[s], k) for g, s, k, _ in rows]
     assert places == sorted(places)
@@ -137,7 +137,7 @@ def check_hashes(
 
 
 def objects_hash(values: Iterator[Any]) -> int:
-    """``Objects.hash`` of strings, numbers and booleans, written out."""
+    """Compute ``Objects.hash`` of strings, numbers and booleans explicitly."""
     h = 1
     for v in values:
         if isinstance(v, bool):

@@ -1,4 +1,4 @@
-"""Rewrites in tasks of Spark: the same bytes as in threads."""
+"""Rewrites in Spark tasks: the same bytes as in threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTING = "spark.statetool.localBytes"
 
 @pytest.fixture
 def in_tasks(spark: Any) -> Iterator[Any]:
-    """The session, whose driver writes nothing itself."""
+    """Yield the session, with a driver that writes nothing itself."""
     spark.conf.set(SETTING, "0")
     yield spark
     spark.conf.unset(SETTING)

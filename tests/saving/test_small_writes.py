@@ -1,4 +1,4 @@
-"""What is small is written by the driver: a session is not asked to run anything. What is not, tasks write with the same bytes."""
+"""Small writes run on the driver without using the session. Large ones run in tasks, with the same bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOCAL_BYTES = "spark.statetool.localBytes"
 
 
 class Idle:
-    """A session that has settings, and runs nothing."""
+    """A session with settings that cannot run anything."""
 
     conf: dict[str, str] = {}  # noqa: RUF012 - nobody adds to it
 
@@ -41,7 +41,7 @@ class Settings(dict[str, str]):
 
 
 class Frame:
-    """A DataFrame whose tasks run here."""
+    """A DataFrame whose tasks run in this process."""
 
     sparkSession = SimpleNamespace(conf=Settings())  # noqa: N815 - as Spark calls it
 
@@ -72,7 +72,7 @@ class Frame:
 
 
 class Tasks:
-    """A session whose driver writes nothing, and whose tasks run here."""
+    """A session whose driver writes nothing, and whose tasks run in this process."""
 
     conf = {LOCAL_BYTES: "0"}  # noqa: RUF012 - nobody adds to it
 

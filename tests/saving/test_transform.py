@@ -1,4 +1,4 @@
-"""Values of states are changed in one call; everything else is carried by bytes."""
+"""Values of states are changed in one call; everything else keeps its bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def added(name: str, number: int) -> Any:
 
 
 def entries(operator: statetool.Operator, *without: str) -> set[tuple[str, int, bytes, bytes]]:
-    """Return all keyed entries but those of some states, as their bytes."""
+    """Return all keyed entries as bytes, except those of some states."""
     kept = set()
     for source in operator.inventory.keyed.sources():
         names = [m.name for m in source.header().states]
@@ -100,7 +100,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_a_state_that_the_function_was_not_given_is_refused(tmp_path: Path) -> None:
-    """Its serializer would be guessed from the column."""
+    """Its serializer would have to be guessed from the column."""
     table = pa.table({"key": ["k"], "a": [1], "b": pa.array([2], pa.int32())})
     made = statetool.bootstrap_keyed_state(table)
     sp = statetool.SavepointWriter.new().with_operator("op", made).write(str(tmp_path / "old"))
@@ -175,7 +175,7 @@ def test_an_expression_that_fails_ends_the_command_in_one_line(spark: SparkSessi
 
 @pytest.mark.parametrize("ttl", [False, True])
 def test_what_becomes_of_nanoseconds_is_said(spark: SparkSession, tmp_path: Path, ttl: bool) -> None:
-    """A timestamp that is set anew would keep those of the old one."""
+    """A newly set timestamp would keep the nanoseconds of the old one."""
     stamps = pa.array([1_000_000_001, None, 1_002], pa.timestamp("ns", tz="UTC"))
     table = pa.table({"key": [1, 2, 3], "t": stamps, "a": [1, 2, 3]})
     types = {"t": statetool.value("TIMESTAMP", ttl=ttl, last_access_ms=5 if ttl else None)}
@@ -227,7 +227,7 @@ def test_values_of_other_keys_stay_what_they_are(spark: SparkSession, tmp_path: 
 
 
 def test_how_arrow_keeps_values_says_nothing_of_their_type(tmp_path: Path) -> None:
-    """Other orders of fields, units, offsets and names of elements made other states of them."""
+    """Other orders of fields, units, offsets and element names do not change the state's type."""
     color = flink.enum("com.acme.Color", ["RED", "BLUE"])
     order = flink.pojo("com.acme.Order", {"color": color, "n": flink.LONG})
     stamps = pa.array([0, 1_000_000], pa.timestamp("us", "UTC"))

@@ -1,4 +1,4 @@
-"""Uids and ids of operators, changed in the metadata alone."""
+"""Uids and ids of operators, changed only in the metadata."""
 
 from __future__ import annotations
 

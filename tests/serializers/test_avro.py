@@ -1,4 +1,4 @@
-"""Avro: Flink's own encoding byte by byte, recursion, logical types, damage in schemas."""
+"""Avro: Flink's encoding byte by byte, recursion, logical types, damaged schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.contract import SerializerContract
 
 
 class TestGeneric(SerializerContract):
-    """What Flink's own ``AvroSerializer`` wrote (``avro/java``)."""
+    """Bytes of Flink's ``AvroSerializer`` (``avro/java``)."""
 
     names = (
         "avro-primitives", "avro-unions", "avro-nested", "avro-tree", "avro-mutual", "avro-names", "avro-logical",
@@ -76,7 +76,7 @@ def test_flinks_own_encoding(schema: Any, value: Any, expected: str) -> None:
 
 
 def test_several_blocks_are_one_array() -> None:
-    """Flink writes one block; readers of the encoding take any number."""
+    """Flink writes one block; the encoding allows any number."""
     s = _avro({"type": "array", "items": "boolean"})
     values = [bytes.fromhex(text) for text in ("0101" + "020000" + "00", "00", "0100" + "00", "0101" * 9 + "00")]
     expected = [[True, False, False], [], [False], [True] * 9]
@@ -166,6 +166,6 @@ def test_names_that_stand_for_ever_more_parts() -> None:
 
 
 def test_a_decimal_of_more_bytes_than_it_needs() -> None:
-    """Generic records hold what the user gave; edited, it is written as ``BigDecimal`` gives it."""
+    """Generic records keep the user's bytes; an edited value is written in the form of ``BigDecimal``."""
     s = _avro({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})
     assert s.decode(Cursor(bytes.fromhex("0000000400000001"))) == Decimal("0.01")

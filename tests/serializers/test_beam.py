@@ -1,4 +1,4 @@
-"""State of Beam's Flink runner. Layouts are put together by hand; its real checkpoints were read to the last byte with the same code."""
+"""State of Beam's Flink runner. Layouts are composed by hand; real checkpoints were read to the last byte with the same code."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ PLAIN: Final = [
     (coder("LengthPrefix", valueCoder=TEXT), "ab", b"\2ab"),
     (beam.KEY, b"\1k", b"\2\1k"),
 ]
-#: What is read, not written.
+#: Coders that are read, but not written.
 READ: Final = [
     (coder("BigDecimal"), Decimal("1.50"), b"\2\2\0\x96"),
     (coder("Iterable", elementCoder=VAR_LONG), [1, 2, 3], b"\xff\xff\xff\xff\2\1\2\1\3\0"),
@@ -151,7 +151,7 @@ def test_a_coder_of_the_job_is_bytes_with_its_name() -> None:
     assert s.framed_only
     assert s.type_name == "Beam KV<StringUtf8, com.acme.OrderCoder>"
     assert s.decode(Cursor(b"\1a\xff\xfe")) == ("a", b"\xff\xfe")
-    # Where something follows it, all is bytes.
+    # If something follows it, everything is bytes.
     for of in (coder("Kv", keyCoder=mine, valueCoder=TEXT), coder("List", elementCoder=mine)):
         s = serializer(beam.legacy(of))
         assert "com.acme.OrderCoder" in s.type_name
@@ -162,7 +162,7 @@ def test_a_coder_of_the_job_is_bytes_with_its_name() -> None:
 @pytest.mark.parametrize("as_key", [True, False])
 def test_snapshots_are_written_back_as_they_were(wrap: Any, as_key: bool) -> None:
     raw = header_with(b"\0\0\0\2" + wrap(beam.KEY), as_key=as_key)
-    # It hides nothing, whether the end of the header is known or not.
+    # It does not affect other states, whether or not the end of the header is known.
     for end in (len(raw), None):
         header = read_keyed_header(Cursor(raw), NOTHING_DECLARED, end=end)
         assert (header.key if as_key else header.states[0].value).type_name == "Beam ByteBuffer"
@@ -187,7 +187,7 @@ def test_damage_of_snapshots_is_our_error() -> None:
 
 
 def test_a_whole_job(tmp_path: Path) -> None:
-    """Keyed state, timers and what a source keeps, as the runner registers them."""
+    """Keyed state, timers and source state, registered like the runner does."""
     key = beam.legacy(beam.KEY)
     kv = coder("Kv", keyCoder=coder("Serializable"), valueCoder=beam.avro(AVRO))
     states = [

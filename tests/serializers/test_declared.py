@@ -1,4 +1,4 @@
-"""What users declare: fields of ``Value`` classes, Avro schemas of classes, messages, JSON of declarations."""
+"""User declarations: fields of ``Value`` classes, Avro schemas of classes, messages, JSON of declarations."""
 
 from __future__ import annotations
 

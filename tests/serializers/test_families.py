@@ -1,4 +1,4 @@
-"""The families of the DataStream API against what Flink 1.15 to 2.3 wrote."""
+"""The families of the DataStream API compared with bytes of Flink 1.15 to 2.3."""
 
 from tests.support.contract import FramedContract, SerializerContract
 

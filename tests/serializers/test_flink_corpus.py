@@ -1,4 +1,4 @@
-"""Serializer cases of Flink's own migration tests, which are not ours to copy (``pytest --shared=DIR``)."""
+"""Serializer cases of Flink's migration tests, which are not part of this project (``pytest --shared=DIR``)."""
 
 from __future__ import annotations
 

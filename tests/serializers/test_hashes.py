@@ -1,4 +1,4 @@
-"""Hash codes that no golden case has; expected values follow from Java's rules, written out."""
+"""Hash codes without a golden case; the expected values are computed by Java's rules."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_scala_numbers_hash_by_their_value() -> None:
     assert _hash(scala(build.LONG), (1 << 40,)) == _hash(scala(double), (float(1 << 40),))
     assert _hash(scala(double), (0.5,)) == _hash(scala(build.simple("Float")), (0.5,))
     assert _hash(scala(double), (0.1,)) != _hash(scala(build.simple("Float")), (0.1,))
-    # A date is no number, though its plain value is one.
+    # A date is not a number, although its plain value is one.
     assert _hash(scala(date), (18_321,)) != _hash(scala(build.INT), (18_321,))
 
 

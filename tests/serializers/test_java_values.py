@@ -1,4 +1,4 @@
-"""What Java serialization wrote, as plain values."""
+"""Plain values of objects written by Java serialization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import statetool
 from statetool.errors import FormatError
 
 #: class J { int n = 7; Integer boxed = 8; String s = "\u00e9"; byte[] raw = {1, -1}; int[] more = {1, 2}; Thread.State e = NEW;
-#: List<Object> list = ["x", null]; J me = this; Class<?> c = String.class; }, as ObjectOutputStream of Java 17 writes it.
+#: List<Object> list = ["x", null]; J me = this; Class<?> c = String.class; }, as written by ObjectOutputStream of Java 17.
 WRITTEN = bytes.fromhex(
     "aced0005737200014a00000000000000010200094900016e4c0005626f7865647400134c6a6176612f6c616e672f496e74656765723b4c"
     "0001637400114c6a6176612f6c616e672f436c6173733b4c0001657400184c6a6176612f6c616e672f5468726561642453746174653b4c"

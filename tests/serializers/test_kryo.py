@@ -1,4 +1,4 @@
-"""Kryo values that Flink 1.20.3 and 2.3.0 wrote (``kryo/KryoValues.java``): decoded, skipped, encoded again, damaged."""
+"""Kryo values written by Flink 1.20.3 and 2.3.0 (``kryo/KryoValues.java``): decoded, skipped, encoded again, damaged."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from statetool.types.java import parse_java_type
 from tests.support.kryo_values import CLASSES
 
 VERSIONS = ("1.20.3", "2.3.0")
-#: With flink-scala on the class path (``kryo/KryoScala.java``); what is printed there is the class.
+#: With flink-scala on the class path (``kryo/KryoScala.java``), which prints the class.
 SCALA = "scala-1.20.3"
-#: Values that hold an object twice: encoded again, it is two objects.
+#: Values that contain an object twice: encoded again, it becomes two objects.
 SHARED = ("shared", "order", "enums", "zoned-offset")
 #: Two objects in one Java stream: read, but not written.
 ONE_STREAM = ("exceptions", "locales")
-#: Java prints these in another way.
+#: Java prints these differently.
 PRINTED_OTHERWISE = (
     "float", "nan", "true", "bits-empty", "pattern", "address", "class-own", "optional-empty", "optional-int", "optional-int-empty",
     "optional-long", "optional-double", "period", "year-month", "month-day", "exception", "row", "row-named", "entry", "tuple0",
@@ -39,7 +39,7 @@ PRINTED_OTHERWISE = (
 
 @dataclass(frozen=True)
 class Golden:
-    """What one release wrote."""
+    """Output of one release."""
 
     gen: Literal[2, 5]
     snapshot: bytes
@@ -110,7 +110,7 @@ def test_a_declared_class_is_a_struct(version: str) -> None:
     recorded = golden(version)
     s = of_type(recorded.gen, "KryoValues$Order")
     raw = recorded.values["order"][0]
-    # The type itself is registered, so its values start with its id: by name is as good.
+    # The type itself is registered, so its values start with its id; writing by name is equivalent.
     row = dict(zip([f.name for f in s.logical.fields], s.decode(Cursor(raw)), strict=True))  # type: ignore[attr-defined]
     assert (row["id"], row["boxed"], row["small"], row["letter"], row["maybe"]) == (-7, 12, -300, "é", False)
     assert row["tags"] == ["a", "bb", "é€"]

@@ -1,5 +1,6 @@
-"""Values that Flink 1.20.5 and 2.3.0 wrote by Kryo with serializers of libraries and of the job, and flat classes of many fields
-(``kryo/KryoLibraries.java``)."""
+"""Values written by Kryo in Flink 1.20.5 and 2.3.0 with serializers of libraries and of the job, and flat classes of many fields
+(``kryo/KryoLibraries.java``).
+"""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ def test_joda_time_without_serializers_is_its_fields(version: str, name: str) ->
                 "iID": "+02:00", "iNameKey": None, "iStandardOffset": 7200000, "iWallOffset": 7200000
             }
         }  # fmt: skip
-    # Its zone's id is there twice: written again, it is two strings.
+    # The id of its zone occurs twice: encoded again, it becomes two strings.
     again = encoded(s, text)
     assert decoded(s, again) == text if name == "date-time-zone" else again == raw
 
@@ -174,7 +175,7 @@ def test_a_serializer_of_the_job_is_named(version: str) -> None:
     assert "MoneySerializer" in s.what_is_missing
     raw = lines(version)["money", "full"][0]
     assert s.decode(Cursor(raw)) == raw
-    # A default serializer of an interface, too: the declaration says that the class has it.
+    # Also a default serializer of an interface: the declaration says that the class has it.
     money = class_of_fields("KryoLibraries$Money", {"cents": "long"}, extends=["KryoLibraries$Priced"])
     priced = serializer(version, "priced", (money,))
     with pytest.raises(UnknownSerializerError, match="MoneySerializer"):
@@ -259,7 +260,7 @@ def test_damage_raises_our_errors_only(version: str) -> None:
 
 
 def test_a_reference_to_another_object_is_refused() -> None:
-    # A LocalDateTime whose time is the LocalDateTime itself, which is not whole yet.
+    # A LocalDateTime whose time is the LocalDateTime itself, which is still incomplete.
     raw = b"\1\0java.time.LocalDateTim\xe5\1\1\0\x1d\0\2\xd0\x1f\2"
     loose = serializer("1.20.5", "joda-fields")
     for read in (loose.decode, loose.skip):
@@ -268,7 +269,7 @@ def test_a_reference_to_another_object_is_refused() -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Return a plain value as the job printed it."""
+    """Return a plain value in the format printed by the job."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Decimal):
@@ -291,7 +292,7 @@ def test_flat_classes_are_decoded_by_kernels(version: str, section: str) -> None
     whole = b"".join(raws)
     pos, end = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
     served = rewritten(as_data(whole), op, pos, end)[3]
-    # Objects that are there twice are of the same type in both places.
+    # Repeated objects have the same type in both places.
     assert served.all()
     options = ReadOptions(nanos="companion", decimals="string")
     array, after = by_kernels(s, whole, starts, ends, options)

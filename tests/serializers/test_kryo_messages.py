@@ -1,7 +1,7 @@
-"""Protobuf and Thrift messages that Flink 1.20.5 and 2.3.0 wrote with chill's serializers (``kryo/KryoMessages.java``).
+"""Protobuf and Thrift messages written by Flink 1.20.5 and 2.3.0 with chill's serializers (``kryo/KryoMessages.java``).
 
-Each line has what the message itself printed: Protobuf's text format, which the package ``protobuf`` parses into the message that the
-JSON must give too.
+Each line has the text of the message: Protobuf's text format, which the package ``protobuf`` parses into the message that the JSON must
+produce too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots of Flink 1.7 and older, put together by hand from their layout."""
+"""Snapshots of Flink 1.7 and older, composed by hand from their layout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CEP: Final = "org.apache.flink.cep.nfa."
 
 
 def java(name: str) -> bytes:
-    """Return a serializer's own Java stream behind its proxy version."""
+    """Return a serializer's Java stream after its proxy version."""
     inner, out = Output(), Output()
     write_java_stream(inner, beam.obj(name))
     out.i4(1)
@@ -31,7 +31,7 @@ def java(name: str) -> bytes:
 
 
 def config(name: str, payload: bytes, *, version: int = 1) -> bytes:
-    """Return a snapshot of the old form behind its proxy."""
+    """Return a snapshot of the old form after its proxy."""
     out = Output()
     out.i4(1)
     out.utf(name)
@@ -62,7 +62,7 @@ def resilient(*parts: tuple[bytes, bytes]) -> bytes:
 
 
 def pojo(*tables: Sequence[tuple[str, tuple[bytes, bytes]]], shift: int = 0) -> bytes:
-    """Return the snapshot of a POJO: three tables of offsets, then one buffer into which all of them point."""
+    """Return the snapshot of a POJO: three tables of offsets, then one buffer to which all of them refer."""
     out, body = Output(), Output()
     out.utf("com.acme.Base")
     for entries in tables:
@@ -116,7 +116,7 @@ def test_offsets_of_a_pojo_that_do_not_fit_are_damage() -> None:
 
 
 def test_serializers_of_patterns_are_known_by_their_class_alone() -> None:
-    """By ``getCanonicalName`` or ``getName``: their parts were always the same up to Flink 1.7."""
+    """By ``getCanonicalName`` or ``getName``: up to Flink 1.7 their parts were always the same."""
     node_id = ((3, 1000), "first")
     edge = (node_id, [1, 0])
     cases = {
@@ -138,7 +138,7 @@ def test_serializers_of_patterns_are_known_by_their_class_alone() -> None:
 
 
 def test_a_lock_that_the_snapshot_does_not_tell_of_is_read() -> None:
-    """Up to Flink 1.6 the snapshot of a lockable element was that of the element: its Java stream alone tells."""
+    """Up to Flink 1.6 the snapshot of a lockable element was that of the element: only its Java stream shows the difference."""
     lock = (java(CEP + "sharedbuffer.Lockable$LockableTypeSerializer"), TEXT[1])
     s = read(config(TYPEUTILS + "base.MapSerializerConfigSnapshot", resilient(INT, lock)))
     assert s.type_name == "Map<Int, Lockable<String>>"
@@ -148,7 +148,7 @@ def test_a_lock_that_the_snapshot_does_not_tell_of_is_read() -> None:
 
 
 def test_a_state_of_a_whole_nfa_is_known_and_empty() -> None:
-    """Operators register it to restore what Flink 1.5 wrote; nothing since has written a value."""
+    """Operators register it to restore state of Flink 1.5; later releases never write a value."""
     inner = config(CEP + "SharedBuffer$SharedBufferSerializerConfigSnapshot", resilient(TEXT, TEXT, INT))
     buffer = (java(CEP + "SharedBuffer$SharedBufferSerializer"), inner)
     raw = config(CEP + "NFA$NFASerializerConfigSnapshot", resilient(TEXT, buffer))

@@ -1,4 +1,4 @@
-"""POJOs put together by hand: hierarchies, removed fields, lost serializers."""
+"""POJOs composed by hand: hierarchies, removed fields, lost serializers."""
 
 import numpy as np
 import pytest

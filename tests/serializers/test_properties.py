@@ -1,4 +1,4 @@
-"""Round trips of made-up types and values, and damage: only our own errors may escape."""
+"""Round trips of generated types and values, and damage: only a ``StatetoolError`` may escape."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.serializer_check import Case
 from tests.support.golden import generated
 from tests.support.strategies import typed_values
 
-# Strategies that are drawn have long names.
+# Generated strategies have long names.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 _CASES = [case for cases in generated().values() for case in cases]
 

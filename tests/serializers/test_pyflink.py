@@ -1,4 +1,4 @@
-"""Values as PyFlink 2.3.0's own coders (``coder_impl_slow``) wrote them, in states as its jobs register them."""
+"""Values written by the coders of PyFlink 2.3.0 (``coder_impl_slow``), in states registered like those of its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java records, and a class as Kotlin makes of a data class, that Flink 1.20.5 and 2.3.0 wrote as POJOs (``kryo/JavaRecords.java``)."""
+"""Java records, and a class equivalent to a Kotlin data class, written by Flink 1.20.5 and 2.3.0 as POJOs (``kryo/JavaRecords.java``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statetool.types.options import ReadOptions
 from tests.support.arrow_columns import by_kernels, rows_of
 
 VERSIONS: Final = ("1.20.5", "2.3.0")
-#: What the job put in: fields are sorted by name.
+#: Values of the job; fields are sorted by name.
 VALUES: Final[dict[str, list[Any]]] = {
     "point": [{"x": -2, "y": 1}, {"x": 0, "y": 0}],
     "order": [
@@ -29,7 +29,7 @@ VALUES: Final[dict[str, list[Any]]] = {
         {"at": None, "color": None, "count": 7, "id": 0, "letter": "z", "name": None, "paid": False, "prices": None},
     ],
     "person": [{"age": 33, "at": (6, 5), "name": "Ann"}, {"age": 0, "at": None, "name": None}],
-    # In 1.20 lists and maps of POJOs are Kryo's, which do not tell what is in them.
+    # In 1.20, lists and maps of POJOs are Kryo's, which do not store element types.
     "lists": [{"counts": [("k", 1)], "tags": ["a", "b"]}],
 }  # fmt: skip
 OF_KRYO: Final = [{"counts": '{"java.util.HashMap":[["k",1]]}', "tags": '["a","b"]'}]

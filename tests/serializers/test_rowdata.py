@@ -1,4 +1,4 @@
-"""Binary rows: what is kept to the last bit, and what is refused, by plain decoding and by kernels alike."""
+"""Binary rows: values that are preserved to the last bit, and bytes that are rejected, by the plain decoder and by kernels alike."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def columns(s: Serializer, raw: bytes, **options: Any) -> pa.Array:
 
 
 def refused(s: Serializer, raw: bytes, message: str, **options: Any) -> None:
-    """Both ways refuse the bytes, the kernels with this message."""
+    """Check that both ways reject the bytes, the kernels with this message."""
     with pytest.raises(StatetoolError):
         s.decode(Cursor(raw))
     with pytest.raises(StatetoolError, match=message) as caught:
@@ -58,12 +58,12 @@ def refused(s: Serializer, raw: bytes, message: str, **options: Any) -> None:
     assert caught.value.where.offset is not None
 
 
-# ---- kept ---------------------------------------------------------------------------------------
+# ---- preserved ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bits", [0x7FC00000, 0x7F800001, 0xFFC12345, 0xFF8ABCDE, 0x7FFFFFFF])
 def test_every_bit_of_a_float_that_is_no_number(bits: int) -> None:
-    """Rows hold raw bits (``floatToRawIntBits``), payloads and signalling ones included."""
+    """Rows contain raw bits (``floatToRawIntBits``), including payloads and signaling NaNs."""
     s = row(SqlType(root="FLOAT"))
     raw = bytearray(encoded(s, (1.0, "+I")))
     raw[12:16] = bits.to_bytes(4, "little")
@@ -137,7 +137,7 @@ def test_row_kinds() -> None:
 
 
 def test_strings_of_seven_and_eight_bytes() -> None:
-    """Up to seven bytes lie in the slot itself."""
+    """Up to seven bytes are stored in the slot itself."""
     s = row(STRING)
     assert len(encoded(s, ("1234567", "+I"))) == 4 + 16
     assert len(encoded(s, ("12345678", "+I"))) == 4 + 24
@@ -150,7 +150,7 @@ def test_strings_of_seven_and_eight_bytes() -> None:
 
 
 def test_null_keys_of_generated_projections() -> None:
-    """Projections reserve space for the null of a wide decimal or a precise timestamp, ``RowDataSerializer`` does not."""
+    """Projections reserve space for the null of a wide decimal or a precise timestamp; ``RowDataSerializer`` does not."""
     s = row(WIDE, PRECISE, INT)
     short, long = encoded(s, (None, None, 1)), encoded(s.as_key(), (None, None, 1))
     assert len(short) == 4 + 8 + 3 * 8
@@ -166,7 +166,7 @@ def test_null_keys_of_generated_projections() -> None:
     assert len(row(INT).as_key().key_forms((None,))) == 1
 
 
-# ---- refused ------------------------------------------------------------------------------------
+# ---- rejected -----------------------------------------------------------------------------------
 
 
 def test_a_key_of_another_kind_than_insert() -> None:
@@ -219,7 +219,7 @@ def test_damage(types: tuple[SqlType, ...], value: tuple[Any, ...], at: int, byt
 @pytest.mark.parametrize("unit", [0xD800, 0xDFFF])
 @pytest.mark.parametrize("rest", ["abcd", "x" * 9])
 def test_half_of_a_surrogate_pair(unit: int, rest: str) -> None:
-    """Texts are UTF-8, which has no halves: they are neither written nor replaced, in the slot and outside."""
+    """Texts are UTF-8, which cannot encode half a pair: such texts are neither written nor replaced, in the slot and outside."""
     s, half = row(STRING), chr(unit)
     with pytest.raises(EncodeError, match="surrogates not allowed"):
         encoded(s, (half + rest, "+I"))
@@ -228,7 +228,7 @@ def test_half_of_a_surrogate_pair(unit: int, rest: str) -> None:
 
 
 def test_parts_that_overlap() -> None:
-    """Many slots that share one part would stand for far more than there is."""
+    """Many slots that share one part could expand to far more data than exists."""
     s = ArrayDataSerializer(_PREFIX + "ArrayDataSerializer$ArrayDataSerializerSnapshot", 3, b"", (STRING,))
     raw = bytearray(encoded(s, ["x" * 40] * 20))
     slots = 4 + 4 + 4
@@ -238,7 +238,7 @@ def test_parts_that_overlap() -> None:
 
 
 def test_a_null_key_of_a_map() -> None:
-    """Plain decoding keeps it, an Arrow map has no place for it."""
+    """The plain decoder keeps it; an Arrow map cannot."""
     s = MapDataSerializer(_PREFIX + "MapDataSerializer$MapDataSerializerSnapshot", 3, b"", (STRING, INT))
     raw = encoded(s, [(None, 1)])
     assert s.decode(Cursor(raw)) == [(None, 1)]
@@ -268,7 +268,7 @@ def test_a_decimal_of_fewer_digits_behind_the_point_is_the_same_number() -> None
 
 
 def test_raw_values() -> None:
-    """Of a serializer that is known, of one that only writes null (data views), and of one that is not known."""
+    """With a known serializer, one that only writes null (data views), and an unknown one."""
     base = "org.apache.flink.api.common.typeutils.base."
     raw_type = [SqlType(root="RAW", serializer=name) for name in (
         base + "StringSerializer", "org.apache.flink.table.dataview.NullSerializer", "com.acme.OwnSerializer",
@@ -288,7 +288,7 @@ def test_raw_values() -> None:
 
 
 def test_rows_of_what_follows_flink_2_3_have_the_names_of_their_fields() -> None:
-    """Version 4 of the snapshot: as version 3, then whether there are names, and one for each field."""
+    """Version 4 of the snapshot: like version 3, then whether there are names, and one name per field."""
     declared = SqlType(root="ROW", parts=(("f0", BIGINT), ("f1", STRING)))
     old = sql_snapshot(declared, NEWEST)
     name = _PREFIX + "RowDataSerializer$RowDataSerializerSnapshot"

@@ -1,4 +1,4 @@
-"""Scala's values that Flink 1.20.5 wrote, by its Scala serializers and by Kryo with chill's (``kryo/ScalaTypes.java``)."""
+"""Scala values written by Flink 1.20.5, with its Scala serializers and with Kryo and chill (``kryo/ScalaTypes.java``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from statetool.types.options import ReadOptions
 from tests.support.arrow_columns import by_kernels, rows_of
 
 LONG: Final = 1 << 40
-#: What the job put in, by section: a value for each line.
+#: Values of the job by section, one per line.
 VALUES: Final[dict[str, list[Any]]] = {
     "option": [5, None],
     "option-option": [("x",), (None,), None],
@@ -45,7 +45,7 @@ VALUES: Final[dict[str, list[Any]]] = {
     "seq-seq": [[[1], [], [2, 3]]],
     "bit-set": [[3, 9]],
 }
-#: Objects that are there twice: written again, they are two.
+#: Repeated objects: encoded again, they become two.
 SHARED: Final = ("shared", "enumerations", "numeric-range", "numeric-range-inclusive")
 
 

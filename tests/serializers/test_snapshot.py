@@ -1,4 +1,4 @@
-"""Framing of snapshots: proxies, forms of Flink 1.7 and older, classes that are not known."""
+"""Framing of snapshots: proxies, forms of Flink 1.7 and older, unknown classes."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support import build
 
 _BASE = "org.apache.flink.api.common.typeutils."
 _RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
-#: A Java stream holding a string; the real ones hold a serializer object, which is stepped over by length.
+#: A Java stream with a string; real ones contain a serializer object, which is skipped by its length.
 _JAVA = b"\xac\xed\x00\x05t\x00\x01x"
 
 
@@ -25,7 +25,7 @@ def _serializer_stream() -> bytes:
 
 
 def _parameterless(serializer_class: str) -> bytes:
-    """Snapshot of Flink 1.6 and older behind its proxy."""
+    """Return a snapshot of Flink 1.6 and older after its proxy."""
     out = Output()
     out.i4(1)
     out.utf(_BASE + "ParameterlessTypeSerializerConfig")

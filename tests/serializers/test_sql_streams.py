@@ -1,4 +1,4 @@
-"""Logical types and their serializers are written as Flink's own classes write them, byte for byte, in every release."""
+"""Logical types and their serializers are written byte for byte like Flink's classes write them, in every release."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def form_of(release: str) -> StreamForm:
 
 
 def written(text: str, release: str) -> dict[str, bytes]:
-    """Return what statetool writes for a release; of a type that state cannot hold only the type, as in the recording."""
+    """Return statetool's output for a release; for a type that state cannot store only the type, as in the recording."""
     sql, form = parse_table_type(text), form_of(release)
     out = Output()
     write_java_stream(out, type_object(sql, form))
@@ -40,7 +40,7 @@ def written(text: str, release: str) -> dict[str, bytes]:
 
 
 def recorded_for(release: str) -> Written:
-    """Return the recordings that hold for a release: those of earlier ones that did not change since are not repeated."""
+    """Return the recordings valid for a release: those of earlier releases are not repeated if unchanged."""
     recordings: Written = {}
     for name, types in RECORDED.items():
         recordings |= types

@@ -10,7 +10,7 @@ from statetool.snapshot.locate import Locator
 
 
 def test_many_files_in_a_far_directory_are_listed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Incremental checkpoints name thousands of files in one directory: not a request for each."""
+    """Incremental checkpoints refer to thousands of files in one directory, which must not cause a request per file."""
     fs = fsspec.filesystem("memory")
     fs.pipe("/many/job/chk-1/_metadata", b"x")
     fs.pipe({f"/many/job/shared/f{i}": b"x" for i in range(200)})

@@ -1,4 +1,4 @@
-"""Snapshots with absolute paths that lie elsewhere now: every handle is found again."""
+"""Moved snapshots with absolute paths: every handle is found again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = (
 
 
 def places(snapshot: str, *, rebase: tuple[tuple[str, str], ...] = ()) -> list[str]:
-    """Return where every file of a snapshot is found; each can be read as far as its handle says."""
+    """Return the location of every file of a snapshot; each must have the size in its handle."""
     inventory = Inventory(snapshot, rebase=rebase)
     locator = Locator(inventory.metadata_file, rebase)
     paths = []

@@ -1,4 +1,4 @@
-"""What Jupyter and IPython show and complete."""
+"""Display and completion in Jupyter and IPython."""
 
 from __future__ import annotations
 

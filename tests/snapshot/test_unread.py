@@ -1,4 +1,4 @@
-"""An operator whose state cannot even be listed hides no other one: it is named with its reason."""
+"""An operator whose state cannot even be listed does not affect others: it is named with the reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASON = "keyed state proxy version 0 is not 3 to 6"
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> str:
-    """A savepoint of two operators: the keyed header of ``op`` is damaged, its operator state and ``other`` are not."""
+    """Return a savepoint of two operators: the keyed header of ``op`` is damaged; its operator state and ``other`` are not."""
     subtask = canonical.Subtask(key=build.STRING, states=[canonical.keyed("count", "VALUE", build.LONG)])
     element = canonical.encoded(canonical.serializer(build.LONG), 7)
     states = {"offsets": canonical.ListState(value=build.LONG, elements=[[element]])}

@@ -1,4 +1,4 @@
-"""Small tables are read on the driver, larger ones by tasks: both ways give the rows that Arrow has."""
+"""Small tables are read on the driver, larger ones by tasks: both give the same rows as Arrow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ZONE = "America/St_Johns"
 
 @pytest.fixture
 def far(spark: Any) -> Iterator[Any]:
-    """The session in a time zone that is not UTC."""
+    """Yield the session in a time zone other than UTC."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", ZONE)
     yield spark
@@ -39,7 +39,7 @@ def is_local(frame: Any) -> bool:
 
 
 def assert_same(path: str, spark: Any, ways: list[str], **options: Any) -> int:
-    """Compare all tables of a snapshot, and return how many there are."""
+    """Compare all tables of a snapshot, and return their number."""
     compared = 0
     by_arrow = statetool.load(path)
     for way in ways:
@@ -50,7 +50,7 @@ def assert_same(path: str, spark: Any, ways: list[str], **options: Any) -> int:
                 except StatetoolError as error:
                     with pytest.raises(type(error)) as caught:
                         operator.table(table, **options).collect()
-                    # Of several splits that fail, another one may be the first.
+                    # If several splits fail, another one may be reported first.
                     assert str(caught.value).partition(" [file")[0] == str(error).partition(" [file")[0]
                     continue
                 frame = operator.table(table, **options)
@@ -100,7 +100,7 @@ def test_what_is_small_is_said_by_the_caller_or_the_session(spark: Any, monkeypa
     with pytest.raises(OptionError, match=r"spark.statetool.localBytes='8m' is not a number of bytes"):
         operator.keyed_state()
     spark.conf.unset(frames.LOCAL_BYTES)
-    # What was stored compressed may be large.
+    # Compressed data may be large.
     monkeypatch.setattr(frames, "_MAX_RELATION_BYTES", 100)
     assert not is_local(operator.keyed_state())
 

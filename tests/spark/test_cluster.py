@@ -1,4 +1,4 @@
-"""Jobs as documented: ``spark-submit`` with the package as a zip, a wheel or an environment, workers in processes of their own."""
+"""Jobs as documented: ``spark-submit`` with the package as a zip, a wheel or an environment, and workers in separate processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATES = ["total", "joined"]
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as ``--py-files`` takes it."""
+    """The package in the form for ``--py-files``."""
     target = tmp_path_factory.mktemp("package") / "statetool.zip"
     packed(target)
     return target
@@ -33,14 +33,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """A master with two workers of one core: its URL, and where executors work."""
+    """Yield the URL of a master with two single-core workers, and the work folder of executors."""
     folder = tmp_path_factory.mktemp("cluster")
     with cluster(folder, workers=2, cores=1) as master:
         yield master, folder / "work"
 
 
 def export(master: str, package: Path | None, folder: Path, archives: str | None = None, **python: str) -> None:
-    """Run the documented command in tasks, however small the table is; every value must arrive."""
+    """Run the documented command in tasks, whatever the size of the table; every value must arrive."""
     target = folder / "rows"
     in_tasks = SETTINGS | {"spark.statetool.localBytes": "0"}
     process = submit(
@@ -115,7 +115,7 @@ def test_the_job_here_with_an_error_of_its_tasks(package: Path, tmp_path: Path, 
     arguments = ("--operator", "orders", "--states", "pet", "--output", str(tmp_path / "x"))
     process = submit("local[2]", package, tmp_path, snapshot, *arguments)
     assert process.returncode == 3
-    # spark-submit puts both outputs of the job on its own standard output.
+    # spark-submit merges both outputs of the job into its standard output.
     (error,) = [line for line in process.stdout.splitlines() if line.startswith("error: ")]
     assert re.search(r"Cat.*\[file .*/_metadata, offset \d+, operator orders, state pet, key group \d+\]", error)
 

@@ -42,7 +42,7 @@ def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def answers(server: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a client printed."""
+    """Output of a client."""
     damaged = str(corpus / "v2_3_0-hashmap-canonical" / "snapshot")
     target = str(tmp_path_factory.mktemp("written") / "corrected")
     process = run("-m", "tests.support.connected", server, SAVEPOINT, damaged, target)

@@ -19,7 +19,7 @@ def test_tables_of_sources_and_sinks_are_data_frames(spark: Any, connector_cases
     sinks = statetool.load(str(connector_cases / "v2_3_0-kafka-sink" / "snapshot"), spark=spark)
     assert sinks["Sink Committer: out"].transactions().where("checkpoint_id = 1").count() == 2
     assert {(r.role, r.pending) for r in sinks.sinks().collect()} == {("writer", 0), ("committer", 4)}
-    # Written on Spark as well as here: the one pipeline.
+    # Written on Spark as well: there is only one pipeline.
     statetool.edit_source(savepoint, str(tmp_path / "new"), "orders", positions={"orders:0": 1}, spark=spark)
     new = statetool.load(str(tmp_path / "new"))
     assert {r.split_id: r.position for r in new.connector_rows("source_splits")}["orders-0"] == "1"

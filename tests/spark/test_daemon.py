@@ -24,7 +24,7 @@ def test_workers_of_own_sessions_load_the_installed_pyspark(spark: Any) -> None:
 
 def test_workers_of_own_sessions_find_imported_what_tasks_need(spark: Any) -> None:
     def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Tasks before may have imported the same; what the collector keeps from was there when the worker was forked.
+        # Earlier tasks may have imported the same; objects excluded from collection existed when the worker was forked.
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]})
 

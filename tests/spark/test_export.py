@@ -1,4 +1,4 @@
-"""Exports: partitioned by key group, several checkpoints side by side, tables of a lake."""
+"""Exports: partitioned by key group, several checkpoints next to each other, lakehouse tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def timers(spark: Any) -> statetool.Operator:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
-    """What an export with key groups must hold."""
+    """Return the expected content of an export with key groups."""
     expected: list[dict[str, Any]] = statetool.load(SAVEPOINT)["timers"].to_arrow(key_group=True).to_pylist()
     return expected
 
@@ -111,7 +111,7 @@ def test_what_a_session_has_not_is_named(timers: statetool.Operator, tmp_path: P
 
 @pytest.fixture
 def lake(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Spark's own tables in the place of a lake's: the jars of lakes are not there."""
+    """Replace lakehouse tables by Spark's tables, because the jars of the former are not available."""
     monkeypatch.setitem(export._TABLES, "iceberg", "parquet")
     yield "exported"
     spark.sql("DROP TABLE IF EXISTS exported")

@@ -1,4 +1,4 @@
-"""Files that tasks write themselves: Spark reads from them what its frames have."""
+"""Files written by tasks: Spark reads the same rows from them as from its DataFrames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CODEC = "spark.sql.parquet.compression.codec"
 
 @pytest.fixture(params=["driver", "tasks"])
 def session(request: pytest.FixtureRequest, spark: Any) -> Any:
-    """A session whose small tables are written by the driver, or by tasks too."""
+    """A session whose small tables are written by the driver, or also by tasks."""
     made = spark.newSession()
     made.conf.set("spark.sql.session.timeZone", "UTC")
     if request.param == "tasks":
@@ -34,7 +34,7 @@ def session(request: pytest.FixtureRequest, spark: Any) -> Any:
 
 
 def same_as_frame(operator: statetool.Operator, table: str, target: str) -> int:
-    """Compare an export with the frame; return the number of rows."""
+    """Compare an export with the DataFrame; return the number of rows."""
     request = ScanRequest.of(table, decimals="string")
     frame = operator.frame(request)
     rows = export_table(operator, request, target)

@@ -1,4 +1,4 @@
-"""Changes folded into a table: what is in it is the state, whatever is repeated."""
+"""Changes folded into a table: the table equals the state, whatever is repeated."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class TestFolding:
                 if n in (1, 2, 4):
                     assert follow(root, tmp_path) == 0
                     assert lake(spark, tmp_path) == job.truth["a"]
-            # The offsets of the last batch are forgotten, as if it had been killed before it was done: it is repeated.
+            # The offsets of the last batch are deleted, as if it had been killed before it finished: it is repeated.
             newest = max((tmp_path / "offsets" / "commits").glob("[0-9]*"), key=lambda p: int(p.name))
             newest.unlink()
             (tmp_path / "offsets" / "commits" / f".{newest.name}.crc").unlink(missing_ok=True)
             before = sorted(p.name for p in (tmp_path / "lake").iterdir())
             assert follow(root, tmp_path) == 0
             assert sorted(p.name for p in (tmp_path / "lake").iterdir()) == before
-            # What is left of a batch that was killed while it wrote is removed by the next one.
+            # The remains of a batch that was killed while writing are removed by the next one.
             (tmp_path / "lake" / "checkpoint-6-left").mkdir()
             job.put("a", 77, b"x")
             job.checkpoint()
             assert follow(root, tmp_path) == 0
             assert lake(spark, tmp_path) == job.truth["a"]
             assert len(list((tmp_path / "lake").glob("checkpoint-*"))) == 2
-            # Checkpoints that nobody read are gone: the next comes whole, and replaces what was there.
+            # Unread checkpoints were deleted: the next one is read completely, and replaces the table.
             job.delete("a", 77)
             job.checkpoint()
             for number in (6, 7):

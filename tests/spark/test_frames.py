@@ -135,7 +135,7 @@ def test_a_map_with_a_key_twice_is_refused() -> None:
 
 @pytest.mark.parametrize("style", quick(["parquet", "avro", "jsonl"], "parquet"))
 def test_export_of_keys_without_fields(tmp_path: Path, spark: Any, style: str) -> None:
-    """An SQL operator that sorts all rows has one key, of no fields."""
+    """An SQL operator that sorts all rows has one key without fields."""
     case = unpack(HERE / "corpus" / "sql-operators.tar.xz", tmp_path) / "sql-operators" / "1.20.5" / "temporal_sort"
     (op,) = [o for o in statetool.load(str(case), spark=spark).operators.values() if "dataState" in o.tables]
     target = tmp_path / "out"
@@ -191,7 +191,7 @@ def test_export(savepoint: statetool.Savepoint, tmp_path: Path, style: str) -> N
 @data_sources
 @pytest.mark.parametrize("way", quick(["here", "tasks", "source"], "source"))
 def test_queries_on_one_frame_do_not_prune_each_other(path: str, spark: Any, way: str) -> None:
-    """Spark reads the second query on a relation with the partitions that it planned for the first."""
+    """Spark runs the second query on a relation with the partitions planned for the first."""
     operator = statetool.load(path, spark=spark, local_bytes=1 << 30 if way == "here" else 0)["timers"]
     everything = operator.to_arrow().num_rows
     source = spark.read.format("flink-state").option("operatorUid", "timers")

@@ -1,4 +1,4 @@
-"""The image that the package's ``Dockerfile`` makes: workers and a driver run in it, and nothing is shipped to them."""
+"""The image built from the package's ``Dockerfile``: workers and a driver run in it, and nothing is shipped to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 STATES = ["total", "joined"]
 JOBS = "/opt/statetool/jobs"
-#: What executors say of themselves: the system that they run in, their user and statetool, and of a kernel's code how often it was at hand, and not.
+#: Report of executors: the operating system, their user and statetool, and how often a kernel's code was cached and not cached.
 LOOK = f"""
 import json
 from pyspark.sql import SparkSession
@@ -51,8 +51,8 @@ def image(buildah: str) -> Iterator[Image]:
 
 
 def submit(launcher: tuple[str, ...], master: str, *arguments: str) -> str:
-    """Run a job whose driver is in the image too; returns what it printed."""
-    small = {"spark.statetool.localBytes": "0"}  # tasks read it all the same
+    """Run a job whose driver is in the image too; return its output."""
+    small = {"spark.statetool.localBytes": "0"}  # tasks read it nevertheless
     settings = [f"--conf={name}={value}" for name, value in {**SETTINGS, **small}.items()]
     command = [*launcher, f"{HOME}/bin/spark-submit", "--master", master, *settings, *arguments]
     process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -61,7 +61,7 @@ def submit(launcher: tuple[str, ...], master: str, *arguments: str) -> str:
 
 
 def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)  # for the image's own user
+    tmp_path.chmod(0o777)  # for the image's user
     launcher = image.launcher(tmp_path)
     look = tmp_path / "look.py"
     look.write_text(LOOK)
@@ -73,7 +73,7 @@ def test_the_image_has_all_that_jobs_need(image: Image, tmp_path: Path) -> None:
             launcher, master, f"{JOBS}/export.py", str(tmp_path / "savepoint"), "--operator", "collections-by-string",
             "--states", ",".join(STATES), "--output", str(tmp_path / "rows"),
         )  # fmt: skip
-    # Both workers, for each of two jobs.
+    # Both workers, for both jobs.
     assert len(list(tmp_path.glob("work/app-*/[0-9]*"))) == 4
     expected = statetool.load(SAVEPOINT)["collections-by-string"].to_arrow(states=STATES)
     assert sorted(map(repr, pq.read_table(tmp_path / "rows").to_pylist())) == sorted(map(repr, expected.to_pylist()))

@@ -1,4 +1,4 @@
-"""Kills spread over a write: what is left either loads complete or has no ``_metadata``, and the next write succeeds."""
+"""Kills spread over a write: the result either loads completely or has no ``_metadata``, and the next write succeeds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ print("written", flush=True)
 
 
 def check(target: Path, rows: int = ROWS) -> bool:
-    """Check what a kill has left; returns whether it is a savepoint."""
+    """Check the result of a kill; return True if it is a savepoint."""
     try:
         sp = st.load(str(target), uids=["op"])
     except SnapshotNotFoundError:
@@ -80,7 +80,7 @@ def test_a_killed_driver_leaves_all_or_no_metadata(tmp_path: Path) -> None:
     target = tmp_path / "sp"
     took = 0.0
     complete = 0
-    # The first process may compile kernels, the second tells how long a write takes.
+    # The first process may compile kernels; the second measures the duration of a write.
     for i in range(-2, DRIVER_KILLS):
         code = _WRITE.format(rows=DRIVER_ROWS)
         with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE) as process:
@@ -153,7 +153,7 @@ def test_a_killed_task_leaves_nothing_and_the_next_write_succeeds(
 
 @contextmanager
 def cluster_write(target: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a write on executors of their own up to the moment when it begins; all of its processes end with the block."""
+    """Run a write on separate executors up to the moment when it begins; all of its processes end with the block."""
     environment = os.environ | {
         "PYTHONPATH": str(Path(st.__file__).parents[1]),
         "PYSPARK_PYTHON": sys.executable,

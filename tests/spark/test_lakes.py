@@ -32,7 +32,7 @@ KEYS: Final[list[Key]] = [(k, i) for k in (("a", 1), ("a", 2), (None, 1), None) 
 
 
 class Changes:
-    """A job's state at random, and its changes as a stream brings them."""
+    """Random state of a job, and its changes in the form of a stream."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -86,7 +86,7 @@ def rows_of(spark: Any, table: str) -> list[str]:
 
 
 class Lake:
-    """What both lakes are held to."""
+    """Tests shared by both formats."""
 
     style: Any
 
@@ -99,7 +99,7 @@ class Lake:
         job, fold = Changes(seed), statetool.fold_into(table, key=KEY, format=self.style)
         for number in range(5):
             rows = [row for n in range(1 + number % 2) for row in job.next(whole=number in (0, 3) and n == 0)]
-            for _ in range(2):  # a batch that is repeated changes nothing
+            for _ in range(2):  # a repeated batch changes nothing
                 fold(spark.createDataFrame(rows, KIND), number)
                 assert rows_of(spark, table) == job.rows
 

@@ -47,8 +47,8 @@ PAIR = serializer(build.tuple_of(build.STRING, build.INT))
         ([EqualTo(("value",), "a")], None),
         ([GreaterThan(KEY, "a")], None),
         ([Not(EqualTo(KEY, "a"))], None),
-        ([EqualNullSafe(KEY, None)], None),  # null is what it allows, not nothing
-        ([EqualTo(KEY, 1)], None),  # not a string: whatever Spark means, it is not looked up
+        ([EqualNullSafe(KEY, None)], None),  # it allows null, not nothing
+        ([EqualTo(KEY, 1)], None),  # not a string: whatever Spark's semantics, it is not looked up
         ([EqualTo(KEY, "a\ud800")], ["a\ud800"]),
         ([], None),
     ],
@@ -113,7 +113,7 @@ def test_no_row_is_lost_for_any_kind_of_key_and_most_key_groups_are_not_read(cor
     pruned = set()
     for name, operator in statetool.load(path).operators.items():
         if "keyed_state" not in operator.tables or not operator.states or name == "orders":
-            continue  # orders: pets of the heap backend are not described
+            continue  # orders: the heap backend's snapshot does not describe pets
         everything, all_rows = groups_and_rows(path, name)
         key = all_rows[len(all_rows) // 2]["key"]
         groups, rows = groups_and_rows(path, name, EqualTo(KEY, key))

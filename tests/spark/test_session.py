@@ -84,7 +84,7 @@ def test_load_starts_no_search_for_sources_of_other_packages(spark: Any) -> None
     session = spark.newSession()
     statetool.load(SAVEPOINT, spark=session)
     manager = session._jsparkSession.sessionState().dataSourceManager()
-    searched = manager.getClass().getDeclaredField("bitmap$0")  # whether its lazy value is there
+    searched = manager.getClass().getDeclaredField("bitmap$0")  # whether its lazy value is initialized
     searched.setAccessible(True)
     assert searched.get(manager) is False
     assert session.read.format("flink-state").option("operatorUid", "timers").load(SAVEPOINT).count() == 14
@@ -104,7 +104,7 @@ def test_sources_are_registered_as_spark_does_it_where_its_own_map_is_out_of_rea
 
 
 class _Locked:
-    """A session whose filter pushdown cannot be switched on."""
+    """A session whose filter pushdown cannot be enabled."""
 
     def __init__(self) -> None:
         self.conf = self.dataSource = self
@@ -179,7 +179,7 @@ def test_the_table_of_options_names_all_of_them() -> None:
 
     first_columns = set(re.findall(r"^``.*?(?:   |$)", sources.__doc__ or "", re.MULTILINE))
     names = {name for row in first_columns for name in re.findall(r"``(\w+)``", row)}
-    aliases = {"stateVarName"}  # of table, said there
+    aliases = {"stateVarName"}  # of table, documented there
     assert names | aliases == set(source_options.STATE_OPTIONS)
 
 
@@ -227,7 +227,7 @@ def test_a_table_of_the_catalog_is_refused_and_a_view_is_not(spark: Any) -> None
 def test_schemas_of_all_tables_are_those_that_spark_expects_of_the_batches(corpus: Path) -> None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    # Before PySpark 4 it has no such argument and says UTC.
+    # Before PySpark 4 there is no such argument, and the zone is UTC.
     zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
     compared = 0
     plain, changed = ShowingOptions(), ShowingOptions(nanos="companion", ttl="raw")

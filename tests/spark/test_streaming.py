@@ -1,4 +1,4 @@
-"""A directory of checkpoints as a stream: every checkpoint once, whatever is stopped and started."""
+"""A directory of checkpoints as a stream: every checkpoint exactly once, despite stops and restarts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def checkpoint(job: Path, number: int, *, of: int = 4) -> None:
 
 
 def followed(spark: Any, job: Path, work: Path, *, operator: str = "timers", **options: str) -> Any:
-    """Append the new checkpoints to a Parquet table, as a stream that goes on where it stopped; return its query."""
+    """Append new checkpoints to a Parquet table with a stream that resumes; return its query."""
     statetool.register(spark)
     frame = spark.readStream.format("flink-state").options(operatorUid=operator, **options).load(str(job))
     query = (
@@ -124,11 +124,11 @@ def test_offsets_tell_of_backlog(job: Path, options: dict[str, str], read: str, 
     following = stream.latestOffset(offset, stream.getDefaultReadLimit())
     assert following["isProcessingBacklog"] is (
         is_backlog and not behind
-    )  # where nothing is new, the offset stays as it is
+    )  # if there is nothing new, the offset does not change
 
 
 def take(job: Job, n: int, keys: range) -> None:
-    """Write ``n`` into some keys, delete the first of them, and take a checkpoint."""
+    """Write ``n`` to some keys, delete the first of them, and take a checkpoint."""
     for key in keys:
         job.put("a", key, b"%d" % n)
     job.delete("a", keys[0])
@@ -136,7 +136,7 @@ def take(job: Job, n: int, keys: range) -> None:
 
 
 def changed(spark: Any, root: Path, work: Path, **options: str) -> dict[tuple[int, int | None], list[Any]]:
-    """Follow the changes up to now, and return all so far by checkpoint and the one that it was compared with."""
+    """Follow the changes up to now; return all so far by checkpoint and the checkpoint it was compared with."""
     followed(spark, root, work, operator="op", mode="changes", uids="op", **options)
     by_checkpoint: dict[tuple[int, int | None], list[Any]] = {}
     for row in spark.read.parquet(str(work / "table")).collect():

@@ -1,4 +1,4 @@
-"""DataFrames that tasks take rows from: batches, and the settings of the session about them."""
+"""DataFrames whose rows go to tasks: batches, and the related settings of the session."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from statetool.spark.targets import spark_target
 
 @pytest.fixture
 def settings(spark: Any) -> Iterator[Any]:
-    """Hadoop's settings of the session, without any file system of an object store."""
+    """Yield Hadoop's settings of the session, without any object store file system."""
     configuration = spark._jsc.hadoopConfiguration()
     yield configuration
     for name in ("fs.s3.impl", "fs.s3a.impl"):

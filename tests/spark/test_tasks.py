@@ -1,4 +1,4 @@
-"""Functions that run as tasks: without a query where there is a choice, in the workers that queries have."""
+"""Functions that run as tasks: without a query if possible, in the same workers as queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants, intervals and bitmaps of Flink SQL in Spark: shown as Spark's own types where it has them, exported, written back."""
+"""Variants, intervals and bitmaps of Flink SQL in Spark: shown as Spark types if available, exported, written back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statetool.spark.export import export_table
 from statetool.tables.request import ScanRequest
 
 needs_variants = pytest.mark.skipif(not hasattr(t, "VariantType"), reason="VARIANT is a type of Spark 4.0 and later")
-#: What Flink 2.3's PARSE_JSON makes of the text.
+#: Result of Flink 2.3's PARSE_JSON for the text.
 TEXT = '{"a":1,"b":[true,null,1.5,"x"]}'
 WRITTEN = {
     "value": bytes.fromhex("020200010002130c010304000102080a040020010f0000000578"),
@@ -86,7 +86,7 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
     written = {"value": bytes.fromhex("030100020c01"), "metadata": bytes.fromhex("010000")}
     assert [rows[k]["f0"] for k in (1, 2)] == [written, written]
     assert (rows[1]["f1"], rows[1]["f2"], rows[1]["f4"]) == ([WRITTEN, None], ROWS[0]["span"], [1, 9])
-    # A column that nobody declares is a variant all the same.
+    # An undeclared column is a variant as well.
     new = statetool.bootstrap_keyed_state(sp["o"].keyed_state().filter("key = 1").selectExpr("key", "s.f0 AS v"))
     statetool.SavepointWriter.new().with_operator("new", new).write(str(tmp_path / "new"), flink_version="2.1")
     again = statetool.load(str(tmp_path / "new"))["new"].to_arrow().to_pylist()
@@ -96,7 +96,7 @@ def test_variants_are_written_back_from_spark(path: str, spark: Any, tmp_path: P
 @pytest.mark.full
 @needs_variants
 def test_exports(path: str, spark: Any, tmp_path: Path) -> None:
-    """JSON lines hold what the variant says, Parquet the variant, Avro its two binaries."""
+    """JSON lines contain the variant's JSON, Parquet the variant, Avro its two binaries."""
     operator = statetool.load(path, spark=spark)["o"]
     jsonl: dict[int, Any] = {}
     for style in ("jsonl", "parquet", "avro"):

@@ -1,4 +1,4 @@
-"""Views of tables: put into the session's catalog as they are, or made as Spark makes them; both are the same."""
+"""Views of tables: put directly into the session's catalog, or created with Spark's public API, with the same result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statetool.errors import StatetoolError
 from statetool.spark import views
 from tests.support.data_sources import data_sources, rows_of
 
-#: Numbers that Spark gives to columns, plans and expressions.
+#: Numbers that Spark assigns to columns, plans and expressions.
 _NUMBERS = re.compile(r"#\d+L?|plan_id=\d+")
 
 
@@ -23,7 +23,7 @@ def plan_of(spark: Any, name: str) -> str:
 
 @pytest.fixture
 def made_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a session whose catalog is another one's."""
+    """Behave as in a session whose catalog belongs to another process."""
 
     def refuse(*_: Any) -> None:
         raise TypeError("'JavaPackage' object is not callable")
@@ -39,7 +39,7 @@ def test_both_ways_make_the_same_views(
 ) -> None:
     savepoint = statetool.load(SAVEPOINT, spark=spark, local_bytes=local_bytes)
     with monkeypatch.context() as patch:
-        patch.delattr(views, "_create")  # nothing falls back to it
+        patch.delattr(views, "_create")  # no fallback to it
         names = savepoint.register("same")
     tables = {t.name: (t.tableType, t.isTemporary) for t in spark.catalog.listTables()}
     views_by_name = {name: (plan_of(spark, name), spark.table(name).schema, tables[name]) for name in names}

@@ -1,4 +1,4 @@
-"""Another Python in Spark's workers, and errors that workers raise."""
+"""Another Python in Spark's workers, and errors raised by workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savepoints written on Spark hold what those written in this process hold."""
+"""Savepoints written on Spark have the same content as those written in this process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_spark_and_arrow_write_the_same_rows(spark: Any, tmp_path: Path) -> None
         left, right = (sorted(op.to_arrow(table).to_pylist(), key=repr) for op in (a, b))
         assert left == right
         assert left
-    # Streams are sorted, so the same rows are the same bytes, whatever the partitioning.
+    # Streams are sorted, so equal rows give equal bytes, whatever the partitioning.
     sizes = [sorted(p.stat().st_size for p in (tmp_path / d).iterdir()) for d in ("a", "b")]
     assert sizes[0] == sizes[1]
 
@@ -159,7 +159,7 @@ def test_kept_elements_are_copied_by_tasks_also_where_no_row_is_dealt(
 def test_many_kept_elements_are_copied_by_tasks_without_a_frame_too(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stays on the driver goes by the bytes that the elements of a base have."""
+    """The limit for the driver is based on the bytes of the base's elements."""
     old = st.bootstrap_list_state("old", pa.table({"value": [b"x" * 1000] * 20}))
     st.SavepointWriter.new().with_operator("op", old, parallelism=4).write(str(tmp_path / "base"))
     base = st.load(str(tmp_path / "base"), spark=spark)

@@ -1,4 +1,4 @@
-"""Names from compiled plans of the corpus's SQL jobs (``plans/Plans.java`` compiled them with Flink 2.3.0)."""
+"""Names from compiled plans of the corpus's SQL jobs (compiled by ``plans/Plans.java`` with Flink 2.3.0)."""
 
 from __future__ import annotations
 

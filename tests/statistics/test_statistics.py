@@ -38,7 +38,7 @@ def snapshot(corpus: Path, case: str) -> str:
 
 
 def brute(operator: statetool.Operator) -> tuple[Counter[str], Counter[bytes], Counter[str]]:
-    """Count entries by state, bytes by key, and different keys by state, one entry after another."""
+    """Count entries by state, bytes by key, and distinct keys by state, one entry at a time."""
     entries, sizes, keys = Counter[str](), Counter[bytes](), defaultdict[str, set[bytes]](set)
     for source in operator.inventory.keyed.sources(raw=True):
         header = source.header()
@@ -70,7 +70,7 @@ def test_sizes_are_together_those_of_the_files(corpus: Path, case: str) -> None:
 
 
 def test_frames_of_a_canonical_savepoint_are_what_its_layout_says(corpus: Path) -> None:
-    """Each entry has two lengths and the key group; each state of a key group its id, and the key group its end."""
+    """An entry has two lengths and the key group; a state of a key group has its id, and the key group its end."""
     sp = statetool.load(snapshot(corpus, "v2_3_0-rocksdb-canonical"))
     for operator in sp.operators.values():
         sizes = [r for r in operator.stats().rows("sizes") if r.scope == "keyed"]
@@ -175,7 +175,7 @@ def test_timers_are_counted_by_when_they_fire(corpus: Path) -> None:
 
 
 def test_the_same_job_has_the_same_counts_in_every_form(corpus: Path) -> None:
-    """Not the same bytes: the heap backend and RocksDB lay out lists differently."""
+    """The bytes differ: the heap backend and RocksDB have different layouts for lists."""
 
     def counted(case: str) -> dict[tuple[str, str], tuple[int, int | None]]:
         rows = statetool.load(snapshot(corpus, case)).stats().rows("states")

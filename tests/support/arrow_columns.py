@@ -1,4 +1,4 @@
-"""Columns as lists that can be compared: NaN equals NaN, times of any year are numbers, nulls hide what is below."""
+"""Columns as comparable lists: NaN equals NaN, times of any year are numbers, nulls hide their children."""
 
 from __future__ import annotations
 

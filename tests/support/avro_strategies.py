@@ -1,4 +1,4 @@
-"""Avro schemas with values of theirs, for hypothesis."""
+"""Avro schemas with values, for hypothesis."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LEAVES: Final[tuple[tuple[Any, st.SearchStrategy[Any]], ...]] = (
     (_logical("long", "timestamp-nanos"), _ints(64)),
     (_logical("long", "local-timestamp-micros"), _ints(60)),
     (_logical("bytes", "decimal", precision=10, scale=2), _CENTS),
-    (_logical("long", "date"), _ints(64)),  # no meaning on a long: ignored
+    (_logical("long", "date"), _ints(64)),  # meaningless on a long: ignored
 )
 
 

@@ -1,4 +1,4 @@
-"""Serializers of Beam's Flink runner by hand: Java streams of coders, and the two snapshots around them.
+"""Hand-made serializers of Beam's Flink runner: Java streams of coders, and the two kinds of snapshots around them.
 
 The layout is that of ``org.apache.beam.runners.flink.translation.types``: a coder is an object whose fields are its parts.
 """
@@ -22,7 +22,7 @@ _OBJECT: Final = "Ljava/lang/Object;"
 
 
 def obj(name: str, /, *blocks: Any, **fields: Any) -> JavaObject:
-    """Return an object of a class with these fields (whole numbers and bools are primitives); ``blocks`` its own method wrote."""
+    """Return an object of a class with these fields (integers and bools are primitives); ``blocks`` were written by its ``writeObject``."""
     codes = {n: "Z" if isinstance(v, bool) else "I" if isinstance(v, int) else "L" for n, v in fields.items()}
     ordered = sorted(fields, key=lambda n: codes[n] == "L")
     described = JavaClass(
@@ -36,7 +36,7 @@ def obj(name: str, /, *blocks: Any, **fields: Any) -> JavaObject:
 
 
 def coder(name: str, /, **parts: Any) -> JavaObject:
-    """Return one of Beam's own coders: ``coder("Kv", keyCoder=..., valueCoder=...)``."""
+    """Return a Beam coder: ``coder("Kv", keyCoder=..., valueCoder=...)``."""
     return obj(f"{CODERS}{name}Coder", **parts)
 
 
@@ -79,7 +79,7 @@ def avro(text: str) -> JavaObject:
 
 
 def tagged(*coders: JavaObject) -> JavaObject:
-    """Return the coder of elements that ``DoFnOperator`` keeps back, tags from 1."""
+    """Return the coder of elements that ``DoFnOperator`` holds back, with tags from 1."""
     keys = [obj("java.lang.Integer", value=i + 1) for i in range(len(coders))]
     form = "org.apache.beam.vendor.guava.v26_0_jre.com.google.common.collect.ImmutableBiMap$SerializedForm"
     return obj(
@@ -108,7 +108,7 @@ def stream(of: JavaObject) -> bytes:
 
 
 def adapted(name: str, java: bytes, payload: bytes = b"") -> bytes:
-    """Return a snapshot of an old kind as Flink 1.7 and later writes it: the serializer's Java stream goes in front."""
+    """Return a snapshot of an old kind in the format of Flink 1.7 and later: the serializer's Java stream comes first."""
     out = Output()
     out.utf(name)
     out.i4(ADAPTER_VERSION - (1 << 32) if ADAPTER_VERSION >> 31 else ADAPTER_VERSION)
@@ -119,7 +119,7 @@ def adapted(name: str, java: bytes, payload: bytes = b"") -> bytes:
 
 
 def legacy(of: JavaObject) -> bytes:
-    """Return the snapshot that the runner for Flink up to 1.19 wrote."""
+    """Return the snapshot of the runner for Flink up to 1.19."""
     return adapted(f"{TYPES}CoderTypeSerializer$LegacySnapshot", stream(of))
 
 

@@ -1,4 +1,4 @@
-"""Put snapshots together by hand, as Flink 1.15 and later writes them."""
+"""Hand-made snapshots in the format of Flink 1.15 and later."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def pojo(
     *,
     removed: tuple[str, ...] = (),
 ) -> bytes:
-    """``PojoSerializer``; fields in ``removed`` have lost their key (the class no longer has them)."""
+    """Return ``PojoSerializer``; fields in ``removed`` have lost their key (the class does not have them any more)."""
     out = Output()
     out.utf(_RUNTIME + "PojoSerializerSnapshot")
     out.i4(2)

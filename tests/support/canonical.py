@@ -1,4 +1,4 @@
-"""Put small canonical savepoints together by hand, for what Flink's own savepoints of the corpus do not show."""
+"""Small hand-made canonical savepoints, for cases that the corpus's savepoints do not cover."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def encoded(s: Serializer, value: Any) -> bytes:
 
 
 def keyed(name: str, kind: str, value: Snapshot, namespace: Snapshot = VOID) -> StateMeta:
-    """Describe a keyed state; ``value`` is the serializer of a whole list or map."""
+    """Describe a keyed state; ``value`` is the serializer of a complete list or map."""
     return StateMeta(
         name=name,
         backend_type=KEY_VALUE,
@@ -79,7 +79,7 @@ def composite_key(key: bytes, namespace: bytes = b"\0", user_key: bytes = b"", *
 
 
 def key_group_bytes(number: int, prefix: int, states: Iterable[tuple[int, Sequence[Entry]]]) -> bytes:
-    """Return a canonical key group of ``(state id, entries)``; states without entries are left out."""
+    """Return a canonical key group of ``(state id, entries)``; states without entries are omitted."""
     out = bytearray()
     for state, entries in states:
         for i, (key, value) in enumerate(entries):
@@ -93,12 +93,12 @@ def key_group_bytes(number: int, prefix: int, states: Iterable[tuple[int, Sequen
 
 
 def snappy(raw: bytes, *, block: int = 1 << 16) -> bytes:
-    """Frame bytes as Flink does."""
+    """Frame bytes like Flink does."""
     return b"\xff\x06\0\0sNaPpY" + b"".join(chunk(raw[i : i + block]) for i in range(0, len(raw), block))
 
 
 def chunk(raw: bytes) -> bytes:
-    """Return one compressed chunk (with a checksum that nobody reads)."""
+    """Return one compressed chunk (with a checksum that is not verified)."""
     body = bytes(4) + bytes(cramjam.snappy.compress_raw(raw))
     return b"\0" + len(body).to_bytes(3, "little") + body
 
@@ -114,9 +114,9 @@ class Subtask:
 
 @dataclass(kw_only=True)
 class ListState:
-    """One operator state: the bytes of its elements by subtask (of broadcast state: one element, all entries).
+    """One operator state: the bytes of its elements by subtask (for broadcast state: one element with all entries).
 
-    ``values`` are the serializers by subtask where they are not the same.
+    ``values`` are the serializers by subtask if they differ.
     """
 
     value: Snapshot

@@ -1,4 +1,4 @@
-"""Write small snapshots of the changelog state backend by hand, and replay the same changes on plain dictionaries."""
+"""Small hand-made snapshots of the changelog state backend, and a replay of the same changes on plain dictionaries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Change = tuple[int, bytes]
 
 
 def description(state_id: int, meta: StateMeta) -> Change:
-    """Return the change that describes a state."""
+    """Return the change that declares a state."""
     out = Output()
     out.i1(METADATA)
     out.i4(7)
@@ -48,7 +48,7 @@ def change(key_group: int, operation: int, state_id: int, payload: bytes) -> Cha
 
 
 def change_set(changes: Iterable[Change]) -> bytes:
-    """Return a change set: changes by key group, descriptions first."""
+    """Return a change set: changes by key group, state metadata first."""
     groups: dict[int, list[bytes]] = {}
     for key_group, raw in changes:
         groups.setdefault(key_group, []).append(raw)
@@ -64,7 +64,7 @@ def change_set(changes: Iterable[Change]) -> bytes:
 
 @dataclass
 class Log:
-    """Change sets of one subtask, and where they go: files (one for two sets), or the metadata; ``old`` as Flink 1.15 names them."""
+    """Change sets of one subtask, and their destination: files (one for two sets), or the metadata; ``old`` in the form of Flink 1.15."""
 
     sets: list[list[Change]] = field(default_factory=list)
     compressed: bool = False
@@ -136,7 +136,7 @@ def _changes(folder: Path, log: Log, count: int) -> Iterable[KeyedHandle]:
 
 @dataclass
 class Model:
-    """State as a job would have it."""
+    """State in the form of a job."""
 
     values: dict[str, int] = field(default_factory=dict)
     lists: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class Model:
     timers: set[tuple[int, str]] = field(default_factory=set)
 
     def rows(self) -> dict[str, Any]:
-        """Return what the tables must show."""
+        """Return the expected rows of the tables."""
         return {
             "values": dict(self.values),
             "lists": {k: v for k, v in self.lists.items() if v},

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on this machine, jobs submitted to it, ways to ship the package, and a server of Spark Connect."""
+"""A standalone Spark cluster on this machine, job submission, ways to ship the package, and a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def built_wheel(folder: Path) -> Path:
 
 
 def wheel(folder: Path) -> Path:
-    """Build the wheel and rename it as ``--py-files`` takes it: Spark puts no ``.whl`` on the path."""
+    """Build the wheel and rename it for ``--py-files``, because Spark does not put ``.whl`` files on the path."""
     built = built_wheel(folder)
     return built.rename(built.with_suffix(".zip"))
 
 
 def packed_environment(folder: Path) -> Path:
-    """Pack a virtual environment with statetool and what it needs but PySpark, with a copy of this Python.
+    """Pack a virtual environment with statetool and its dependencies except PySpark, and a copy of this Python.
 
-    Of a tar Spark 4.3 refuses links that lead out, and keeps no file a program; of a zip it does.
+    In a tar, Spark 4.3 refuses links that lead outside, and does not keep files executable; in a zip it does.
     """
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--copies", "--without-pip", str(venv)], check=True)
@@ -70,7 +70,7 @@ def packed_environment(folder: Path) -> Path:
 
 
 def _needed(name: str) -> set[str]:
-    """Return the names of an installed distribution and of all that it needs; those of statetool itself are read from its own list."""
+    """Return the names of an installed distribution and its dependencies; statetool's come from its own list."""
     if name == "statetool":
         text = (ROOT / "pyproject.toml").read_text().partition("dependencies = [")[2].partition("\n]")[0]
         requirements = re.findall(r'^ +"([\w-]+)', text, re.MULTILINE)
@@ -78,12 +78,12 @@ def _needed(name: str) -> set[str]:
     try:
         requirements = [r for r in metadata.requires(name) or [] if "extra ==" not in r]
     except metadata.PackageNotFoundError:
-        return set()  # of another Python or system
+        return set()  # for another Python or system
     return {name}.union(*(_needed(re.split(r"[^\w.-]", r)[0]) for r in requirements))
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment's variables without those that put statetool on a path."""
+    """Return the environment variables without those that put statetool on a path."""
     left_out = ("PYTHONPATH", "SPARK_HOME", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "STATETOOL_JIT")
     inherited = {k: v for k, v in os.environ.items() if k not in left_out}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
@@ -100,7 +100,7 @@ def submit(
     archives: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a job, one of the package's by its name or another file, from a folder that has no package in it, beside a copy of the job file."""
+    """Run a job of the package or another file, from a folder without the package that contains a copy of the job file."""
     file = shutil.copy(ROOT / "statetool" / "jobs" / job, folder)
     command = [str(SPARK / "bin" / "spark-submit"), "--master", master]
     command += [] if package is None else ["--py-files", str(package)]
@@ -117,7 +117,7 @@ def submit(
 def daemon(
     folder: Path, name: str, pattern: str, *command: str, launcher: Sequence[str] = HERE, **more: str
 ) -> Iterator[str]:
-    """Run a daemon of Spark; gives what ``pattern`` matches in its log."""
+    """Run a Spark daemon; yield the match of ``pattern`` in its log."""
     log = folder / f"{name}.log"
     with log.open("w") as out:
         process = subprocess.Popen(
@@ -138,7 +138,7 @@ def daemon(
 
 @contextmanager
 def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] = HERE, **more: str) -> Iterator[str]:
-    """Run a master and workers, these by the launcher, with more variables; gives the master's URL."""
+    """Run a master and workers, the latter by the launcher, with more variables; yield the master's URL."""
     deploy = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     work = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder / "work"))
@@ -154,7 +154,7 @@ def cluster(folder: Path, *, workers: int, cores: int, launcher: Sequence[str] =
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """Run a server of Spark Connect, as PySpark brings it, whose workers have statetool; gives its URL."""
+    """Run PySpark's Spark Connect server, whose workers have statetool; yield its URL."""
     main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]")
     command = ["org.apache.spark.deploy.SparkSubmit", *main]
     for name, value in {**SETTINGS, "spark.connect.grpc.binding.port": "0"}.items():

@@ -1,6 +1,6 @@
-"""What a client of Spark Connect does with a snapshot: ``python -m tests.support.connected URL PATH DAMAGED TARGET`` prints it as JSON.
+"""Use of a snapshot by a Spark Connect client: ``python -m tests.support.connected URL PATH DAMAGED TARGET`` prints the results as JSON.
 
-A process of its own: one that has a session of another kind cannot be a client.
+It needs a separate process, because a process with another kind of session cannot be a client.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare what connectors read in a case of the corpus with what the corpus expects."""
+"""Comparison of connector state in a corpus case with the expected state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from statetool.connectors.sources import Source, source_of
 from statetool.connectors.wire import read_all, whole_versioned
 from tests.support.expected_scalars import json_text
 
-#: What the corpus calls fields that have other names here.
+#: Corpus names of fields with other names here.
 _RENAMED = {"start": "from", "end": "to"}
 _CHECKS = {"assigned_held_by_none", "held_twice", "unknown_to_enumerator", "held_but_unassigned"}
 
 
 class ConnectorChecker:
-    """Compares one operator."""
+    """Comparison of one operator."""
 
     def __init__(self, op: statetool.Operator, wanted: dict[str, Any]) -> None:
         self.op = op
@@ -58,7 +58,7 @@ class ConnectorChecker:
         self.compare("elements", waiting, self.wanted["elements"])
 
     def matches(self) -> None:
-        """Compare the matches that have begun, and the events that the watermark has not reached."""
+        """Compare the started matches, and the events that the watermark has not reached."""
         partial = [
             {
                 "key": r["key"],
@@ -95,7 +95,7 @@ class ConnectorChecker:
         self.compare("enumerator version", source.given.enumerator_version, wanted["enumerator_version"])
         self.compare("enumerator", enumerator_json(source), wanted["enumerator"])
         if "backlog" in wanted:
-            # How many sources a hybrid one has is not stored: that one is the last can only be seen where it has no end.
+            # A hybrid source does not store its number of sources: the last one can only be recognized if it is unbounded.
             last = source.state.backlog is None and wanted["connector"] == "hybrid-source"
             self.compare("backlog", False if last else source.state.backlog, wanted["backlog"])
         if "sentinels" in wanted:
@@ -142,7 +142,7 @@ class ConnectorChecker:
 
 
 def ordered(value: Any) -> str:
-    """Return JSON text in which neither members nor elements have an order of their own."""
+    """Return JSON text in which members and elements are sorted."""
     return json_text(_ordered(value))
 
 
@@ -156,7 +156,7 @@ def _ordered(value: Any) -> Any:
 
 
 def split_json(split: Any) -> dict[str, Any]:
-    """Return a split as the corpus writes it."""
+    """Return a split in the corpus's notation."""
     fields = as_plain(split)
     if isinstance(split, ConsumedPartition):
         return dict(fields)
@@ -178,7 +178,7 @@ def split_json(split: Any) -> dict[str, Any]:
 
 
 def enumerator_json(source: Source) -> dict[str, Any]:
-    """Return an enumerator as the corpus writes it."""
+    """Return an enumerator in the corpus's notation."""
     enumerator, state = source.state.enumerator, source.given
     assert enumerator is not None
     assert state is not None
@@ -210,12 +210,12 @@ def _enumerator_json(name: str, version: int | None, splits: Any, facts: dict[st
 
 
 def file_json(file: dict[str, Any] | None) -> Any:
-    """Return a file as the corpus writes it: without what is not stored."""
+    """Return a file in the corpus's notation, without fields that are not stored."""
     return None if file is None else {k: v for k, v in file.items() if v is not None}
 
 
 def without_nulls(writer: Any) -> dict[str, Any]:
-    """Return the state of a writer: of an old version without what that does not store."""
+    """Return the state of a writer, without fields that an old version does not store."""
     fields: dict[str, Any] = as_plain(writer)
     if "bucket_id" in fields:
         del fields["pending"]
@@ -225,7 +225,7 @@ def without_nulls(writer: Any) -> dict[str, Any]:
 
 
 def committable_json(pending: Pending) -> dict[str, Any]:
-    """Return a committable as the corpus writes it."""
+    """Return a committable in the corpus's notation."""
     fields = as_plain(pending.fields)
     for name in ("pending_file", "in_progress_to_cleanup"):
         if name in fields:
@@ -237,20 +237,20 @@ def committable_json(pending: Pending) -> dict[str, Any]:
 
 
 def transaction_json(pending: Pending) -> dict[str, Any]:
-    """Return a transaction as the corpus writes it."""
+    """Return a transaction in the corpus's notation."""
     handle = pending.fields.get("handle", pending.fields)
     return {"subtask": pending.subtask, "status": pending.status, "start_time": pending.start_ms, "handle": handle}
 
 
 def bucket_json(bucket: Any) -> dict[str, Any]:
-    """Return the state of a bucket as the corpus writes it."""
+    """Return the state of a bucket in the corpus's notation."""
     fields: dict[str, Any] = as_plain(bucket)
     pending = [{"checkpoint_id": i, "files": [file_json(f) for f in files]} for i, files in fields["pending"]]
     return {**fields, "in_progress": "yes" if fields["in_progress"] else None, "pending": pending}
 
 
 def wrong_bucket(data: bytes, wanted: dict[str, Any]) -> list[str]:
-    """Return what is wrong about the state of a bucket that stands alone, versioned."""
+    """Return the differences in the state of a standalone, versioned bucket."""
     version, raw = whole_versioned(data, "a bucket")
     actual = bucket_json(read_all(raw, lambda c: read_bucket(version, c), "a bucket"))
     expected = wanted["bucket"]

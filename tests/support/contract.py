@@ -1,4 +1,4 @@
-"""What holds for every serializer; a test class of a family only names its cases."""
+"""Contract that every serializer must meet; a test class of a family only names its cases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OPTIONS = ReadOptions(ttl="raw", nanos="companion", decimals="string")
 
 
 class SerializerContract:
-    """Each test runs for each golden case of ``names``."""
+    """Tests that run for each golden case of ``names``."""
 
     #: Names of cases of the corpus.
     names: ClassVar[tuple[str, ...]] = ()
@@ -42,7 +42,7 @@ class SerializerContract:
             metafunc.parametrize("case", cases, ids=[case.name for case in cases])
 
     def test_agrees_with_flink(self, case: Case) -> None:
-        """Snapshot, values, offsets, bytes, length, hash codes and key groups are those that Flink gave."""
+        """Snapshot, values, offsets, bytes, length, hash codes and key groups equal Flink's."""
         result = check(case)
         assert result.failures == []
         assert result.unsupported == []
@@ -68,7 +68,7 @@ class SerializerContract:
         try:
             plain = plain_to_arrow(values, s.logical, _OPTIONS)
         except StatetoolError as e:
-            # Arrow maps have no null keys, whichever way they are made.
+            # Arrow maps have no null keys, in both ways.
             with pytest.raises(StatetoolError, match=re.escape(e.message)):
                 decode_column(s.program(), s.logical, data, starts, ends, _OPTIONS)
             return
@@ -115,10 +115,10 @@ class SerializerContract:
 
 
 class FramedContract(SerializerContract):
-    """Types whose values end only where their frame ends."""
+    """Contract of types whose values end only at the end of their frame."""
 
     def test_agrees_with_flink(self, case: Case) -> None:
-        """The check declares the class, the other tests do not."""
+        """The check declares the class, but the other tests do not."""
         result = check(case)
         assert result.failures == []
         assert result.unsupported == []
@@ -133,7 +133,7 @@ class FramedContract(SerializerContract):
         assert s.decode(Cursor((case.data or b"")[start : end - 1])) == (case.data or b"")[start : end - 1]
 
     def test_inside_of_others(self, case: Case) -> None:
-        """Only the last value of a frame can be told from what follows."""
+        """Only the last value of a frame can be separated from the following bytes."""
         s, _, values = _load(case)
         for snapshot, value in (
             (build.list_of(s), [values[0], values[0]]),
@@ -154,7 +154,7 @@ class FramedContract(SerializerContract):
 
 
 def _load(case: Case) -> tuple[Serializer, list[tuple[int, int]], list[Any]]:
-    """Return the serializer, where each value starts and ends, and the values."""
+    """Return the serializer, the range of each value, and the values."""
     assert case.snapshot is not None
     assert case.data is not None
     assert case.offsets is not None
@@ -164,5 +164,5 @@ def _load(case: Case) -> tuple[Serializer, list[tuple[int, int]], list[Any]]:
 
 
 def _json(s: Serializer, value: Any) -> str:
-    # NaN is not equal to itself, its text is.
+    # NaN is not equal to itself, but its text is.
     return repr(to_json(value, s.logical, s, style="serializer"))

@@ -10,7 +10,7 @@ HERE: Final = Path(__file__).parents[1]
 
 
 def unpack(archive: Path, target: Path) -> Path:
-    """Unpack an archive of our own."""
+    """Unpack an archive of this repository."""
     with tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):
             tar.extractall(target, filter="data")

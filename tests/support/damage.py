@@ -1,4 +1,4 @@
-"""Damage done to copies of snapshots: to the metadata, to the bytes of a stream."""
+"""Damage to copies of snapshots: to the metadata, or to the bytes of a stream."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Patient:
         self.change_subtask(uid, index, lambda s: replace(s, managed_keyed=new))
 
     def change_bytes(self, uid: str, index: int, at: int, data: bytes) -> None:
-        """Put bytes into the keyed stream of a subtask."""
+        """Overwrite bytes in the keyed stream of a subtask."""
         handle = self.keyed(uid, index)
         stream = handle.stream
         if isinstance(stream, RelativeFileHandle):
@@ -70,7 +70,7 @@ class Patient:
         self.change_subtask(uid, index, lambda s: replace(s, managed_keyed=replace(handle, stream=new)))
 
     def entries(self, uid: str, index: int, state: str) -> tuple[EntryBatch, int]:
-        """Return the entries of a state in the first key group that has some, and where their bytes start in the stream."""
+        """Return the entries of a state in the first key group with some, and the start of their bytes in the stream."""
         operator = Inventory(str(self.folder)).operators[uid]
         stored = next(p for p in streams(operator) if p.place.subtask == index)
         header = stored.header()

@@ -1,4 +1,4 @@
-"""What tests of several modules need of Spark, on PySpark 3.5 as well as on 4."""
+"""Helpers for tests that use Spark, on PySpark 3.5 as well as on 4."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ data_sources = pytest.mark.skipif(not has_data_sources(), reason="PySpark before
 
 
 def pushes_filters() -> bool:
-    """Tell whether this PySpark pushes filters down to Python sources."""
+    """Return True if this PySpark pushes filters down to Python data sources."""
     try:
         from pyspark.sql.datasource import EqualTo  # noqa: F401
     except ImportError:
@@ -27,7 +27,7 @@ pushed_filters = pytest.mark.skipif(
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a frame as Arrow's Python values."""
+    """Return the rows of a DataFrame as Arrow's Python values."""
     if hasattr(frame, "toArrow"):
         rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
         return rows

@@ -1,7 +1,7 @@
-"""Turn plain decoded values into the JSON that the corpora expect, to compare them exactly.
+"""Conversion of plain decoded values to the JSON of the corpora, to compare them exactly.
 
-There are two dialects (``Style``). ``savepoint`` is the one of the snapshots of whole jobs (arrays for tuples and lists,
-ISO text for times, ``{"$decimal": ...}``), ``serializer`` the one of the single serializer cases, which keeps more of
+There are two dialects (``Style``). ``savepoint`` is used for the snapshots of complete jobs (arrays for tuples and lists,
+ISO text for times, ``{"$decimal": ...}``), ``serializer`` for the single serializer cases, which keep more of
 the Java type (``{"$tuple": ...}``, ``{"$millis": ...}``, ``{"$dec": [unscaled, scale]}``).
 """
 
@@ -51,22 +51,22 @@ _UNITS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 def to_json(
     value: Any, logical: LogicalType, serializer: Serializer | None = None, *, style: Style = "savepoint"
 ) -> Any:
-    """Return ``value`` as the corpus would have written it.
+    """Return ``value`` in the corpus's notation.
 
     Parameters
     ----------
     value
         Plain value (see :mod:`statetool.types.logical`).
     logical
-        Its type; decides where no serializer is given or where the serializer adds nothing to it.
+        Its type, which is used if no serializer is given or if the serializer adds no information.
     serializer
-        Where the value comes from: it tells a tuple from a row, a set from a list, an enum from a string.
+        Origin of the value, which distinguishes a tuple from a row, a set from a list, an enum from a string.
     style
         Dialect of the corpus.
     """
     if serializer is not None:
         if value is None and not serializer.nullable:
-            return None  # the null is not the serializer's own but, say, that of a map's value
+            return None  # the null of, say, a map's value, not the serializer's null
         for cls in type(serializer).__mro__:
             encode = _BY_CLASS.get(cls.__name__)
             if encode is not None:
@@ -223,7 +223,7 @@ def _pojo_fields(row: dict[str, Any], cls: str, s: Any, style: Style) -> dict[st
     known = dict((*s.registered, *s.others))
     target = s if cls == s.pojo_class else known[cls]
     if not hasattr(target, "pojo_class"):
-        # A subclass that is not a POJO (Kryo): one column holds it whole.
+        # A subclass that is not a POJO (Kryo): one column has the complete value.
         (value,) = (v for v in row.values() if v is not None)
         return {"value": _child(value, target, style)}
     return {name: _child_or_none(row.get(f"{cls}.{name}", row.get(name)), part, style) for name, part in target.fields}
@@ -396,7 +396,7 @@ def _written(value: Any, s: Any, style: Style) -> Any:
     fields = {f.name: _by_type(v, f.type, style) for f, v in zip(s.logical.fields, value, strict=True)}
     if style == "savepoint":
         return fields
-    own = s.type_class.startswith("org.apache.flink.")  # Flink's own cases are described in another way
+    own = s.type_class.startswith("org.apache.flink.")  # Flink's cases are described differently
     return {"$class": s.type_class, **fields} if own else {"$class": s.type_class, "fields": fields}
 
 

@@ -1,4 +1,4 @@
-"""Objects that Kryo wrote as the JSON of the corpora (see :mod:`tests.support.expected`)."""
+"""Objects written by Kryo as the JSON of the corpora (see :mod:`tests.support.expected`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TUPLE: Final = "org.apache.flink.api.java.tuple.Tuple"
 
 
 def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
-    """Return an object as the corpus would have written it."""
+    """Return an object in the corpus's notation."""
     if obj is None:
         return None
     body = _BODIES.get(boxed(obj.cls))
@@ -39,7 +39,7 @@ def kryo_json(obj: Obj | None, style: Style, by_type: ByType) -> Any:
             parts = [fields[f"f{i}"] for i in range(len(fields))]
             return {"$tuple": parts} if style == "serializer" else parts
         if obj.cls.startswith("org.apache.flink.") and style == "serializer":
-            return {"$class": obj.cls, **fields}  # Flink's own cases are described in another way
+            return {"$class": obj.cls, **fields}  # Flink's cases are described differently
         return {"$class": obj.cls, "fields": fields} if style == "serializer" else fields
     if isinstance(items, str):
         return {"$enum": items} if style == "serializer" else items
@@ -88,5 +88,5 @@ def object_of(serializer: Any, value: Any) -> Obj:
 
 
 def without_kryo(value: dict[str, Any]) -> Any:
-    """Drop the wrapper that tells what Kryo wrote."""
+    """Drop the wrapper that marks values written by Kryo."""
     return value["value"] if value.keys() == {"$kryo", "value"} else value

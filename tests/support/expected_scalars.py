@@ -1,4 +1,4 @@
-"""Numbers, times and texts in the JSON that the corpora expect, and what is the same there."""
+"""Numbers, times and texts as the JSON of the corpora, and comparison of such values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BILLION: Final = 1_000_000_000
 
 
 def same(actual: Any, expected: Any) -> bool:
-    """Compare exactly: types of JSON values count, zeros have signs; a float may be written as an integer."""
+    """Compare exactly: types of JSON values and signs of zeros count; a float may be written as an integer."""
     if isinstance(actual, bool) or isinstance(expected, bool):
         return actual is expected
     if isinstance(actual, float) and isinstance(expected, int | float):
@@ -28,7 +28,7 @@ def same(actual: Any, expected: Any) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return the text that the corpora sort by: ASCII, everything else as ``\\uXXXX`` of UTF-16 units."""
+    """Return the text by which the corpora sort: ASCII, everything else as ``\\uXXXX`` of UTF-16 code units."""
     match value:
         case None:
             return "null"
@@ -92,7 +92,7 @@ def time_json(nanos: int, style: Style) -> Any:
     hour, minute, second, nano = clock(nanos)
     if style == "serializer":
         return {"$time": [hour, minute, second, nano]}
-    # java.time leaves the seconds out where they are zero.
+    # java.time omits the seconds if they are zero.
     return f"{hour:02d}:{minute:02d}" + (f":{second:02d}{fraction(nano)}" if second or nano else "")
 
 

@@ -1,4 +1,4 @@
-"""Values of the table runtime as the corpora write them: both dialects of :mod:`tests.support.expected`, and that of SQL jobs."""
+"""Values of the table runtime in the corpora's notation: both dialects of :mod:`tests.support.expected`, and that of SQL jobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MILLI: Final = 1_000_000
 
 
 def row_json(kind: str, fields: list[Any], dialect: Dialect) -> Any:
-    """Return a row of fields that are JSON already."""
+    """Return a row whose fields are already JSON."""
     return {"$rowdata": fields, "kind": kind} if dialect == "serializer" else {"row_kind": kind, "fields": fields}
 
 
 def slot_json(value: Any, form: fmt.SlotFormat, dialect: Dialect, to_json: ToJson) -> Any:
-    """Return the value of a slot; ``to_json`` writes what the inner serializer of a raw value gave."""
+    """Return the value of a slot; ``to_json`` converts the inner serializer's value of a raw value."""
     if value is None:
         return None
 
@@ -48,7 +48,7 @@ def slot_json(value: Any, form: fmt.SlotFormat, dialect: Dialect, to_json: ToJso
         case fmt.VariantFormat():
             return {"$json": variant_text(value)}
         case fmt.RawFormat() if form.inner is None and value == b"\0" and dialect == "sql":
-            return None  # a data view: its serializer writes null as one byte, and the corpus says null
+            return None  # a data view: its serializer writes null as one byte, and the corpus has null
         case fmt.RawFormat() if form.inner is None:
             return bitmap_list(value) if "Bitmap" in type(form.logical).__name__ else {"$hex": value.hex()}
         case fmt.RawFormat():
@@ -94,7 +94,7 @@ def variant_text(value: tuple[bytes, bytes]) -> str:
 
 
 def bitmap_list(value: bytes | list[int]) -> list[int]:
-    """Return the ints of a bitmap (a list where it comes from Arrow)."""
+    """Return the ints of a bitmap (already a list if it comes from Arrow)."""
     from pyroaring import BitMap
 
     return value if isinstance(value, list) else list(BitMap.deserialize(value))

@@ -1,9 +1,9 @@
-"""What bytes of Flink show of each snapshot class, for the support table.
+"""Facts about each snapshot class, proved by bytes of Flink, for the support table.
 
-``python -m tests.support.facts DIR... [FILE] > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as
-:mod:`tests.serializer_check` takes them) or snapshots; what an older ``FILE`` says of other bytes stays. Each line is a class: whether
-values are decoded (or kept as exact bytes), whether they were encoded back to the same bytes, whether kernels decode them where they
-decode their parts (``parts``: never seen with such parts), and the releases whose bytes showed it.
+``python -m tests.support.facts DIR... [FILE] > tests/serializers/verified.tsv``: each ``DIR`` holds serializer cases (as for
+:mod:`tests.serializer_check`) or snapshots; facts of an older ``FILE`` about other bytes are kept. Each line is a class: whether values are
+decoded (or returned as exact bytes), whether they were encoded back to the same bytes, whether kernels decode them if they also decode
+their parts (``parts``: never seen with such parts), and the releases whose bytes prove it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VERSION = re.compile(r"(?:flink|generated-|v)?(\d+)[._](\d+)")
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of one class."""
+    """Facts about one class."""
 
     decoded: bool = False
     written: bool = False
@@ -104,7 +104,7 @@ def _serializers(path: str) -> Iterator[Serializer]:
 
 
 def _release(metadata: Path) -> str:
-    """Return what names the release that wrote a snapshot: its ``case.json``, or a folder."""
+    """Return the name of the release that wrote a snapshot, from its ``case.json`` or a folder."""
     for folder in metadata.parents:
         if (folder / "case.json").exists():
             return str(json.loads((folder / "case.json").read_text())["flink_version"])
@@ -119,7 +119,7 @@ def _version(text: str) -> tuple[int, int] | None:
 
 
 def joined(rows: dict[str, dict[str, str]], known: Iterable[dict[str, str]]) -> dict[str, dict[str, str]]:
-    """Return facts together with those that other bytes have shown."""
+    """Merge facts with those proved by other bytes."""
     by_class = dict(rows)
     for old in known:
         new = by_class.get(old["class"], old)

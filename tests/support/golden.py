@@ -1,7 +1,7 @@
-"""The serializer cases that Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 wrote (``generated.tar.xz``), and those of Avro, which the
-flink-avro of 1.14 wrote on 1.17.2 and 2.3.0 (``avro/cases.tar.xz``).
+"""Serializer cases written by Flink 1.15.4, 1.17.2, 1.20.5 and 2.3.0 (``generated.tar.xz``), and those of Avro, written by the
+flink-avro of 1.14 on 1.17.2 and 2.3.0 (``avro/cases.tar.xz``).
 
-Each release wrote every case; cases whose bytes and expectations are equal in several releases are there once.
+Each release wrote every case. Cases whose bytes and expectations are equal in several releases are stored once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARCHIVES: Final = (
 
 @functools.cache
 def generated() -> dict[str, tuple[Case, ...]]:
-    """Return the different cases by name."""
+    """Return the distinct cases by name."""
     files: dict[tuple[str, str], dict[str, bytes]] = {}
     for archive in ARCHIVES:
         with tarfile.open(archive) as tar:

@@ -1,4 +1,7 @@
-"""An image of Spark with statetool, built by the package's ``Dockerfile`` with no daemon and no registry: the base is made here too, as root."""
+"""An image of Spark with statetool, built from the package's ``Dockerfile`` without a daemon or registry.
+
+The base image is built here too. Building needs root.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ from typing import Final, NamedTuple
 
 from tests.support.cluster import ROOT, SPARK, built_wheel, environment
 
-#: The base has what images of Apache Spark have: a system with Python, pip and Java, Spark in its place, a user without a home.
+#: The base is like the images of Apache Spark: a system with Python, pip and Java, Spark in its usual place, a user without a home.
 SUITE: Final = ("bookworm", "http://deb.debian.org/debian")
 PACKAGES: Final = "python3-pip,openjdk-17-jre-headless,procps"
 PYTHON: Final = "3.11"
 HOME: Final = "/opt/spark"
-#: A file that only the base has.
+#: A file that exists only in the base.
 MARK: Final = "/etc/base-of-the-tests"
 
 
@@ -32,7 +35,7 @@ class Buildah:
         self._environment = environment(BUILDAH_ISOLATION="chroot", TMPDIR=str(folder))
 
     def __call__(self, *arguments: str) -> str:
-        """Run a command of it and return what it printed."""
+        """Run a buildah command and return its output."""
         process = subprocess.run(
             [*self.command, *arguments], env=self._environment, capture_output=True, text=True, check=False
         )
@@ -41,21 +44,21 @@ class Buildah:
 
 
 class Image(NamedTuple):
-    """A container of the image, and what its base was marked with."""
+    """A container of the image, and the marker of its base."""
 
     buildah: Buildah
     container: str
     mark: str
 
     def launcher(self, shared: Path) -> tuple[str, ...]:
-        """Return the start of commands that run in it, on this machine's network, with a folder at the same path inside."""
+        """Return the prefix of commands that run in it, on this machine's network, with a folder at the same path inside."""
         how = ("--isolation", "chroot", "--network", "host", "--env", "SPARK_LOCAL_IP=127.0.0.1")
         return (*self.buildah.command, "run", *how, "--volume", f"{shared}:{shared}", self.container, "--")
 
 
 @contextmanager
 def image_of_spark(command: str) -> Iterator[Image]:
-    """Build the base, and the image upon it; both are removed afterwards."""
+    """Build the base, and the image on top of it; both are removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="statetool-image-") as name:
         buildah, wheels = Buildah(command, Path(name)), Path(name) / "wheels"
         try:
@@ -80,7 +83,7 @@ def _build_base(buildah: Buildah, *, mark: str) -> None:
         shutil.copytree(SPARK / name, spark / name)
     shutil.copytree(SPARK, spark / "python" / "pyspark", ignore=shutil.ignore_patterns("jars", "__pycache__"))
     (root / MARK[1:]).write_text(mark)
-    # What is built upon it gets packages from its own folder only: the way out of this machine is none of its business.
+    # Images built on it get packages only from their own folder: access to an index is not part of the test.
     (root / "etc" / "pip.conf").write_text("[global]\nno-index = true\n")
     buildah("run", container, "useradd", "--system", "--uid", "185", "--home-dir", "/nonexistent", "spark")
     buildah("config", "--env", f"SPARK_HOME={HOME}", "--user", "spark", container)
@@ -88,7 +91,7 @@ def _build_base(buildah: Buildah, *, mark: str) -> None:
 
 
 def _gather_wheels(folder: Path) -> None:
-    """Make a folder of the wheels of statetool and of what it needs on the base's Python, without PySpark."""
+    """Create a folder with the wheels of statetool and its dependencies for the base's Python, without PySpark."""
     folder.mkdir()
     built_wheel(folder)
     needed = [r for r in metadata.requires("statetool") or [] if not re.search("extra ==|^pyspark", r)]

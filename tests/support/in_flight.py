@@ -1,4 +1,4 @@
-"""Compare the data in flight of an unaligned checkpoint with the records that the corpus expects.
+"""Comparison of the in-flight data of an unaligned checkpoint with the expected records.
 
 No snapshot names the class of these records. The corpus gives their fields, so a POJO of them is tried with each choice of number types.
 """
@@ -22,7 +22,7 @@ _CLASS = "corpus.InFlight"
 
 
 def wrong_records(metadata: Path, expected: dict[str, Any], spark: Any) -> tuple[int, list[str]]:
-    """Return how many records were compared, and what is wrong with them."""
+    """Return the number of records compared, and the differences."""
     wanted = [r for o in expected["operators"].values() for r in o.get("in_flight") or ()]
     if not wanted:
         return 0, []

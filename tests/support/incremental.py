@@ -1,4 +1,4 @@
-"""A root of incremental checkpoints of one operator over one RocksDB database, made with rocksdict: files are shared as Flink shares them."""
+"""Incremental checkpoints of one operator over one RocksDB database, made with rocksdict, with files shared like Flink does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PARALLELISM: Final = 128
 
 
 class Job:
-    """Keyed states of values of the operator ``op``, with keys that are numbers; ``truth`` is what they hold."""
+    """Keyed states of values of the operator ``op``, with numeric keys; ``truth`` is their content."""
 
     def __init__(self, root: Path, states: Sequence[str] = ("a",)) -> None:
         self.root = root
@@ -66,7 +66,7 @@ class Job:
             family.flush()
 
     def compact(self, first: int = 0, stop: int = MAX_PARALLELISM) -> None:
-        """Put all files with keys of some key groups together."""
+        """Compact all files with keys of some key groups."""
         for family in self.families.values():
             family.compact_range(bytes([first]), bytes([stop]))
 

@@ -1,4 +1,4 @@
-"""A broker on loopback that speaks Kafka's protocol as far as it takes to tell where partitions end."""
+"""A broker on loopback that supports the part of Kafka's protocol needed for end offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
-#: What it speaks: the last versions whose headers have no tagged fields.
+#: Supported versions: the last ones whose headers have no tagged fields.
 _VERSIONS: Final = {ListOffsetsRequest: (0, 5), MetadataResponse: (0, 8), ApiVersionsResponse: (0, 2)}
 _HEADER: Final = struct.Struct(">hhih")
 
@@ -57,7 +57,7 @@ class _Connection(socketserver.StreamRequestHandler):
         return _encoded(ListOffsetsResponse(throttle_time_ms=0, topics=topics, version=version))
 
     def _versions(self, version: int) -> bytes:
-        # A newer version is answered by the oldest, with the error that says so.
+        # A newer version is answered with the oldest, and the corresponding error.
         error, version = (0, version) if version <= _VERSIONS[ApiVersionsResponse][1] else (35, 0)
         keys = [
             ApiVersionsResponse.ApiVersion(api_key=c.API_KEY, min_version=low, max_version=high, version=version)
@@ -109,7 +109,7 @@ def _encoded(message: Any) -> bytes:
 
 @contextmanager
 def kafka_broker(ends: Mapping[str, Mapping[int, int]]) -> Iterator[str]:
-    """Run a broker whose partitions end there; yields its address."""
+    """Run a broker with these end offsets; yield its address."""
     connection = type("Connection", (_Connection,), {"ends": ends})
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), connection) as server:
         server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""Declarations of the corpora's own classes, which Kryo writes by their fields."""
+"""Declarations of the corpora's classes, which Kryo writes field by field."""
 
 from __future__ import annotations
 

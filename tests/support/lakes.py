@@ -13,7 +13,7 @@ _CONFIGURATION: Final = {
     "delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",  # of a log of a few lines; 50 tasks are the default
+        "spark.databricks.delta.snapshotPartitions": "2",  # for a log of a few lines; the default is 50 tasks
     },
     "iceberg": {
         "spark.sql.extensions": f"{_ICEBERG}.extensions.IcebergSparkSessionExtensions",

@@ -1,7 +1,7 @@
-"""What Flink's own classes write of logical types, recorded from every minor release 1.13 to 2.3.
+"""Logical types written by Flink's classes, recorded from every minor release 1.13 to 2.3.
 
-``logical_types.json.xz`` was written by ``python -m tests.support.logical_types VERSION ...``, which asks ``LogicalTypes.java``
-in a JVM with the jars of each release. What a release writes as the one before it is not repeated.
+``logical_types.json.xz`` was written by ``python -m tests.support.logical_types VERSION ...``, which runs ``LogicalTypes.java`` in a JVM
+with the jars of each release. Output equal to that of the previous release is not repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAVES: Final = (
     "INTERVAL MINUTE", "INTERVAL MINUTE TO SECOND(2)", "INTERVAL SECOND(5)", "VARIANT", "VARIANT NOT NULL", "BITMAP",
 )  # fmt: skip
 _WIDE: Final = ", ".join(f"f{i} {leaf}" for i, leaf in enumerate(_LEAVES) if leaf[:7] not in ("VARIANT", "BITMAP"))
-#: Types that have a text in Flink's own grammar, as :class:`statetool.serializers.sql_types.SqlType` spells them.
+#: Types with a text in Flink's grammar, in the spelling of :class:`statetool.serializers.sql_types.SqlType`.
 TYPES: Final = (
     *_LEAVES,
     *(f"ARRAY<{leaf}>" for leaf in _LEAVES),
@@ -54,18 +54,18 @@ TYPES: Final = (
     "ARRAY<ROW<v VARIANT, b BITMAP>>",
 )
 
-#: By type: ``type`` and, where state can hold it, ``serializer`` and ``snapshot``.
+#: By type: ``type`` and, if state can store it, ``serializer`` and ``snapshot``.
 Written = dict[str, dict[str, bytes]]
 
 
 def ask(flink: FlinkMachine) -> Written:
-    """Ask a Flink release."""
+    """Query a Flink release."""
     answer: dict[str, dict[str, str]] = flink.call("logical_types", types=TYPES)["types"]
     return {text: {k: bytes.fromhex(v) for k, v in parts.items()} for text, parts in answer.items()}
 
 
 def recorded() -> dict[str, Written]:
-    """Return what the releases wrote that differs from what the release before it wrote, by release."""
+    """Return, by release, the output that differs from that of the previous release."""
     raw: dict[str, dict[str, dict[str, str]]] = json.loads(lzma.decompress(RECORDED.read_bytes()))
     return {
         release: {text: {k: bytes.fromhex(v) for k, v in parts.items()} for text, parts in types.items()}
@@ -74,7 +74,7 @@ def recorded() -> dict[str, Written]:
 
 
 def record(versions: list[str]) -> None:
-    """Write the recording anew."""
+    """Rewrite the recording."""
     before: Written = {}
     by_release: dict[str, dict[str, dict[str, str]]] = {}
     with tempfile.TemporaryDirectory() as work:

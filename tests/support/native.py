@@ -1,4 +1,4 @@
-"""Databases as RocksDB snapshots have them, made with rocksdict."""
+"""Databases like those in RocksDB snapshots, made with rocksdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Entry: TypeAlias = tuple[str, int, bytes, bytes]
 
 
 def block_options(format_version: int = 5) -> rocksdict.BlockBasedOptions:
-    """Return options of table files; version 6 is one that only RocksDB itself reads."""
+    """Return options of table files; only RocksDB itself reads version 6."""
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_format_version(format_version)
     return blocks

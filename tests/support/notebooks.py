@@ -1,4 +1,4 @@
-"""Run the notebooks and store them with their outputs: ``python -m tests.support.notebooks [NAME ...]``, after a change in one."""
+"""Run the notebooks and store them with their outputs: ``python -m tests.support.notebooks [NAME ...]``. Run it after changing one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import nbformat
 from nbclient import NotebookClient
 
 NOTEBOOKS: Final = Path(__file__).parents[2] / "notebooks"
-#: What a program says on the way (Spark's start, warnings) is no result.
+#: Messages of a program (Spark's start, warnings) are not results.
 _WORDS: Final = "stderr"
 
 
 def executed(path: Path) -> Any:
-    """Return a notebook with the outputs of a run, without what differs from run to run."""
+    """Return a notebook with the outputs of a run, without those that differ between runs."""
     notebook = nbformat.read(path, as_version=4)
-    # Not in the folder of the notebooks: a run leaves nothing behind there.
+    # Not in the folder of the notebooks, so that a run leaves nothing behind there.
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
@@ -27,7 +27,7 @@ def executed(path: Path) -> Any:
 
 
 def printed(notebook: Any) -> list[str]:
-    """Return what each cell printed, and the values that it shows as text; plots and styles of tables are left out."""
+    """Return the output of each cell, and the values that it shows as text, without plots and table styles."""
     shown = []
     for cell in notebook.cells:
         if cell.cell_type == "code":

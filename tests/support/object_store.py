@@ -1,4 +1,4 @@
-"""A server of S3's API on this machine, which counts the requests it gets and can refuse some, as a busy store does."""
+"""An S3 server on this machine that counts its requests and can reject some, like a busy store."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Store:
         return app(environ, start)
 
     def objects_read(self) -> Counter[tuple[str, str]]:
-        """Return how often each range of each object was fetched."""
+        """Return the number of times each range of each object was read."""
         return Counter((path, span) for method, path, span, query in self.requests if method == "GET" and not query)
 
 
 @contextlib.contextmanager
 def object_store(bucket: str) -> Iterator[Store]:
-    """Run a server with an empty bucket; it is found through the environment, as in a user's job."""
+    """Run a server with an empty bucket; it is configured through the environment, as for a user's job."""
     import s3fs
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server

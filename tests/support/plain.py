@@ -49,7 +49,7 @@ def _part(field: pa.Field) -> pa.Field:
 
 
 def row_value(row: dict[str, Any], column: str, logical: LogicalType) -> Any:
-    """Return the plain value of a column of a row, its companion put back."""
+    """Return the plain value of a column of a row, with its companion column merged in."""
     if isinstance(logical, TtlType):
         return None if row[column] is None else (0, row_value(row, column, logical.value))
     if isinstance(logical, TimestampType) and logical.unit == "ns":

@@ -1,4 +1,4 @@
-"""Problems that ``verify`` finds in a damaged snapshot, and a damage that several tests do."""
+"""Problems that ``verify`` finds in a damaged snapshot, and a damage used by several tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def only(problems: list[Problem]) -> Problem:
 
 
 def move_key(patient: Patient, uid: str) -> None:
-    """Change the last byte of a key, which then lies in a key group that is not its own."""
+    """Change the last byte of a key, which then is in the wrong key group."""
     batch, base = patient.entries(uid, 0, next(iter(Inventory(str(patient.folder)).operator(uid).keyed_states)))
-    at = int(batch.key_end[0]) - 2  # in front of the namespace
+    at = int(batch.key_end[0]) - 2  # before the namespace
     patient.change_bytes(uid, 0, base + at, bytes([int(batch.data[at]) ^ 1]))

@@ -1,4 +1,4 @@
-"""Choose what of many like cases the quick run has."""
+"""Selection of similar cases for the quick run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 
 def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
-    """Return parameters of a test: those chosen as they are, all others marked with ``full``.
+    """Return parameters of a test: the chosen ones unchanged, all others marked with ``full``.
 
     Raises
     ------
     ValueError
-        One that is chosen is not among the cases.
+        A chosen case is not among the cases.
     """
     cases = list(cases)
     if unknown := [c for c in chosen if c not in cases]:

@@ -1,7 +1,7 @@
-"""The documents as one site: ``python -m tests.support.site DIR`` builds it and names dead links.
+"""The documents as one site: ``python -m tests.support.site DIR`` builds it and lists dead links.
 
-Every page beside the code, the notebooks with their outputs, and the API reference from the docstrings (by pdoc). Files of the code that pages
-lead to are copied.
+The site has all README pages, the notebooks with their outputs, and the API reference from the docstrings (by pdoc). Source files that
+pages link to are copied.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import nbformat
 from markdown_it import MarkdownIt
 
 ROOT: Final = Path(__file__).parents[2]
-#: What users import, and where the methods are that its classes inherit; inner modules are documented beside the code.
+#: Public modules, and those with the inherited methods of their classes; internal modules are documented next to the code.
 _PUBLIC: Final = (
     "statetool",
     *(f"statetool.{name}" for name in ("connected", "declaring.flink_types", "edits", "errors", "pyflink", "viewed")),
@@ -72,7 +72,7 @@ def _reference(folder: Path) -> None:
 
     pdoc.render.configure(docformat="numpy", show_source=False, search=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # annotations of packages that only annotations need
+        warnings.simplefilter("ignore", UserWarning)  # annotations from packages that only annotations need
         pdoc.pdoc(
             *_PUBLIC, "!statetool\\.(?!connected|declaring|edits|errors|pyflink|viewed).*", output_directory=folder
         )
@@ -109,7 +109,7 @@ def _place(page: Path, target: Path) -> Path:
 
 
 def _target_of(link: str, page: Path, target: Path) -> str:
-    """Return where a link of a page leads on the site; a file of the code is copied to it."""
+    """Return the target of a page's link on the site; source files are copied to it."""
     path, hash_, anchor = link.partition("#")
     if ":" in link or not path:
         return link
@@ -131,7 +131,7 @@ def _target_of(link: str, page: Path, target: Path) -> str:
 
 
 def dead_links(site: Path) -> list[str]:
-    """Return the links of a site that lead nowhere: no file, or no such heading in it."""
+    """Return the dead links of a site: the file or the heading does not exist."""
     anchors = {p: set(_ANCHOR.findall(p.read_text())) for p in site.rglob("*.html")}
     dead = []
     for page in anchors:

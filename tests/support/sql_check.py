@@ -1,8 +1,8 @@
-"""Compare savepoints of SQL jobs and of new sources with what Flink's own classes read from them (``README-sql.md``).
+"""Comparison of savepoints of SQL jobs and of new sources with the content read by Flink's classes (``README-sql.md``).
 
-Used by :mod:`tests.corpus_check` for cases whose ``expected.json`` names operators by id. Every entry of keyed state with its key group, timers,
-operator state by subtask and coordinator state are compared. A value that the corpus could not print (a Java class with ``@`` and a
-hash) must decode, and nothing more. ``same_content_as`` names a case with the same rows: times of last access differ there.
+Used by :mod:`tests.corpus_check` for cases whose ``expected.json`` names operators by id. Every entry of keyed state with its key group,
+timers, operator state by subtask and coordinator state are compared. A value that the corpus could not print (a Java class with ``@`` and a
+hash) only has to decode. ``same_content_as`` names a case with the same rows, but other times of last access.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ISO: Final = re.compile(r"-?\d{4,}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z?")
 
 
 class SqlChecker:
-    """Compares one case; ``problems`` says what differs, ``rows`` how many were compared."""
+    """Comparison of one case; ``problems`` has the differences, ``rows`` the number of rows compared."""
 
     def __init__(self, folder: Path, savepoint: statetool.Savepoint, expected: dict[str, Any], spark: Any) -> None:
         self.savepoint = savepoint
@@ -189,7 +189,7 @@ class SqlChecker:
                 return
 
     def same(self, actual: Any, expected: Any) -> bool:
-        """Compare exactly, but for what the corpus could not print."""
+        """Compare exactly, except values that the corpus could not print."""
         if isinstance(expected, str) and _UNPRINTED.fullmatch(expected):
             return True
         if isinstance(expected, list):
@@ -234,31 +234,31 @@ class SqlChecker:
 
 
 def is_void(meta: StateMeta) -> bool:
-    """Tell whether a state has a place in ``keyed_state``."""
+    """Return True if a state is part of the table ``keyed_state``: its namespace is ``VoidNamespace``."""
     return meta.kind != "timers" and meta.namespace is not None and meta.namespace.logical == Scalar("null")
 
 
 def head_text(row: dict[str, Any]) -> str:
-    """Return what tells one entry from others."""
+    """Return the text that identifies an entry."""
     return json_text({k: row[k] for k in ("key_group", "key", "namespace") if row.get(k) is not None})
 
 
 def iso(text: str) -> tuple[str, str]:
-    """Return an ISO timestamp without the ways to write it: seconds that are left out, zeros at the end."""
+    """Normalize an ISO timestamp: omitted seconds, trailing zeros."""
     zone = "Z" if text.endswith("Z") else ""
     body, _, fraction = text.removesuffix("Z").partition(".")
     return (body if body.count(":") == 2 else body + ":00") + zone, fraction.rstrip("0")
 
 
 def hex_text(value: Any) -> Any:
-    """Return bytes as the hex that stands for them in operator state."""
+    """Return bytes as hex, as written for operator state."""
     if isinstance(value, dict):
         return value.get("bytes", value.get("$hex", value))
     return value
 
 
 def state_json(row: dict[str, Any], name: str, shape: StateShape) -> Any:
-    """Return a whole state's value of a row of ``keyed_state``."""
+    """Return the complete value of a state in a row of ``keyed_state``."""
     if shape.kind == "list" and not shape.framed_bytes:
         return [plain_json(ttl_plain(v, shape.element), shape.element) for v in row[name]]
     if shape.kind == "map" and shape.user_key is not None:
@@ -271,7 +271,7 @@ def state_json(row: dict[str, Any], name: str, shape: StateShape) -> Any:
 
 
 def column_json(row: dict[str, Any], column: str, serializer: Serializer) -> Any:
-    """Return a column of a row as the corpus writes it."""
+    """Return a column of a row in the corpus's notation."""
     if isinstance(serializer.logical, TtlType):
         return plain_json(ttl_plain(row[column], serializer), serializer)
     return plain_json(row_value(row, column, serializer.logical), serializer)
@@ -290,7 +290,7 @@ def ttl_plain(value: Any, serializer: Serializer) -> Any:
 
 
 def plain_json(value: Any, serializer: Serializer) -> Any:
-    """Return a plain value as the corpus writes it."""
+    """Return a plain value in the corpus's notation."""
     if value is None:
         return None
     parts = [s for _, s in serializer.children()]
@@ -325,7 +325,7 @@ def plain_json(value: Any, serializer: Serializer) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return a float that JSON has no number for as its name."""
+    """Return a float without a JSON number as its name."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value["$double"] if isinstance(value, dict) and "$double" in value else value

@@ -1,4 +1,4 @@
-"""SQL types with rows, arrays and maps of them, for hypothesis."""
+"""SQL types with rows, arrays and maps, for hypothesis."""
 
 from __future__ import annotations
 

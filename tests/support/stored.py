@@ -1,4 +1,4 @@
-"""What lies where, for tests that look at bytes."""
+"""Locations of stored data, for tests that inspect bytes."""
 
 from __future__ import annotations
 

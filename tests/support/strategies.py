@@ -19,7 +19,7 @@ def _ints(bits: int) -> st.SearchStrategy[int]:
     return st.integers(-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-# Units stand alone, also halves of surrogate pairs; joined ones are what Python makes of a pair.
+# Single code units, including halves of surrogate pairs; adjacent halves are joined as Python does.
 _TEXT: Final = st.text(st.characters(exclude_categories=())).map(
     lambda s: s.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 )

@@ -1,9 +1,8 @@
-"""Tables in the pages beside the code: what bytes of Flink have shown of each serializer and of each kind of snapshot, and what
-becomes of columns that nobody declared.
+"""Tables in the README pages: facts about serializers and snapshot kinds proved by bytes of Flink, and the types of undeclared columns.
 
-``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots; a class that none of them has is
-marked as unproved: its reader follows Flink's sources only. The kinds of snapshots are those of the cases of the tests. ``python -m
-tests.support.table`` puts all tables into their pages.
+``tests/serializers/verified.tsv`` is written by ``python -m tests.support.facts`` from real snapshots. A class that none of them has is
+marked as unproved: its reader only follows Flink's sources. The snapshot kinds are those of the test cases. ``python -m
+tests.support.table`` writes all tables into their pages.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _BACKENDS: Final = {"hashmap": "heap", "rocksdb": "RocksDB", "forst": "ForSt"}
 _KINDS: Final = {"canonical": "canonical savepoint", "native": "native savepoint", "checkpoint": "checkpoint"}
 _FEATURES: Final = {
     "incremental": "incremental",
-    "changelog.enabled": "change log",
+    "changelog.enabled": "changelog",
     "file-merging.enabled": "merged files",
     "unaligned.enabled": "unaligned",
     "snapshot-compression": "compressed",
@@ -83,7 +82,7 @@ def support_table() -> str:
 
 
 def snapshot_table(folders: Iterable[Path]) -> str:
-    """Return the table of kinds of snapshots as Markdown: those of the cases below the folders."""
+    """Return the table of snapshot kinds as Markdown, from the cases below the folders."""
     releases: dict[tuple[str, ...], set[tuple[int, ...]]] = {}
     for folder in folders:
         for file in folder.rglob("case.json"):
@@ -104,14 +103,14 @@ def _kind(case: dict[str, Any]) -> tuple[str, str, str]:
         if any(key.endswith(name) and str(value).lower() in ("true", "heap") for key, value in settings.items())
     ]
     kind = case["kind"]
-    # A savepoint does not depend on how checkpoints are taken.
+    # A savepoint does not depend on checkpoint settings.
     if kind != "checkpoint":
         features = [word for word in features if word in ("compressed", "heap timers")]
     return _BACKENDS[case["backend"]], _KINDS[kind], ", ".join(features)
 
 
 def column_table() -> str:
-    """Return, as Markdown, the types that follow from columns which nobody declared."""
+    """Return the types of undeclared columns as Markdown."""
     lines = ["| column | values in Java | the job declares | as a key |", "|---|---|---|---|"]
     for name, kind in COLUMN_TYPES.items():
         serializer = infer_type(kind)
@@ -126,13 +125,13 @@ def column_table() -> str:
 
 
 def with_table(page: str, table: str) -> str:
-    """Return a page with the table between its marks."""
+    """Return a page with the table between its markers replaced."""
     head, _, rest = page.partition(START)
     return f"{head}{START}\n{table}\n{END}{rest.partition(END)[2]}"
 
 
 def main() -> None:
-    """Write the pages anew."""
+    """Rewrite the pages."""
     with tempfile.TemporaryDirectory() as work:
         folders = [unpack(archive, Path(work) / archive.stem) for archive in ARCHIVES]
         tables = {"serializers": support_table(), "formats": snapshot_table(folders), "saving": column_table()}

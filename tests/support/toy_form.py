@@ -1,7 +1,7 @@
-"""A stored form of keyed state that Flink does not have: all that a form needs, in one file.
+"""A fictitious stored form of keyed state: everything that a form needs, in one file.
 
-A stream begins with ``TOY!``, the length of a canonical header and the header; each key group is JSON lines
-``[state, key, value]`` behind it, with bytes in hex.
+A stream begins with ``TOY!``, the length of a canonical header, and the header. Each key group follows as JSON lines
+``[state, key, value]``, with bytes in hex.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HEAD = struct.Struct(">4si")
 
 
 class ToyForm:
-    """Streams that begin with the magic."""
+    """Stored form of streams that begin with the magic."""
 
     def claims(self, place: KeyedPlace, around: Surroundings) -> bool:
         if place.raw or not isinstance(place.handle, KeyGroupsHandle):

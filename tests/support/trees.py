@@ -15,7 +15,7 @@ JOB = "5ca1ab1e0000b269ffffffffd7c09c20"
 
 
 def link(source: Path, target: Path) -> Path:
-    """Copy a folder without copying its bytes; what a test changes it must replace, not write into."""
+    """Copy a folder by hard links. A test must replace files that it changes, not write into them."""
     return Path(shutil.copytree(source, target, copy_function=os.link))
 
 
@@ -28,7 +28,7 @@ def checkpoint_root(corpus: Path, folder: Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Give a file other bytes, without touching other links to it."""
+    """Replace the content of a file without affecting other links to it."""
     path.unlink()
     path.write_bytes(data)
 
@@ -38,6 +38,6 @@ def metadata_of(snapshot: Path) -> SnapshotMetadata:
 
 
 def absolute_names(snapshot: Path) -> set[str]:
-    """Return the last parts of the paths that a snapshot's metadata names."""
+    """Return the last parts of the paths in a snapshot's metadata."""
     streams = [s for h in handles_of(metadata_of(snapshot)) for s, _ in file_streams(h)]
     return {s.path.rpartition("/")[2] for s in streams}

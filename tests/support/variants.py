@@ -1,7 +1,7 @@
-"""Variants as Python values, from the layout of Parquet's variant encoding: a second reader beside Spark's, which PySpark has from 4 on.
+"""Variants as Python values, from the layout of Parquet's variant encoding: a second reader besides Spark's, which PySpark has from 4 on.
 
 Value: u8 with the kind in its two lowest bits (0 primitive, 1 short string, 2 object, 3 array); numbers are little-endian. Metadata: u8
-(bits 6 and 7: size of offsets less one), number of names, offsets, names.
+(bits 6 and 7: size of offsets minus one), number of names, offsets, names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STRING: Final = 16
 
 
 def variant_value(value: bytes, metadata: bytes) -> Any:
-    """Return a variant of JSON's types; others are a ``KeyError`` with their number."""
+    """Return a variant with JSON types; other types raise a ``KeyError`` with their number."""
     return _value(value, 0, _names(metadata))
 
 

@@ -1,4 +1,4 @@
-"""Avro in the keyed state of jobs that Flink 1.17 and 2.3 ran, with the flink-avro of 1.14 (``serializers/avro/java/harness``)."""
+"""Avro in the keyed state of jobs run by Flink 1.17 and 2.3, with the flink-avro of 1.14 (``serializers/avro/java/harness``)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _line(n: int) -> dict[str, Any]:
 
 
 def _order(n: int) -> dict[str, Any]:
-    """What ``AvroJob.order`` gives."""
+    """Return the result of ``AvroJob.order``."""
     return {
         "id": 1_000_000_007 * n,
         "customer": f"Zoë {n}",
@@ -69,7 +69,7 @@ def _order(n: int) -> dict[str, Any]:
 
 
 def _key(n: int) -> dict[str, Any]:
-    """What ``AvroJob.key`` gives."""
+    """Return the result of ``AvroJob.key``."""
     return {
         "number": n,
         "shop": f"shop é {n % 7}",

@@ -1,4 +1,4 @@
-"""The changelog state backend: change sets on top of what was materialized."""
+"""The changelog state backend: change sets on top of materialized state."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATES: Final = (
     keyed("maps", "map", map_of(STRING, INT)),
     timers("_timer_state/event_t", STRING),
 )
-IDS: Final = (3, 0, 7, 1)  # of each state in the log
+IDS: Final = (3, 0, 7, 1)  # of each state in the changelog
 KEYS: Final = ["a", "b", "cc", "", "\u00e9"]
 
 
@@ -88,7 +88,7 @@ Operation = tuple[Any, ...]
 
 
 def apply(model: Model, operation: Operation) -> Change:
-    """Apply an operation to the model and return the change that tells of it."""
+    """Apply an operation to the model and return its change."""
     match operation:
         case ("set", str(key), int(value)):
             model.values[key] = value
@@ -136,7 +136,7 @@ def apply(model: Model, operation: Operation) -> Change:
 
 
 def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list[int]]:
-    """Return a canonical stream with what the model holds now; its states in another order than the log's."""
+    """Return a canonical stream with the model's current state, with its states in another order than in the log."""
     order = [m.name for m in states]
     by_group: dict[int, dict[int, list[tuple[bytes, bytes]]]] = {}
 
@@ -162,7 +162,7 @@ def materialized(model: Model, states: Sequence[StateMeta]) -> tuple[bytes, list
 
 
 def rows(op: statetool.Operator, **options: Any) -> dict[str, Any]:
-    """Return what the tables show, in the form of the model."""
+    """Return the rows of the tables, in the form of the model."""
     shown: dict[str, Any] = {
         "values": {r["key"]: r["value"] for r in op.to_arrow("values", **options).to_pylist()},
         "lists": {},
@@ -227,7 +227,7 @@ def test_the_key_is_found_by_its_key_groups(tmp_path: Path) -> None:
 
 
 def keyed_by(tmp_path: Path, key: Serializer, keys: Sequence[Any]) -> Path:
-    """Write a change log on top of nothing: a value for each key."""
+    """Write a changelog without materialized state: one value per key."""
     changes = []
     for i, k in enumerate(keys):
         number = key_group_for(key.hash_code(k), GROUPS)
@@ -356,7 +356,7 @@ def test_cut_off_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_log_stands_on_a_database(corpus: Path, tmp_path: Path) -> None:
-    """What RocksDB held is there, but for the key that the log changed and the one that it cleared."""
+    """RocksDB's entries are present, except for the key changed by the log and the one that it cleared."""
     case = Case(corpus / "v2_3_0-rocksdb-incremental-inline")
     metadata = statetool.load(str(case.metadata)).inventory.metadata
     (operator,) = [o for o in metadata.operators if o.uid == "with-ttl"]
@@ -397,7 +397,7 @@ def test_a_log_stands_on_a_database(corpus: Path, tmp_path: Path) -> None:
 
 
 def test_two_subtasks_whose_keys_are_not_told_say_so_everywhere(tmp_path: Path) -> None:
-    """Their states are listed, and whatever needs a key gives the reason that verification gives."""
+    """Their states are listed. Everything that needs a key raises the same reason as verification."""
     key = flink.tuple_of("STRING", "DOUBLE")
     handles = []
     for n, metas in enumerate((STATES[:1], STATES[:2])):

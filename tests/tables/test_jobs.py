@@ -1,7 +1,7 @@
-"""Jobs written to be hard (``tests/flink/zoo``), run in Flink 1.13 to 2.3: every value that they put in is read.
+"""Jobs designed to be hard (``tests/flink/zoo``), run in Flink 1.13 to 2.3: every value of these jobs is read.
 
-Keys of every type, names that nobody should choose, classes of several levels, states of Flink 2's asynchronous API, change logs on top of
-nothing, windows of all kinds. What is expected is what the jobs' own data say, but for windows, whose contents follow from their elements.
+Keys of every type, unusual names, class hierarchies with several levels, states of Flink 2's async API, changelogs without materialized
+state, windows of all kinds. The expected values are the jobs' own data, except for windows, whose contents are derived from their elements.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def without_classes(value: Any) -> Any:
-    """Drop ``$class``: the jobs write it always, a table only where a hierarchy is open."""
+    """Drop ``$class``: the jobs always write it, a table only if subclasses may occur."""
     if isinstance(value, list):
         return [without_classes(v) for v in value]
     if isinstance(value, dict):
@@ -57,9 +57,9 @@ def load(folder: Path, **arguments: Any) -> statetool.Savepoint:
         ("v1_17_2-keys-changelog", 1059, 0),
         ("v2_3_0-keys-async-forst", 1059, 0),
         ("v1_13_6-beasts-rocks", 144, 0),
-        # No snapshot of a heap backend that was never restored describes subclasses; 6 of 72 values are of none.
+        # Snapshots of a heap backend that was never restored do not describe subclasses; 6 of 72 values are of none.
         ("v2_3_0-beasts-heap", 72, 66),
-        # A class that Kryo wrote.
+        # A class written by Kryo.
         ("v2_0_2-types-heap", 1210, 24),
     ],
 )
@@ -71,7 +71,7 @@ def test_every_value_is_what_the_job_put_in(jobs: Path, name: str, rows: int, ra
 
 
 def test_a_value_without_an_end_names_what_to_declare(jobs: Path) -> None:
-    """In the heap layout what lies behind a value of unknown length is lost; other operators are not."""
+    """In the heap layout, data after a value of unknown length is lost; other operators are not affected."""
     checker = JobChecker(Case(jobs / "v2_1_3-types-heap-checkpoint"), None)
     checker.run()
     (problem,) = checker.problems
@@ -112,7 +112,7 @@ def test_windows_hold_what_was_sent(jobs: Path, name: str) -> None:
     def contents(uid: str, table: str = "window-contents") -> list[dict[str, Any]]:
         return list(sp[uid].to_arrow(table).to_pylist())
 
-    # Windows that had ended by the watermark have fired and are gone.
+    # Windows that ended before the watermark have fired and are gone.
     open_windows = [n for n in range(ELEMENTS) if time_of(n) // 20_000 * 20_000 + 20_000 - 1 > WATERMARK_MS]
     assert sorted(r["value"]["f1"] for r in contents("w-list")) == open_windows
     assert all(r["value"]["f1"] in inside(r["namespace"], r["key"]) for r in contents("w-list"))
@@ -125,7 +125,7 @@ def test_windows_hold_what_was_sent(jobs: Path, name: str) -> None:
     assert sorted(r["value"]["value"]["f1"] for r in contents("w-count-slide")) == sorted(
         n for key in range(7) for n in [n for n in range(ELEMENTS) if n % 7 == key][-5 if key < 4 else -4 :]
     )
-    # Of a session the contents stay with its first window.
+    # The contents of a session stay with its first window.
     merged = {r["key"]["number"]: r["value"] for r in contents("w-session", "merging-window-set")}
     for row in contents("w-session"):
         both = merged[row["key"]["number"]]
@@ -139,13 +139,13 @@ def test_windows_hold_what_was_sent(jobs: Path, name: str) -> None:
     assert {r["key"]: r["value"]["number"] for r in contents("ruled", "operator:seen")} == {
         f"r{n % 5}": n for n in range(55, 60)
     }
-    # A class that only Kryo could read is inside: exact bytes.
+    # It contains a class that only Kryo can read: exact bytes.
     union = [r["value"] for r in contents("op-states", "deep union")]
     assert sorted(v[1 : v[0]].decode() for v in union) == sorted(f"u{n}" for n in range(ELEMENTS))
 
 
 def test_subclasses_of_operator_state_are_joined_where_snapshots_describe_them(jobs: Path) -> None:
-    """Subtasks of the second checkpoint list the classes that they had met by the first, in their own order."""
+    """Subtasks of the second checkpoint list the classes seen up to the first one, each in its own order."""
     op = load(jobs / "v1_20_5-all-merged").with_uids(["op-states"])["op-states"]
     classes = [r["value"]["_class"].rpartition("$")[2] for r in op.to_arrow("beasts/of all").to_pylist()]
     kinds = ["Beast", "Bird", "Parrot", "Fish", "Parrot"]

@@ -1,4 +1,4 @@
-"""The same entries in a canonical stream and in databases: the same rows."""
+"""The same entries in a canonical stream and in databases give the same rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMERS = "_timer_state/event_user-timers"
 
 
 def entries_of(number: int, group: int) -> list[Entry]:
-    """Return entries of one key: all kinds of state, one with a namespace that makes keys ambiguous, timers."""
+    """Return entries of one key: all kinds of state, one with a namespace that makes keys ambiguous, and timers."""
     key = encoded(KEY, f"key {number}" * (1 + number % 40))
     number_bytes = encoded(serializer(INT), number)
     void = composite_key(key)
@@ -65,7 +65,7 @@ def both(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[statetool.Oper
     subtasks = [Subtask(key=STRING, states=states, entries=e) for e in by_subtask]
     (tmp_path / "canonical").mkdir()
     (tmp_path / "native").mkdir()
-    # What was left from before the job was rescaled: older values of keys that belong to the other subtask.
+    # Remains from before a rescale: older values of keys that belong to the other subtask.
     outside = [e for entries in by_subtask for e in entries if e[0] != "map"]
     outside = [(s, g, k, encoded(serializer(INT), -1) if v else b"") for s, g, k, v in outside]
     canonical = savepoint(tmp_path / "canonical", subtasks, max_parallelism=max_parallelism)

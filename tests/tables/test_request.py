@@ -18,9 +18,9 @@ from statetool.tables.option_text import by_known_names
 from statetool.tables.request import OPTIONS, REQUEST_OPTIONS, ScanOptions, ScanRequest
 from statetool.types.options import ReadingOptions, ReadOptions
 
-#: Names that Java can have: it does not know surrogates that stand alone.
+#: Names possible in Java, except for lone surrogates.
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1)
-#: All characters, pairs of surrogates as two characters among them.
+#: All characters, including surrogate pairs as two characters.
 STRINGS = st.text() | st.text(st.sampled_from("a\x00\ud83d\ude00\ud800\U0001f600é"))
 SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.none(),
@@ -64,7 +64,7 @@ GIVEN = st.tuples(TABLES, TTL, SHOWN, SIZES).map(lambda parts: {k: v for part in
 
 
 def exactly(value: Any) -> Any:
-    """What tells values apart that are equal in Python: their types, the sign of zero, the digits of a decimal."""
+    """Return a form that distinguishes values that are equal in Python: types, sign of zero, digits of a decimal."""
     if isinstance(value, (tuple, list)):
         return type(value), [exactly(v) for v in value]
     return type(value), np.float64(value).tobytes() if isinstance(value, float) else repr(value)

@@ -1,4 +1,4 @@
-"""Subtasks that met other subclasses of a POJO than their neighbours; names of states that meet each other or ours."""
+"""Subtasks that saw different POJO subclasses than others; state names that collide with each other or with statetool's columns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_values_of_a_class_that_only_a_neighbour_describes_are_read(tmp_path: Pa
     state = ListState(value=KNOWN[0], elements=ELEMENTS, values=KNOWN)
     operator = savepoint(tmp_path, operator_states={"fleet": state}, compressed=compressed)
     assert rows(operator, "fleet") == FOUND
-    if not compressed:  # the checksums of these chunks are zeros
+    if not compressed:  # the checksums of these chunks are zero
         assert not statetool.verify(str(tmp_path), deep=True).problems
 
 
@@ -169,7 +169,7 @@ def test_what_no_subtask_describes_is_refused_with_its_class(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("compound", [False, True])
 def test_a_class_that_nothing_is_known_of_is_named(tmp_path: Path, *, compound: bool) -> None:
-    """No subtask met a subclass before its header was written: kernels read such states."""
+    """No subtask saw a subclass before its header was written: kernels read such states."""
     value, element = (list_of(vehicle()), b"\0\0\0\1" + BIKE_VALUE) if compound else (vehicle(), BIKE_VALUE)
     group = group_of(serializer(STRING), "a", 128)
     operator = savepoint(
@@ -197,7 +197,7 @@ def test_columns_do_not_hide_each_other(tmp_path: Path) -> None:
     assert row == {"key": "a", "key__": 0, "Key___": 1, "count": 2, "Count_": 3, "key_": 4, "_undecoded_": 5}
     (row,) = operator.to_arrow("keyed_state", states=["Count"], on_error="keep_raw").to_pylist()
     assert row == {"key": "a", "Count_": 3, "_undecoded": None}
-    # Written back, each column finds its state.
+    # Written back, each column is assigned to its state.
     changed = operator.to_arrow("keyed_state").set_column(4, "Count_", [[33]])
     change = statetool.bootstrap_keyed_state(changed, like=operator)
     written = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path), uids=["op"]))
@@ -207,7 +207,7 @@ def test_columns_do_not_hide_each_other(tmp_path: Path) -> None:
 
 
 def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
-    """A function may have keyed and operator state of one name, and call a state as we call a table."""
+    """A function may have keyed and operator state of the same name, and a state may be named like a table."""
     names = ["seen", "timers", "keyed_state", "alone"]
     group = group_of(serializer(STRING), "a", 128)
     subtask = Subtask(
@@ -232,7 +232,7 @@ def test_states_of_one_name_are_all_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scope", ["operator", "keyed"])
 def test_subtasks_that_met_classes_in_another_order_have_one_schema(tmp_path: Path, scope: str) -> None:
-    """All know the same classes, two of which have a field of one name and different types."""
+    """All know the same classes, two of which have a field with the same name and different types."""
     van = pojo("Van", {"wheels": STRING})
     known = [vehicle(Car=CAR, Van=van), vehicle(Van=van, Car=CAR)]
     if scope == "operator":

@@ -231,7 +231,7 @@ def test_old_snapshots_get_names(corpus: Path) -> None:
 
 
 def with_other_bytes(corpus: Path, target: Path, old: bytes, new: bytes) -> statetool.Savepoint:
-    """The case with other bytes of the same length in the inline state of subtask 1 of `timers`."""
+    """Return the case with other bytes of the same length in the inline state of subtask 1 of `timers`."""
     source = parse_metadata((corpus / CASE / "snapshot" / "_metadata").read_bytes())
     operators = []
     for operator in source.operators:

@@ -1,7 +1,7 @@
 # mypy: warn-unused-ignores
-"""What mypy says to people who misspell an option, and Python when they run it all the same.
+"""Errors for misspelled options, from mypy and from Python at run time.
 
-Every ``type: ignore`` here is one that mypy must need: where it does not, it fails (``warn-unused-ignores`` above).
+Every ``type: ignore`` here must be needed by mypy; otherwise mypy fails (``warn-unused-ignores`` above).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What operators keep as people think of it equals what the raw tables say, however it is stored."""
+"""Views of operators equal the state in the raw tables, whatever its storage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def same(window: Mapping[str, int] | None) -> Any:
 
 
 def joined(op: statetool.Operator) -> dict[Window, dict[str, Any]]:
-    """Put the states that are kept by window together, as a person would from their raw tables."""
+    """Join the states stored per window from their raw tables."""
     metas = {name: meta for name, (_, meta) in op.inventory.keyed_states.items()}
     merged: dict[Window, Any] = {}
     for name in MERGED:
@@ -124,7 +124,7 @@ def test_no_matches_of_states_with_other_parts(connector_cases: Path, state: str
 
 
 def test_no_windows_where_what_merged_is_not_told_by_windows(corpus: Path, sql_corpus: Path) -> None:
-    """A byte changed in a header makes another serializer of a pair."""
+    """One changed byte in a header turns a serializer into that of a pair."""
     of_sql = statetool.load(metadata_of(sql_corpus / "sql_group_window_legacy"))
     for sp, state in ((statetool.load(metadata_of(corpus / FORMS[0])), MERGED[0]), (of_sql, MERGED[1])):
         op = next(o for o in sp.operators.values() if state in o.states)
@@ -238,13 +238,13 @@ def test_a_match_without_its_event_is_damage(connector_cases: Path) -> None:
         [[("login", [None])], None],
         [None, [("sharedBuffer-events[00]", b"x")]],
     ]
-    # Without a way back Flink finds no events, and says nothing.
+    # Without a path back, Flink finds no events, and reports nothing.
     columns[3] = (*columns[3][:2], pa.array([[]], columns[3][2].type))
     _, _, match_columns = match_rows(groups, columns, event, options)
     assert match_columns[-1][2].to_pylist() == [None]
 
 
-# ---- the kernel, and the rule in plain words ------------------------------------------------
+# ---- the kernel compared with a plain implementation -------------------------------------------
 
 Graph = list[list[tuple[int, list[int]]]]
 
@@ -268,7 +268,7 @@ versions = st.lists(st.integers(1, 2), min_size=1, max_size=3)
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """Draw nodes whose edges lead to nodes before them: no circles."""
+    """Draw nodes whose edges lead to earlier nodes, without cycles."""
     size = draw(st.integers(1, 6))
     return [draw(st.lists(st.tuples(st.integers(BEGIN, n - 1), versions), max_size=3)) for n in range(size)]
 

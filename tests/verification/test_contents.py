@@ -99,7 +99,7 @@ def test_a_checksum_that_does_not_fit_is_found_by_deep_alone(case: str, corpus: 
 
 
 def _compressed_group(patient: Patient, handle: KeyGroupsHandle) -> int:
-    """Return where a key group with the beginning of a compressed stream starts."""
+    """Return the start of a key group that has the beginning of a compressed stream."""
     assert isinstance(handle.stream, RelativeFileHandle)
     data = (patient.folder / handle.stream.path).read_bytes()
     return next(o for o in handle.offsets if data[o + 4 : o + 8] == b"\xff\x06\0\0")
@@ -123,7 +123,7 @@ def test_a_buffer_of_channel_state_that_is_cut(corpus: Path, tmp_path: Path) -> 
 @pytest.mark.full
 @pytest.mark.parametrize("case", ["v2_3_0-finished/snapshot/chk-3", "v2_3_0-unaligned-inline/snapshot/chk-2"])
 def test_no_damage_is_more_than_a_problem(case: str, corpus: Path, tmp_path: Path) -> None:
-    """Whatever is changed: a list of problems or an error of ours."""
+    """Any change gives a list of problems or a ``StatetoolError``."""
     chance = random.Random(case)
     source = corpus / case
     files = sorted(f.name for f in source.iterdir())

@@ -1,4 +1,4 @@
-"""Copy and verify in tasks of Spark: the same as in threads."""
+"""Copy and verify in Spark tasks: the same results as in threads."""
 
 from __future__ import annotations
 

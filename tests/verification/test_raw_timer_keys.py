@@ -1,4 +1,4 @@
-"""Raw timers whose keys are read only by what is known from outside of their snapshots: here the version of Kryo."""
+"""Raw timers whose keys are only readable with outside information, here the version of Kryo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def key_bytes(key: str) -> bytes:
 
 
 def raw_group(keys: list[str]) -> bytes:
-    """Return a key group with an event-time timer of each key."""
+    """Return a key group with an event-time timer per key."""
     out = Output(bytes.fromhex("f1cd859f"))
     out.i4(2)
     out.i4(1)

@@ -25,7 +25,7 @@ from tests.support.damage import Patient, patched
 from tests.support.problems import errors, move_key, only
 from tests.support.trees import link, replace_file
 
-# ---- what is whole ------------------------------------------------------------------------------
+# ---- intact snapshots ---------------------------------------------------------------------------
 
 
 @pytest.mark.full
@@ -33,7 +33,7 @@ def test_every_snapshot_of_the_corpus_is_whole(corpus: Path) -> None:
     for metadata in sorted(corpus.glob("*/snapshot/**/_metadata")):
         verification = statetool.verify(str(metadata.parent), deep=True)
         assert [p for p in verification.problems if p.severity != "note" and not p.unread] == [], metadata
-        # On heap nothing tells where a value ends of a class that Kryo wrote, or of a subclass that is not described.
+        # In heap layout, the end of a value is unknown if Kryo wrote its class, or if it is of an undescribed subclass.
         reasons = ("in the layout of the heap backend", "that the snapshot does not describe")
         assert all(any(r in p.problem for r in reasons) for p in verification.problems if p.unread), metadata
         assert verification.ok == (not verification.unread)
@@ -250,7 +250,7 @@ def test_no_more_problems_than_asked_for(patient: Patient) -> None:
     assert len(first_two.problems) == 2
 
 
-# ---- ways in ------------------------------------------------------------------------------------
+# ---- entry points -------------------------------------------------------------------------------
 
 
 def test_verify_by_uri(corpus: Path) -> None:
@@ -266,7 +266,7 @@ def test_verify_by_uri(corpus: Path) -> None:
 
 
 def test_a_key_type_that_is_not_known_is_no_clean_bill(patient: Patient) -> None:
-    """A changed bit in a class name may be a class that others know: reading fails, so it is not fine."""
+    """A changed bit in a class name could be another valid class: reading fails, so the result is not "fine"."""
     file = next(f for f in sorted(patient.folder.iterdir()) if b"base.LongSerializer$" in f.read_bytes()[:4000])
     whole = file.read_bytes()
     at = whole.index(b"base.LongSerializer$")
@@ -333,7 +333,7 @@ def test_a_large_key_group_of_the_heap_layout_is_checked_in_windows(
     groups, sizes = sizes, []
     monkeypatch.setattr(contents, "EntryRequest", partial(EntryRequest, batch_bytes=200))
     windowed = statetool.verify(str(snapshot), deep=True, threads=1)
-    # Of a key group that cannot be read to its end, what comes before is counted.
+    # If a key group cannot be read to its end, the entries before the damage are counted.
     assert windowed.entries >= whole.entries > 1000
     assert [p.problem for p in windowed.problems] == [p.problem for p in whole.problems]
     assert len(sizes) > 10 * len(groups)

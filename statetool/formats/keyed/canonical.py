@@ -1,7 +1,7 @@
 """Canonical keyed streams as entry batches, with bounded memory.
 
-Small key groups are read several at a time; a key group that is larger than the budget is walked in windows
-(:func:`open_large`), so that no more than a window of it is in memory.
+Small key groups are read several at a time. A key group larger than the budget is read in windows (:func:`open_large`), so that only
+one window of it is in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statetool.formats.stream import OpenStream, Stream
 from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, descent, walk
 
 WINDOW_BYTES: Final = 32 << 20
-# Snappy's densest element makes 64 bytes of 3.
+# Snappy's densest element makes 64 bytes from 3.
 MOST_COMPRESSED: Final = 22
 _SMALLEST_ENTRY: Final = 9
 _LENGTH_BYTES: Final = 4
@@ -33,7 +33,7 @@ _LENGTH_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamLayout:
-    """What the walk must know of a stream; ``heap`` is its header where it is in the layout of the heap backend."""
+    """Properties of a stream that the walk needs; ``heap`` is its header if it has the layout of the heap backend."""
 
     prefix: int
     states: int
@@ -42,7 +42,7 @@ class StreamLayout:
 
 
 def _load(f: OpenStream, groups: Sequence[KeyGroupRange], layout: StreamLayout) -> tuple[Any, tuple[Region, ...]]:
-    """Read the bytes of canonical key groups, uncompressed and one after another."""
+    """Read and uncompress the bytes of canonical key groups, one after another."""
     base = f.stream.start
     compressed = layout.compressed
     regions: list[Region] = []
@@ -74,7 +74,7 @@ def _uncompressed(raw: memoryview, group: KeyGroupRange, stream: Stream) -> list
 
 
 def is_larger(f: OpenStream, group: KeyGroupRange, layout: StreamLayout, limit: int) -> bool:
-    """Tell whether a key group has more than ``limit`` bytes uncompressed, in bounded memory."""
+    """Return True if a key group has more than ``limit`` bytes uncompressed, using bounded memory."""
     if not layout.compressed:
         return group.size_bytes > limit
     if group.size_bytes * MOST_COMPRESSED <= limit:
@@ -130,9 +130,9 @@ def _walk_whole(raw: Any, regions: tuple[Region, ...], layout: StreamLayout, str
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The entries of one state in a key group.
+    """Entries of one state in a key group.
 
-    ``offset`` of the first one counts from the start of the (uncompressed) key group; ``ordered`` tells whether their keys ascend.
+    ``offset`` of the first entry counts from the start of the (uncompressed) key group; ``ordered`` is True if the keys ascend.
     """
 
     state: int
@@ -142,7 +142,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class LargeKeyGroup:
-    """A key group of any size, read in windows of whole entries."""
+    """A key group of any size, read in windows of complete entries."""
 
     plain: OpenStream
     offset: int
@@ -158,7 +158,7 @@ class LargeKeyGroup:
         return self.region.key_group
 
     def windows(self, window: int = WINDOW_BYTES, *, section: Section | None = None) -> Iterator[EntryBatch]:
-        """Yield all entries, or those of one section, in batches that come from about ``window`` bytes each.
+        """Yield all entries, or those of one section, in batches made from about ``window`` bytes each.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class LargeKeyGroup:
             return
 
     def sections(self, window: int = WINDOW_BYTES) -> list[Section]:
-        """Find where each state begins, and whether its keys ascend."""
+        """Find the start of each state, and whether its keys ascend."""
         sections: list[Section] = []
         last_key = b""
         for at, batch in self._positioned(window, None):
@@ -194,7 +194,7 @@ class LargeKeyGroup:
         return sections
 
     def _positioned(self, window: int, section: Section | None) -> Iterator[tuple[int, EntryBatch]]:
-        """Yield batches, each with the offset in the key group that its ``data`` begins at."""
+        """Yield batches, each with the offset of its ``data`` in the key group."""
         at, resume, state = (0, -1, 0) if section is None else (section.offset, 0, section.state)
         region, size = self.region, self.size_bytes
         while at < size or resume == -1:
@@ -221,7 +221,7 @@ class LargeKeyGroup:
 
 @contextmanager
 def open_large(f: OpenStream, group: KeyGroupRange, layout: StreamLayout) -> Iterator[LargeKeyGroup]:
-    """Open a key group of any size; a compressed one goes through a temporary file."""
+    """Open a key group of any size; a compressed one is first uncompressed to a temporary file."""
     offset, file = f.stream.start + group.offset, f.stream.file
     if not layout.compressed:
         region = Region(0, offset, group.number, False)

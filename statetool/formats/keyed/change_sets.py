@@ -1,12 +1,16 @@
-"""Files of the changelog state backend: change sets, and the descriptions of states in them. Needs no numpy.
+"""Files of the changelog state backend: change sets, and the state metadata in them. Needs no NumPy.
 
-A file is: bool compressed, then change sets, as one framed snappy stream where compressed. Offsets of handles count uncompressed bytes
-behind the flag. Each offset selects one change set: i4 number of groups; groups of i4 number of changes, i4 key group (-1: descriptions
-of states, in front), changes of i4 length and bytes. Follows ``StateChangeFormat``, ``ChangelogStreamHandleReader`` and
+A file is a boolean (compressed), then change sets, which form one framed Snappy stream if compressed. Offsets of handles count uncompressed
+bytes after the flag. Each offset selects one change set: i4 number of groups, then groups of i4 number of changes, i4 key group (-1: state
+metadata, stored first), and changes of i4 length and bytes. Follows ``StateChangeFormat``, ``ChangelogStreamHandleReader`` and
 ``AbstractStateChangeLogger``.
 
-A change is i1 operation, then: for a description of a state i4 version, the description, its time to live and default, i2 state id, i1
-type of state; for a change of data i2 state id and what :mod:`statetool.formats.keyed.deltas` reads. State ids count per writer.
+A change is an i1 operation, then one of these:
+
+- For state metadata: i4 version, the metadata, its TTL and default value, i2 state id, i1 state type.
+- For data: i2 state id, and the data that :mod:`statetool.formats.keyed.deltas` reads.
+
+State ids are numbered per writer.
 """
 
 from __future__ import annotations
@@ -32,21 +36,21 @@ METADATA: Final = 8
 METADATA_GROUP: Final = -1
 _BUFFER_BYTES: Final = 64 << 10
 _META_VERSIONS: Final = range(1, 8)
-# Codes of the type behind a description: they differ from the ordinals inside of it.
+# Codes of the state type after the metadata: they differ from the ordinals inside it.
 _TYPE_CODES: Final = {0: 0, 1: 1, 2: 2, 3: 3, 10: 4}
 _TAIL_BYTES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """One change set: where it starts among the uncompressed bytes of a file of changes."""
+    """One change set: its start among the uncompressed bytes of a changelog file."""
 
     stream: Stream
     offset: int
 
 
 class ChangeFiles:
-    """Open files of changes; compressed ones are uncompressed to local disk once."""
+    """Open changelog files; compressed ones are uncompressed to local disk once."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -59,7 +63,7 @@ class ChangeFiles:
         self._stack.close()
 
     def open(self, stream: Stream) -> OpenStream:
-        """Return the uncompressed bytes behind the flag of a file."""
+        """Return the uncompressed bytes after the flag of a file."""
         if stream not in self._open:
             self._open[stream] = self._stack.enter_context(self._plain(stream))
         return self._open[stream]
@@ -87,19 +91,19 @@ class ChangeFiles:
 
 
 def _to_file_end(stream: Stream) -> Stream:
-    """Return a stream to the end of its file: the size in a handle counts uncompressed bytes, without the flag."""
+    """Return a stream that extends to the end of its file: the size in a handle counts uncompressed bytes, without the flag."""
     if stream.inline is not None or stream.start:
         return stream
     return replace(stream, size_bytes=stream.file_size())
 
 
 def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[int, Cursor]]:
-    """Yield key group and bytes of the changes of a set, one by one, as far as the caller reads on.
+    """Yield key group and bytes of the changes of a set, lazily one by one.
 
     Raises
     ------
     FormatError
-        Damaged; with file and offset (of uncompressed bytes behind the flag where the file is compressed).
+        Damaged; with file and offset (of uncompressed bytes after the flag if the file is compressed).
     """
     buffer = _Buffer(files.open(change_set.stream), change_set)
     groups = buffer.read(4).count("groups of changes", at_least=0)
@@ -112,7 +116,7 @@ def first_changes(files: ChangeFiles, change_set: ChangeSet) -> Iterator[tuple[i
 
 
 class _Buffer:
-    """Reads a file of changes forward, a buffer at a time."""
+    """Forward reader of a changelog file, one buffer at a time."""
 
     def __init__(self, f: OpenStream, change_set: ChangeSet) -> None:
         self.f = f
@@ -137,7 +141,7 @@ class _Buffer:
 
 
 def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeContext) -> list[tuple[int, StateMeta]]:
-    """Return the states that a change set describes, with their ids; only the start of the set is read.
+    """Return the states that a change set declares, with their ids; only the beginning of the set is read.
 
     Raises
     ------
@@ -152,7 +156,7 @@ def read_descriptions(files: ChangeFiles, change_set: ChangeSet, types: TypeCont
 
 
 def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, StateMeta]:
-    """Return the id and the description of a state.
+    """Return the id and the metadata of a state.
 
     Raises
     ------
@@ -169,7 +173,7 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
         meta = read_m6(c, types, lambda at, *_: reader.proxied(at))
         if c.left < _TAIL_BYTES or (meta.backend_type == PRIORITY_QUEUE and c.left > _TAIL_BYTES):
             raise c.fail(f"{c.left} bytes follow the description of {meta.name!r}, expected {_TAIL_BYTES}")
-        # The time to live and the default of the state come first: Java and user bytes that reading does not need.
+        # The TTL and the default value of the state come first: Java and user bytes that are not needed for reading.
         c.skip(c.left - _TAIL_BYTES)
         state_id, code = c.i2(), c.u1()
         if state_id < 0:
@@ -182,12 +186,12 @@ def read_description(c: Cursor, types: TypeContext, file: str) -> tuple[int, Sta
 
 
 def merged_states(materialized: Mapping[str, StateMeta], descriptions: Iterable[StateMeta]) -> dict[str, StateMeta]:
-    """Put the states of materialized streams and of the change log together, by name.
+    """Merge the states of materialized streams and of the changelog by name.
 
     Raises
     ------
     FormatError
-        The log describes a state with other bytes than the materialized part.
+        The metadata of a state in the changelog differs from that in the materialized part.
     """
     states = dict(materialized)
     for meta in descriptions:
@@ -207,7 +211,7 @@ def _same_bytes(one: StateMeta, other: StateMeta) -> bool:
 
 
 def writes_alike(one: Serializer, other: Serializer) -> bool:
-    """Tell whether two serializers are known to write the same bytes: the same snapshot, or the same program."""
+    """Return True if two serializers are known to write the same bytes: same snapshot, or same program."""
     left, right = Output(), Output()
     one.write_snapshot(left)
     other.write_snapshot(right)

@@ -1,4 +1,4 @@
-"""The changes of a change set as arrays; what a set is: :mod:`statetool.formats.keyed.change_sets`."""
+"""Changes of a change set as arrays; for the format see :mod:`statetool.formats.keyed.change_sets`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALLEST_CHANGE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes that lie in one buffer: the key group of each (int64[n]) and its bytes."""
+    """Changes in one buffer: the key group of each (int64[n]) and its bytes."""
 
     data: npt.NDArray[np.uint8]
     group: npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ def read_changes(files: ChangeFiles, change_set: ChangeSet, *, window: int = WIN
     Raises
     ------
     FormatError
-        Damaged; with file and offset (of uncompressed bytes behind the flag where the file is compressed).
+        Damaged; with file and offset (of uncompressed bytes after the flag if the file is compressed).
     """
     f = files.open(change_set.stream)
     size = f.stream.size_bytes

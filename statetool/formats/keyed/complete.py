@@ -1,7 +1,7 @@
-"""Bring the entries of each key together from several sorted runs, with no more than a window of each run in memory.
+"""Merge of several sorted runs that keeps all entries of a key together, with one window of each run in memory.
 
-Of each run the last key read is known. Keys below the least of these are complete, so a batch takes their entries from all runs. Where there
-are none, that least key has more entries than a window, and the runs whose last key it is read on.
+The last key read from each run is known. Keys below the smallest of these are complete, so a batch takes their entries from all runs. If
+there are none, that smallest key has more entries than a window, and the runs that end with it are read further.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ Part = TypeVar("Part", covariant=True)
 
 
 class Run(Protocol[Part]):
-    """The entries of one state in the order of their keys, read window by window; what was read is taken up to a key."""
+    """Entries of one state in key order, read window by window; entries read so far are taken up to a key."""
 
     @property
     def ended(self) -> bool:
-        """Whether all entries were read."""
+        """Whether all entries have been read."""
         ...
 
     @property
     def empty(self) -> bool:
-        """Whether all entries that were read have been taken."""
+        """Whether all entries read so far have been taken."""
         ...
 
     @property
     def last(self) -> bytes:
-        """The last key that has been read; asked for only where the run is not empty."""
+        """The last key read; only used if the run is not empty."""
         ...
 
     def grow(self) -> None:
-        """Read one more window behind the entries that are left."""
+        """Read one more window after the remaining entries."""
         ...
 
     def below(self, bound: bytes | None) -> Sequence[Part]:
-        """Take the entries whose keys are less than ``bound``, all where it is ``None``."""
+        """Take the entries with keys less than ``bound``, or all if it is ``None``."""
         ...
 
 
 def complete_keys(runs: Sequence[Run[Part]]) -> Iterator[list[Part]]:
-    """Yield parts of the runs, in ascending order of keys; all entries of a key are in one list."""
+    """Yield parts of the runs in ascending key order; all entries of a key are in one list."""
     while True:
         for run in runs:
             if run.empty and not run.ended:

@@ -1,6 +1,6 @@
-"""Open databases of snapshots: by our own reader, or by RocksDB where a file has something that this does not take.
+"""Open RocksDB databases of snapshots, with the reader of statetool or, if a file uses a feature it does not support, with RocksDB itself.
 
-Few stay open in a process, so that the splits of one handle share one.
+A process keeps a few open, so that the splits of one handle share one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Database:
             return self._rocks
 
     def check_states(self, states: Iterable[str]) -> None:
-        """Raise unless there is a column family for each state, and none besides.
+        """Raise an error unless there is a column family for each state, and no other.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Database:
             ).at(file=self.name)
 
     def slices(self, state: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
-        """Return the entries of a state with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+        """Return the entries of a state with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Raises
         ------
@@ -90,7 +90,7 @@ def _check_names(files: DatabaseFiles) -> None:
 
 
 def family_name(state: str) -> str:
-    """Return the name of a state's column family: Java writes a surrogate that stands alone as a question mark."""
+    """Return the name of a state's column family: Java writes a lone surrogate as a question mark."""
     return state.encode("utf-8", "replace").decode()
 
 
@@ -100,7 +100,7 @@ def _listed(names: set[str]) -> str:
 
 @dataclass(slots=True)
 class _OpenDatabases:
-    """The databases that were used last, by their files."""
+    """Cache of the most recently used databases, by their files."""
 
     by_files: OrderedDict[object, Database] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -110,7 +110,7 @@ _OPEN: Final = _OpenDatabases()
 
 
 def open_database(files: DatabaseFiles) -> Database:
-    """Open a database, or return it where it is still open in this process.
+    """Open a database, or return it if it is still open in this process.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def open_database(files: DatabaseFiles) -> Database:
 
 
 def _stamp(stream: Stream) -> tuple[int, int] | None:
-    """Return the time of change and inode of a local file: they change when it is replaced."""
+    """Return the modification time and inode of a local file: they change when it is replaced."""
     if stream.inline is not None or not io_files.is_local(stream.file):
         return None
     try:

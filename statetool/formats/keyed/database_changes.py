@@ -1,9 +1,9 @@
-"""What differs between two databases that share table files, as an incremental checkpoint and the one before it do.
+"""Differences between two databases that share table files, such as an incremental checkpoint and its predecessor.
 
-A key that lies in shared files alone is the same in both databases. Files that only one side has are read whole: those of the new side hold
-what was written since, and both together tell what a compaction merely moved from one file to another, and what it dropped (deleted entries
-leave nothing behind). Of shared files only the blocks that may hold keys which differ are read: they hold the values before, and the older
-operands of merged ones.
+A key that occurs only in shared files is the same in both databases. Files of only one side are read completely: those of the new side
+contain everything written since, and both together show what a compaction only moved between files, and what it dropped (deleted entries
+leave no trace). In shared files, only the blocks that may contain differing keys are read: they contain the old values, and the older
+operands of merges.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _NO_PLACES: Final = np.empty(0, dtype=np.int64)
 _NOTHING: Final = Slice(
     keys=_NO_BYTES, key=_NO_PLACES, key_end=_NO_PLACES, data=_NO_BYTES, value=_NO_PLACES, value_end=_NO_PLACES
 )
-#: Kinds of entries in table files that need no older entry of their key: a value, and what deletes one.
+#: Kinds of entries in table files that make older entries of their key irrelevant: a value, and deletions.
 _PUT: Final = 1
 _DELETED: Final = (0, 7)
-#: About how many bytes of all files are compared at once.
+#: Target number of bytes of all files to compare at once.
 WINDOW_BYTES: Final = 32 << 20
-#: Tells where the id in each composite key of a state ends: entries with one id are compared together.
+#: Finds the end of the id in each composite key of a state: entries with one id are compared together.
 IdEnds = Callable[[int, EntryBatch], Int64s]
 Opened = list[tuple[TableFile, Table]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """The table files of one state in one range of keys: those of the old side alone, of the new side alone, and of both."""
+    """Table files of one state in one range of keys: those of only the old side, of only the new side, and of both."""
 
     removed: Opened
     added: Opened
@@ -62,14 +62,14 @@ class _Pair:
 
     @property
     def newest_shared(self) -> int | None:
-        """The largest sequence number in shared files, ``None`` where a file does not tell it."""
+        """The largest sequence number in shared files, ``None`` if a file does not store it."""
         sequences = [f.largest_sequence for f, _ in self.shared]
         return max((n for n in sequences if n is not None), default=-1) if None not in sequences else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A run of one state's entries, the id of each, and the bytes that the id stands for."""
+    """A run of one state's entries, the id of each, and the bytes from which the id is derived."""
 
     state: int
     run: Run
@@ -99,18 +99,18 @@ def changed_entries(
     id_ends: IdEnds | None,
     upserts: bool = False,
 ) -> Iterator[tuple[EntryBatch, EntryBatch]] | None:
-    """Return the entries that differ, before and after; ``None`` where only RocksDB itself can read the databases.
+    """Return the entries that differ, before and after; ``None`` if only RocksDB itself can read the databases.
 
     Parameters
     ----------
     header
         The header of both.
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     id_ends
-        Tells where the key of each entry ends, where all entries of a key are compared together; ``None`` where each is compared alone.
+        Finds the end of each entry's key, if all entries of a key are compared together; ``None`` if each entry is compared alone.
     upserts
-        Whether old values may be left out that would have to be looked up in shared files.
+        Whether old values that would have to be looked up in shared files may be omitted.
 
     Raises
     ------
@@ -145,23 +145,23 @@ def _pair(sides: Sequence[Tables], state: str, low: bytes, high: bytes) -> _Pair
 
 
 def _single(header: KeyedHeader, states: Collection[int]) -> bool:
-    """Tell whether a key has one entry at most."""
+    """Return True if a key has at most one entry."""
     kinds = [header.states[i].kind for i in states]
     return len(kinds) == 1 and kinds[0] not in ("map", "list")
 
 
 def _identity(stream: Stream) -> object:
-    """Return what is equal only for the same bytes: the place in a file, or the bytes where they lie in metadata."""
+    """Return a value that is equal only for the same bytes: the range in a file, or the bytes themselves if inline in the metadata."""
     return (stream.file, stream.start, stream.size_bytes) if stream.inline is None else stream.inline
 
 
 class _Reader:
-    """Reads windows of keys on both sides."""
+    """Reader of key windows on both sides."""
 
     def __init__(
         self, header: KeyedHeader, prefix: int, id_ends: IdEnds | None, name: str, *, alone: bool, upserts: bool
     ) -> None:
-        #: Whether an id is that of one entry.
+        #: Whether an id belongs to one entry.
         self.alone = alone
         self.upserts = upserts
         self.header = header
@@ -169,11 +169,11 @@ class _Reader:
         self.id_ends = id_ends
         self.name = name
         self._key_of = key_finder(header.key, prefix)
-        #: Entries that are compared alone never have the id of another state's.
+        #: Entries that are compared alone never have the id of an entry of another state.
         self.seeds = np.arange(1, len(header.states) + 1, dtype=np.uint64)
 
     def windows(self, pairs: Mapping[int, _Pair], low: bytes, high: bytes) -> Iterator[tuple[EntryBatch, EntryBatch]]:
-        """Yield the entries that differ from ``low`` to before ``high``; those with one id are in one window."""
+        """Yield the differing entries with keys from ``low`` (inclusive) to ``high`` (exclusive); those with one id are in one window."""
         bounds = {
             bound
             for pair in pairs.values()
@@ -184,7 +184,7 @@ class _Reader:
             yield from self._window(pairs, start, stop)
 
     def _bound(self, last: bytes) -> bytes | None:
-        """Return where windows can be cut without splitting an id; ``None`` where the index holds only a part of the key."""
+        """Return a key at which windows can be cut without splitting an id; ``None`` if the index holds only a part of the key."""
         if self.id_ends is None:
             return last
         try:
@@ -216,7 +216,7 @@ class _Reader:
                 if runs and len(entries := merged_slice(runs, final=True)):
                     slices[side].append((state, entries))
         old, new = (batch_of_slices(side or [(0, _NOTHING)], self.prefix, self.name) for side in slices)
-        # Entries that were merely moved, or that newer ones hide on both sides, came along.
+        # Entries that were only moved, or are hidden by newer ones on both sides, are among these.
         changed = changed_ids(self._entry_hashes(old), self._entry_hashes(new))
         if len(changed):
             yield self._with_ids(old, changed), self._with_ids(new, changed)
@@ -228,7 +228,7 @@ class _Reader:
             return nothing, nothing
         before, after = (_newest(reads, newest, (_PUT, *_DELETED)) for reads in chosen)
         both = np.intersect1d(before, after)
-        # Of a list that was written anew the old length must be known.
+        # The old length of a rewritten list must be known.
         if not self.upserts or self.header.states[state].kind == "list":
             return both, nothing
         written = _newest(chosen[1], newest, (_PUT,))
@@ -270,7 +270,7 @@ class _Reader:
         return ids
 
     def _run_hashes(self, reads: Sequence[_Read]) -> tuple[Hashes, Hashes]:
-        """Return the ids of entries, and hashes of their keys, values and tags (the order of writing)."""
+        """Return the ids of entries, and hashes of their keys, values and tags (which give the order of writing)."""
         ids, contents = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.uint64)]
         for r in reads:
             number = np.full(len(r.ids), r.state, dtype=np.int64)
@@ -295,7 +295,7 @@ class _Reader:
     def _look_up(
         self, state: int, tables: Opened, asked: Sequence[_Read], wanted: Hashes, low: bytes, high: bytes
     ) -> list[_Read]:
-        """Read the entries with wanted ids from those blocks of shared files that may hold the asked ones."""
+        """Read the entries with wanted ids from those blocks of shared files that may contain the given ones."""
 
         def blocks(table: Table) -> Mask:
             marked = np.zeros(len(table.blocks.size), dtype=np.uint8)
@@ -319,7 +319,7 @@ def _newest(reads: Sequence[_Read], after: int, kinds: Sequence[int]) -> Hashes:
 
 
 def _unique_ids(read: _Read) -> tuple[Bytes, Int64s, Int64s]:
-    """Return the bytes of ids, each once: a buffer, where each starts and where it ends."""
+    """Return the bytes of distinct ids: a buffer, and the start and end of each."""
     _, first = np.unique(read.ids, return_index=True)
     start, end = read.run.key[first], read.id_end[first]
     size = end - start

@@ -1,4 +1,4 @@
-"""The files of a RocksDB database, as a snapshot names them."""
+"""Files of a RocksDB database, as named in a snapshot."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from statetool.formats.stream import Stream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseFiles:
-    """The files of one database: name in the database's folder, and where the bytes are. ``name`` is for messages."""
+    """Files of one database: name in the database's folder, and location of the bytes. ``name`` is for messages."""
 
     name: str
     files: tuple[tuple[str, Stream], ...]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files together."""
+        """Total bytes of all files."""
         return sum(s.size_bytes for _, s in self.files)

@@ -1,4 +1,4 @@
-"""Changes of a change log as deltas, by kernels; what those cannot read goes through :mod:`statetool.formats.keyed.deltas`."""
+"""Conversion of changelog changes to deltas by kernels, with :mod:`statetool.formats.keyed.deltas` for changes that kernels cannot read."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _FRAME_BYTES: Final = 10
 
 
 class DeltaWalker:
-    """Rewrites changes as small canonical key groups of deltas.
+    """Converter of changes to small canonical key groups of deltas.
 
     Parameters
     ----------
     header
         All states; the deltas of state ``i`` of ``n`` get the id ``n + i``.
     wanted
-        The numbers of the states whose changes are wanted.
+        Indexes of the states to convert.
     key_groups
-        The key groups whose changes are wanted.
+        Key groups to convert.
     prefix
-        Bytes of the key group in front of keys.
+        Bytes of the key-group prefix of keys.
     """
 
     def __init__(self, header: KeyedHeader, wanted: frozenset[int], key_groups: frozenset[int], prefix: int) -> None:
@@ -47,12 +47,12 @@ class DeltaWalker:
         self.programs = programs_of(header)
 
     def packed(self, changes: Changes, ids: Mapping[int, int]) -> tuple[memoryview, list[KeyGroupRange]]:
-        """Return the deltas of changes: key groups one after another, and where each is.
+        """Return the deltas of changes: key groups one after another, and the range of each.
 
         Parameters
         ----------
         ids
-            The number of a state in the header by its id in the log.
+            Index of a state in the header by its id in the log.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class _Walk:
             self.table[state_id] = number
         self.pos, self.end, self.group = changes.pos[index], changes.end[index], changes.group[index]
         self.cursor = np.zeros(2, dtype=np.int64)
-        # The bytes of the changes, and for each the markers of its key and the byte of its delta.
+        # The bytes of the changes, and per change the length markers of its key and the operation byte of its delta.
         capacity = int((self.end - self.pos).sum()) + len(index) * (2 * MAX_MARKER + 2)
         self.buf = np.empty(capacity, dtype=np.uint8)
         self.rows = 0

@@ -1,13 +1,20 @@
-"""Changes of data in a change log, rewritten as entries of canonical key groups whose values say what to do.
+"""Changelog changes of data, rewritten as entries of canonical key groups with operations as values.
 
-A delta is an entry: its key is the composite key (of the map entry, where one is meant), its value one byte and what follows:
-0 put, the new value; 1 remove; 2 append, elements of a list joined by commas; 3 clear, all entries of the map; 4 merge, the composite
-keys of the namespaces whose lists or values go to this key, each behind an i4 length.
+A delta is an entry. Its key is the composite key (of the map entry if the change is about one). Its value is one byte and an argument:
 
-Change of data, after i1 operation and i2 state id: keyed state: key, namespace; then 0 clear; 1 set and 2 set internal: value; 3 add: list to
-append or map to put; 4 merge: target namespace, i4 n, namespaces; 5 add element: an element (map: key, value); 6 add or update: map key,
-value; 7 remove: map key. Timers: 5 add: i4 n, timers; 7 remove: timer. Follows ``KvStateChangeLoggerImpl``,
-``PriorityQueueStateChangeLoggerImpl`` and the ``StateChangeApplier`` of each kind.
+- 0 put: the new value.
+- 1 remove.
+- 2 append: list elements joined by commas.
+- 3 clear: removes all entries of the map.
+- 4 merge: the composite keys of the namespaces whose lists or values are merged into this key, each with an i4 length before it.
+
+A change of data has, after i1 operation and i2 state id:
+
+- Keyed state: key, namespace; then 0 clear; 1 set and 2 set internal: value; 3 add: list to append or map to put; 4 merge: target
+  namespace, i4 n, namespaces; 5 add element: an element (map: key, value); 6 add or update: map key, value; 7 remove: map key.
+- Timers: 5 add: i4 n, timers; 7 remove: timer.
+
+Follows ``KvStateChangeLoggerImpl``, ``PriorityQueueStateChangeLoggerImpl`` and the ``StateChangeApplier`` of each kind.
 """
 
 from __future__ import annotations
@@ -28,18 +35,18 @@ Delta = tuple[int, bytes, bytes]
 def deltas_of(
     c: Cursor, key_group: int, header: KeyedHeader, ids: Mapping[int, int], wanted: Container[int]
 ) -> Iterator[Delta]:
-    """Yield state number, composite key and value of the deltas of one change.
+    """Yield state index, composite key and value of the deltas of one change.
 
     Parameters
     ----------
     c
-        The change, all of it.
+        The complete change.
     header
-        Describes the states.
+        Header with the states.
     ids
-        The number of a state in the header by its id in the log.
+        Index of a state in the header by its id in the log.
     wanted
-        The numbers of the states whose changes are wanted; others are passed over.
+        Indexes of the states to read; changes of others are skipped.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Number keys by their bytes, and find the ids whose entries differ between two sides."""
+"""Numbering of keys by their bytes, and comparison of two sides by the ids of their entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int64s) -> tuple[Int64s, Int64s]:
-    """Number keys by their bytes and key group, as they are first seen.
+    """Number distinct keys by their bytes and key group, in order of first appearance.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int
     Returns
     -------
     ids, first
-        int64[n], the number of each key, from 0 on; int64[k], the index of the first key of each number.
+        int64[n], the number of each key, starting at 0; int64[k], the index of the first key with each number.
     """
     n = len(start)
     ids, first = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
@@ -32,7 +32,7 @@ def distinct(data: npt.NDArray[np.uint8], start: Int64s, end: Int64s, group: Int
 
 
 def changed_ids(old: tuple[Hashes, Hashes], new: tuple[Hashes, Hashes]) -> Hashes:
-    """Return the ids, ascending, whose entries are not the same on both sides.
+    """Return the ids, ascending, whose entries differ between the two sides.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def changed_ids(old: tuple[Hashes, Hashes], new: tuple[Hashes, Hashes]) -> Hashe
 
 
 def _hash_sums(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
-    """Return the ids, each once and ascending, and the sum of the hashes of each."""
+    """Return the distinct ids, ascending, and the sum of the hashes of each."""
     order = np.argsort(ids, kind="stable")
     ids, contents = ids[order], contents[order]
     first = np.flatnonzero(np.concatenate([np.ones(min(1, len(ids)), dtype=np.bool_), ids[1:] != ids[:-1]]))
@@ -54,6 +54,6 @@ def _hash_sums(ids: Hashes, contents: Hashes) -> tuple[Hashes, Hashes]:
 
 
 def mix_hashes(first: Hashes, second: Hashes) -> Hashes:
-    """Return a hash of two hashes together."""
+    """Combine two hashes into one."""
     product: Hashes = (first ^ (second >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + second
     return product ^ (product >> np.uint64(32))

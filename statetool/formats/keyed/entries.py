@@ -1,4 +1,4 @@
-"""Entries of keyed state in memory: the form that every format of keyed streams is read into."""
+"""Entries of keyed state in memory: the common form into which every format of keyed streams is read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from statetool.errors import StatetoolError
 
 E = TypeVar("E", bound=StatetoolError)
 Int64s = npt.NDArray[np.int64]
-#: Entries of one state are copied run by run where runs have as many as this, on average over all entries.
+#: Minimum run length, averaged over all entries, for which entries of one state are copied run by run.
 _LEAST_RUN: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Bytes of ``data`` from ``start`` on come from ``offset`` of the file, or from a compressed region there.
+    """Origin of a range of ``data``: the bytes from ``start`` on come from ``offset`` of the file, or from a compressed region there.
 
-    ``key_group`` is ``None`` for operator state. Of a compressed region, ``skipped`` uncompressed bytes come before those at
-    ``start``.
+    ``key_group`` is ``None`` for operator state. In a compressed region, ``skipped`` uncompressed bytes precede those at ``start``.
     """
 
     start: int
@@ -32,7 +31,7 @@ class Region:
     skipped: int = 0
 
     def moved(self, start: int, skipped: int) -> Region:
-        """Return the region without its first ``skipped`` bytes, which begins at ``start`` of another buffer."""
+        """Return the region without its first ``skipped`` bytes; the rest starts at ``start`` of another buffer."""
         if self.compressed:
             return replace(self, start=start, skipped=self.skipped + skipped)
         return replace(self, start=start, offset=self.offset + skipped)
@@ -42,7 +41,7 @@ class Region:
 class EntryBatch:
     """Entries over one buffer; all arrays are int64[n].
 
-    ``key .. key_end`` is the composite key behind its key-group prefix, ``value .. value_end`` the value.
+    ``key .. key_end`` is the composite key without its key-group prefix, ``value .. value_end`` the value.
     """
 
     data: npt.NDArray[np.uint8]
@@ -84,7 +83,7 @@ class EntryBatch:
         )
 
     def span(self, first: int, stop: int) -> EntryBatch:
-        """Return entries ``first .. stop`` over a copy of the bytes that they lie in."""
+        """Return entries ``first .. stop`` over a copy of their bytes."""
         low = int(self.key[first:stop].min())
         high = int(max(self.key_end[first:stop].max(), self.value_end[first:stop].max()))
         regions = []
@@ -106,12 +105,12 @@ class EntryBatch:
         )
 
     def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into a place in the file."""
+        """Convert the position in ``data`` that an error carries to a location in the file."""
         return locate(error, self.regions, self.file)
 
 
 def _runs_of(chosen: npt.NDArray[np.bool_]) -> list[slice]:
-    """Return where the chosen ones lie side by side; none where there are none."""
+    """Return slices of consecutive chosen entries; empty if none is chosen."""
     edges: list[int] = (np.flatnonzero(chosen[1:] != chosen[:-1]) + 1).tolist()
     if chosen[:1].any():
         edges.insert(0, 0)
@@ -121,7 +120,7 @@ def _runs_of(chosen: npt.NDArray[np.bool_]) -> list[slice]:
 
 
 def stacked(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
-    """Return where the bytes of each batch start in one buffer, and the columns over it."""
+    """Return the start of each batch's bytes in one buffer, and the columns over it."""
     starts = np.cumsum([0, *(len(b.data) for b in batches)])[:-1].tolist()
     columns: dict[str, Any] = {"data": np.concatenate([b.data for b in batches])}
     for name in ("state", "group"):
@@ -132,7 +131,7 @@ def stacked(batches: Sequence[EntryBatch]) -> tuple[list[int], dict[str, Any]]:
 
 
 def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
-    """Put batches of one file together over one buffer."""
+    """Concatenate batches of one file over one buffer."""
     if len(batches) == 1:
         return batches[0]
     starts, columns = stacked(batches)
@@ -145,10 +144,10 @@ def concat(batches: Sequence[EntryBatch]) -> EntryBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltBatch(EntryBatch):
-    """Entries whose bytes do not lie in the file as they do in ``data``: errors name the key of the entry."""
+    """Entries whose bytes in ``data`` differ from those in the file: errors name the key of the entry."""
 
     def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into key and key group."""
+        """Convert the position in ``data`` that an error carries to key and key group."""
         position = error.where.offset
         if position is not None:
             inside = (self.key <= position) & (position <= self.key_end)
@@ -162,7 +161,7 @@ class RebuiltBatch(EntryBatch):
 
 
 def locate(error: E, regions: Iterable[Region], file: str) -> E:
-    """Turn the position that an error carries as its offset into file, offset and key group."""
+    """Convert the position that an error carries as its offset to file, offset and key group."""
     position = error.where.offset
     source = None
     if position is not None:

@@ -1,7 +1,7 @@
-"""The header of keyed state streams (``KeyedBackendSerializationProxy``), proxy versions 3 to 6.
+"""Header of keyed state streams (``KeyedBackendSerializationProxy``), proxy versions 3 to 6.
 
-i32 version, bool compression (4 and later), key serializer, i16 n, n state descriptions. It is also the whole ``meta``
-stream of RocksDB snapshots. A state's id is its position.
+i32 version, bool compression (4 and later), key serializer, i16 n, n state metadata entries. It is also the complete ``meta`` stream of
+RocksDB snapshots. A state's id is its index.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CURRENT_VERSION: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedHeader:
-    """What a keyed stream says about itself; ``size_bytes`` is where its data starts."""
+    """Metadata of a keyed stream; ``size_bytes`` is the start of its data"""
 
     version: int
     compressed: bool
@@ -48,10 +48,10 @@ def read_keyed_header(c: Cursor, types: TypeContext, *, end: int | None = None) 
     Parameters
     ----------
     types
-        What is known of the types from outside of the header.
+        Type information from outside the header.
     end
-        Position right after the header where it is known (the first key group's offset): it is checked, and
-        lets the other states be read when a serializer class is unknown.
+        Position right after the header if known (the first key group's offset): it is checked, and makes the other states readable if a
+        serializer class is unknown.
 
     Raises
     ------

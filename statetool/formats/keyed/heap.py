@@ -1,10 +1,10 @@
 """Entries in the layout of the heap backend, rewritten as canonical ones, one by one.
 
-Per key group: i4 its number; for each state, in any order (its own compressed stream where the header says so): u2 state id, i4
-number of entries, entries. An entry is namespace, key and state back to back (a timer: its element); a list is i4 n and its
-elements, a map i4 n and key, bool is null, value. Follows ``CopyOnWriteStateMapSnapshot`` and ``StateTableByKeyGroupReaders``.
+A key group is an i4 number, then per state, in any order (a separate compressed stream if the header says so): u2 state id, i4 number of
+entries, entries. An entry is namespace, key and state back to back (a timer: its element). A list is i4 n and its elements. A map is i4 n,
+then key, bool is null, value. Follows ``CopyOnWriteStateMapSnapshot`` and ``StateTableByKeyGroupReaders``.
 
-Nothing frames an entry, so its parts are found with their serializers, value by value.
+Entries have no length prefix, so their parts are found with their serializers, value by value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_EMPTY_ELEMENTS: Final = 1 << 20
 
 
 def read_entry(c: Cursor, key: Serializer, meta: StateMeta) -> Iterator[tuple[bytes, bytes]]:
-    """Yield an entry as canonical ones, without key group: a map as one for each of its entries, an empty list or map as none.
+    """Yield an entry as canonical ones, without key group: a map as one per map entry, an empty list or map as none.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def _values(c: Cursor, meta: StateMeta, key: bytes) -> Iterator[tuple[bytes, byt
 
 
 def composite_key(key: bytes, namespace: bytes, key_serializer: Serializer, namespace_serializer: Serializer) -> bytes:
-    """Return the composite key, without its key group, of ``CompositeKeySerializationUtils``."""
+    """Return the composite key without its key group, as ``CompositeKeySerializationUtils`` does."""
     if key_serializer.length < 0 and namespace_serializer.length < 0:
         return key + _marker(len(key)) + namespace + _marker(len(namespace))
     return key + namespace
@@ -77,7 +77,7 @@ def map_pieces(c: Cursor, meta: StateMeta, *, framed: bool = False) -> Iterator[
 
 
 def take_bytes(c: Cursor, serializer: Serializer, *, last: bool = False) -> bytes:
-    """Return the bytes of the next value; the ``last`` value of a frame is all bytes that are left of it.
+    """Return the bytes of the next value; the ``last`` value of a frame consists of all remaining bytes.
 
     Raises
     ------
@@ -99,5 +99,5 @@ def take_bytes(c: Cursor, serializer: Serializer, *, last: bool = False) -> byte
 
 
 def _marker(length: int) -> bytes:
-    """Return the length behind ambiguous keys: little-endian base 256."""
+    """Return the length marker that follows ambiguous keys: little-endian base 256."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")

@@ -1,7 +1,7 @@
 """Key groups in the layout of the heap backend as entry batches, by kernels, with bounded memory.
 
-Entries whose ends kernels cannot find are read one by one by :mod:`statetool.formats.keyed.heap`, which also says what is wrong with damaged
-bytes.
+Entries with ends that kernels cannot find are read one by one by :mod:`statetool.formats.keyed.heap`, which also produces the error for
+damaged bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from statetool.serializers.base import blame
 NUMBER_BYTES: Final = 4
 _ROOM: Final = 64 << 10
 _LEAST_ROWS: Final = 1 << 10
-#: About how many bytes an entry has; rows are allocated by it.
+#: Estimated bytes of an entry, for the allocation of rows.
 _ENTRY_BYTES: Final = 24
 _MESSAGES: Final = {
     BAD_PREFIX: "expected the number of the key group",
@@ -110,7 +110,7 @@ def read_heap(f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeade
 
 
 def _uncompressed(raw: memoryview, base: int, key_group: int, file: str) -> list[bytes]:
-    """Return a compressed key group uncompressed: its number, and its sections."""
+    """Uncompress a key group: its number, and its sections."""
     try:
         chunks = read_chunks(raw[NUMBER_BYTES:], base=base + NUMBER_BYTES) if len(raw) > NUMBER_BYTES else ()
         return [bytes(raw[:NUMBER_BYTES]), *(chunk.data for chunk in chunks)]
@@ -119,7 +119,7 @@ def _uncompressed(raw: memoryview, base: int, key_group: int, file: str) -> list
 
 
 def heap_windows(f: OpenStream, group: KeyGroupRange, header: KeyedHeader, *, window: int) -> Iterator[EntryBatch]:
-    """Read one key group of any size in windows of whole entries of about ``window`` bytes.
+    """Read one key group of any size in windows of complete entries of about ``window`` bytes.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def heap_windows(f: OpenStream, group: KeyGroupRange, header: KeyedHeader, *, wi
 
 @contextmanager
 def _open_plain(f: OpenStream, group: KeyGroupRange, header: KeyedHeader) -> Iterator[tuple[OpenStream, int, int]]:
-    """Open a key group uncompressed: stream, offset, size; a compressed one goes through a temporary file."""
+    """Open a key group uncompressed: stream, offset, size. A compressed one is first uncompressed to a temporary file."""
     if not header.compressed:
         yield f, group.offset, group.size_bytes
         return
@@ -202,11 +202,11 @@ class _Walker:
         self.columns = [np.empty(len(data) // _ENTRY_BYTES + _LEAST_ROWS, dtype=np.int64) for _ in range(6)]
 
     def resume(self, cursor: npt.NDArray[np.int64]) -> None:
-        """Continue from the cursor of the walk over the bytes before these."""
+        """Continue from the cursor of the walk over the preceding bytes."""
         self.cursor[: kernel.USED] = cursor[: kernel.USED]
 
     def walk(self, limit: int) -> bool:
-        """Walk over all whole entries; tell whether they reach the end."""
+        """Walk over all complete entries; return True if they reach the end."""
         groups = KeyGroups(self.starts, self.ends, self.numbers)
         while True:
             rows = Rows(*(c[self.rows :] for c in self.columns))
@@ -229,9 +229,9 @@ class _Walker:
         self.buf = np.concatenate([self.buf, np.empty(size, dtype=np.uint8)])
 
     def read_slowly(self, limit: int) -> bool:
-        """Read with serializers: the next entry, or all that are left of a state that kernels do not know.
+        """Read with serializers: the next entry, or all remaining ones of a state that kernels do not know.
 
-        ``False`` where an entry continues beyond the bytes that are there.
+        Return ``False`` if an entry continues after the available bytes.
         """
         while self.read_one(limit):
             unknown = self.programs.states[self.cursor[kernel.STATE], kernel.KIND] == kernel.UNKNOWN
@@ -240,7 +240,7 @@ class _Walker:
         return False
 
     def read_one(self, limit: int) -> bool:
-        """Read one entry with its serializers; ``False`` where it continues beyond the bytes that are there."""
+        """Read one entry with its serializers; return ``False`` if it continues after the available bytes."""
         k, position, number = (int(x) for x in self.cursor[:3])
         meta = self.header.states[number]
         end = int(self.ends[k])
@@ -276,12 +276,12 @@ class _Walker:
     def error(self, error: StatetoolError) -> StatetoolError:
         k = min(int(self.cursor[kernel.GROUP]), len(self.numbers) - 1)
         at = max(int(self.cursor[kernel.POSITION]), int(self.starts[k])) - int(self.starts[k])
-        # Values have no frames here: one that was read by a wrong declaration shifts all that follow.
+        # Values have no length prefix here: a value read with a wrong declaration shifts all data after it.
         blame(error, self.header.key, *(s for m in self.header.states for s in m.serializers.values()))
         return error.at(offset=self.bases[k] + at, file=self.file, key_group=int(self.numbers[k]))
 
     def batch(self) -> EntryBatch:
-        """Return the entries that were walked over."""
+        """Return the entries walked so far."""
         state, group, key, key_end, value, value_end = (c[: self.rows] for c in self.columns)
         data = self.buf[: int(self.cursor[kernel.USED])]
         data.flags.writeable = False

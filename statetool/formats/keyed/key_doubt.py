@@ -1,7 +1,7 @@
-"""Tell whether keys could be of another type that writes the same bytes and has the same hash codes.
+"""Detection of keys that could be of another type with the same bytes and hash codes.
 
-Long, Double and Date are 8 bytes, hashed alike; Int and Float 4 bytes; Short and Char 2 bytes, hashed alike up to 32767. Numbers whose bits
-are no floating-point number (Java writes one NaN only), or a subnormal one, are integers.
+Long, Double and Date are 8 bytes with the same hash code. Int and Float are 4 bytes. Short and Char are 2 bytes with the same hash code up
+to 32767. Numbers whose bits are not a valid floating-point number (Java writes a single NaN), or a subnormal one, are integers.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Final
 from statetool.serializers.base import Serializer
 from statetool.serializers.tuples import TupleSerializer
 
-#: Bits in all and bits of the fraction of the floating-point type that an integer type may be taken for.
+#: Total bits and fraction bits of the floating-point type with which an integer type can be confused.
 _FLOATS: Final = {"Long": ("Double", 64, 52), "Int": ("Float", 32, 23)}
-#: Milliseconds of 1973 to 2286: as dates all of them are plausible, as other numbers hardly.
+#: Milliseconds of 1973 to 2286: plausible for dates, unlikely for other numbers.
 _DATES_MS: Final = (10**11, 10**13)
 
 
 def other_type(candidate: Serializer, keys: Sequence[Any]) -> str | None:
-    """Return the types that the keys could have, as text; ``None`` where only ``candidate`` fits."""
+    """Return the types that the keys could have, as text; ``None`` if only ``candidate`` fits."""
     if isinstance(candidate, TupleSerializer):
         for i, field in enumerate(candidate.nested):
             other = other_type(field, [key[i] for key in keys])

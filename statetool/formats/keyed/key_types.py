@@ -1,11 +1,11 @@
-"""Find the type of keys that a snapshot does not tell.
+"""Inference of the key type if a snapshot does not store it.
 
-A change log without materialized state holds keys but not their serializer. The common types are tried. One is taken only if every sampled
-change can be read with it to its end and every key hashes into the key group of its change, with enough different keys to rule out chance,
-and if no other type passes as well.
+A changelog without materialized state contains keys but not their serializer. Common types are tried. A type is accepted only if every
+sampled change can be read with it to its end, every key hashes to the key group of its change, there are enough distinct keys to rule out
+chance, and no other type passes as well.
 
-Some types have the same bytes and the same hash codes: Long, Double and Date; Int and Float; Short and Char up to 32767. Where all
-keys could be of the other type as well, neither is taken (:mod:`statetool.formats.keyed.key_doubt`).
+Some types have the same bytes and the same hash codes: Long, Double and Date; Int and Float; Short and Char up to 32767. If all keys could
+be of the other type as well, neither is accepted (:mod:`statetool.formats.keyed.key_doubt`).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Sample:
 
 
 def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer:
-    """Return the serializer that the keys were written with, or one that writes the same bytes.
+    """Return the serializer of the keys, or one that writes the same bytes.
 
     Raises
     ------
     UnknownSerializerError
-        None of the known types fits, too few keys tell, or they could be of another type with the same bytes.
+        None of the known types fits, there are too few keys, or they could be of another type with the same bytes.
     """
     too_few: list[str] = []
     for candidates in _candidates():
@@ -76,7 +76,7 @@ def find_key_type(samples: Sequence[Sample], max_parallelism: int) -> Serializer
 
 
 def _unambiguous(fitting: Sequence[tuple[Serializer, set[bytes]]]) -> Serializer:
-    # Where all is Short, Char fits as well: :func:`other_type` decides between them.
+    # If everything fits Short, Char fits as well: :func:`other_type` decides between them.
     by_type = {s.type_name.replace("Char", "Short"): (s, keys) for s, keys in reversed(fitting)}
     if len(by_type) > 1:
         raise _undecided(f"they may be {' or '.join(s.type_name for s, _ in fitting[:3])}")
@@ -95,7 +95,7 @@ def _undecided(why: str) -> UnknownSerializerError:
 
 
 def _candidates() -> Iterator[Iterator[Serializer]]:
-    """Yield groups of types, the simplest first; all of a group are tried."""
+    """Yield groups of types, simplest first; all types of a group are tried."""
     simple = [_simple(name) for name in _ALSO_IN_TUPLES]
     yield iter([*simple, *map(_simple, _NOT_IN_TUPLES)])
     for n in range(2, _MOST_FIELDS + 1):
@@ -111,7 +111,7 @@ def _simple(name: str) -> Serializer:
 
 
 def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallelism: int) -> set[bytes] | None:
-    """Return the different keys; ``None`` where a key is of another type, or the value behind it does not end with its change."""
+    """Return the distinct keys; ``None`` if a key is of another type, or the value after it does not end with its change."""
     keys: set[bytes] = set()
     for sample in samples:
         states = tuple(sample.states.values())
@@ -133,14 +133,14 @@ def _keys_read_by(candidate: Serializer, samples: Sequence[Sample], max_parallel
                     if not _value_fits(states[number], delta):
                         return None
             except UnknownSerializerError:
-                continue  # where this value ends, only the user's code knows
+                continue  # only the user's code knows the end of this value
             except StatetoolError:
                 return None
     return keys
 
 
 def _value_fits(meta: StateMeta, delta: bytes) -> bool:
-    """Tell whether a new value ends where its change does; ``True`` where that cannot be told."""
+    """Return True if a new value ends where its change does, or if that cannot be determined."""
     if delta[0] != PUT or meta.kind in ("list", "map") or meta.value.framed_only:
         return True
     c = Cursor(delta, 1)

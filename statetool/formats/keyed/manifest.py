@@ -1,7 +1,7 @@
-"""RocksDB's MANIFEST: which column families there are, and which table files each has.
+"""RocksDB's MANIFEST: the column families, and the table files of each.
 
-A log of records in blocks of 32 KiB: u32 masked CRC-32C of type and data, u16 size, u8 type (1 whole, 2 first, 3 middle, 4 last
-piece), data; all little-endian. A record is a version edit: varint tags with their fields. Follows ``VersionEdit``.
+A log of records in blocks of 32 KiB: u32 masked CRC-32C of type and data, u16 size, u8 type (1 full, 2 first, 3 middle, 4 last
+fragment), data; all little-endian. A record is a version edit: varint tags with their fields. Follows ``VersionEdit``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NEW_FILE_MUST_BE_KNOWN: Final = 1 << 6
 
 
 class UnusualError(Exception):
-    """A file that RocksDB itself has to read; never leaves this package."""
+    """A file that only RocksDB itself can read; never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """One table file: its number, size, first and last user key, and its largest sequence number, if the manifest has it."""
+    """One table file: its number, size, first and last user key, and its largest sequence number if the manifest stores it."""
 
     number: int
     level: int
@@ -63,7 +63,7 @@ def read_manifest(data: bytes) -> dict[str, tuple[TableFile, ...]]:
     FormatError
         Damaged.
     UnusualError
-        Something that Flink's RocksDB does not write.
+        A feature that Flink's RocksDB does not write.
     """
     families = {0: _Family("default")}
     for record in _records(data):

@@ -1,8 +1,8 @@
 """Keyed state of RocksDB snapshots as entry batches: native savepoints, incremental and full checkpoints (also of ForSt).
 
-A handle (tags 5 and 11) has a ``meta`` stream, which is a keyed header and nothing else, and the files of one RocksDB database. Each
-state is a column family of its name; its entries are those of the canonical format, sorted by their composite keys, which start with
-the key group. A handle may hold keys outside of its range of key groups (after rescaling): they belong to nobody.
+A handle (tags 5 and 11) has a ``meta`` stream, which consists of a keyed header only, and the files of one RocksDB database. Each
+state is the column family of the same name. Its entries are those of the canonical format, sorted by their composite keys, which start with
+the key group. A handle may contain keys outside its range of key groups (after rescaling), which belong to no subtask.
 
 How to read one, whatever the backend that wrote it::
 
@@ -58,22 +58,22 @@ def read_native(
     header
         From the handle's ``meta`` stream.
     states
-        Names of states; those that the header does not have are passed over.
+        Names of states; names that are not in the header are ignored.
     key_groups
         The key groups to read. Others are not, even if they are in the database.
     prefix
-        Bytes of the key group in front of each key, 1 or 2.
+        Bytes of the key-group prefix of each key, 1 or 2.
     whole_keys
-        All entries of a key, of all ``states``, come in one batch. (Where the end of a key cannot be found, all entries of a key group do.)
+        Return all entries of a key, of all ``states``, in one batch. (If the end of a key cannot be found, all entries of a key group.)
     keys
-        Encoded keys whose entries are wanted; others may come too.
+        Encoded keys to read; entries of other keys may be returned too.
     batch_bytes
-        About how many bytes a batch has; more only where entries have to stay together.
+        Target size of a batch in bytes; larger only if entries have to stay together.
 
     Raises
     ------
     FormatError
-        Damaged files, or not a database; with the file as far as it is known.
+        Damaged files, or not a database; with the file if known.
     """
     ids = {m.name: i for i, m in enumerate(header.states)}
     state_ids = [ids[name] for name in states if name in ids]
@@ -84,7 +84,7 @@ def read_native(
     for low, high in key_ranges(key_groups, keys, prefix):
         slices = {i: database.slices(header.states[i].name, low, high, limit) for i in state_ids}
         if whole_keys:
-            # Composite keys sort by key first: no key's bytes start with another key's.
+            # Composite keys sort by key first: no key's bytes are a prefix of another key's.
             for parts in complete_keys([_Source(i, state_slices, key_of) for i, state_slices in slices.items()]):
                 yield batch_of_slices(parts, prefix, database.name)
         else:
@@ -97,7 +97,7 @@ def read_native(
 
 
 def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield ranges of composite keys, ``(first, behind the last)``: of key groups, or of keys in them where those are few."""
+    """Yield ranges of composite keys, ``(first, end)`` with an exclusive end: of key groups, or of keys in them if there are few."""
     groups = sorted(set(key_groups))
     if keys is not None and len(keys) * len(groups) <= _MOST_LOOK_UPS:
         before = None
@@ -114,13 +114,13 @@ def key_ranges(key_groups: Iterable[int], keys: Sequence[bytes] | None, prefix: 
 
 
 def _end_of_prefix(key: bytes) -> bytes:
-    """Return the first bytes that sort behind all that start with ``key``. (A key group never has its highest bit set.)"""
+    """Return the first bytes that sort after everything that starts with ``key``. (The highest bit of a key group is never set.)"""
     cut = key.rstrip(b"\xff")
     return cut[:-1] + bytes([cut[-1] + 1])
 
 
 class _Source:
-    """A :class:`~statetool.formats.keyed.complete.Run` of slices; those read and not yet taken are ``pending``."""
+    """A :class:`~statetool.formats.keyed.complete.Run` of slices; those read but not yet taken are ``pending``."""
 
     def __init__(self, state: int, slices: Iterator[Slice], key_of: Callable[[bytes], bytes]) -> None:
         self.state = state
@@ -158,7 +158,7 @@ class _Source:
 
 
 def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
-    """Return a function that cuts a composite key to the part that its entries share: key group and key, or key group alone."""
+    """Return a function that cuts a composite key to the part that its entries share: key group and key, or only the key group."""
     if key.framed_only:
         return lambda composite: composite[:prefix]
 
@@ -175,7 +175,7 @@ def key_finder(key: Serializer, prefix: int) -> Callable[[bytes], bytes]:
 
 
 def batch_of_slices(slices: Sequence[tuple[int, Slice]], prefix: int, name: str) -> EntryBatch:
-    """Return the entries of slices of states, by the numbers of these, over one buffer of their own."""
+    """Return the entries of slices of states, given by their indexes, copied to one new buffer."""
     counts = [len(s) for _, s in slices]
     sizes = [spans_size(s.key, s.key_end, s.value, s.value_end) for _, s in slices]
     data = np.empty(sum(sizes), dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""Rows in states of SQL operators that generated projections made: sort keys, unique keys.
+"""Rows in states of SQL operators that were made by generated projections: sort keys, unique keys.
 
-Projections reserve space for the nulls of wide decimals and precise timestamps, which other rows do not have. Operators look such rows up by
-their bytes: written otherwise, Flink would not find them. Serializers do not tell the two apart, names of states do, as Flink's operators give
-them (``org.apache.flink.table.runtime.operators``: ``rank``, ``over``, ``join``, ``window.rank``).
+Projections reserve space for the nulls of wide decimals and precise timestamps; other rows do not. Operators look up such rows by their
+bytes, so Flink would not find rows written differently. Serializers do not distinguish the two, but state names do, as Flink's operators
+assign them (``org.apache.flink.table.runtime.operators``: ``rank``, ``over``, ``join``, ``window.rank``).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from statetool.serializers.base import Serializer
 from statetool.serializers.naming import Path, rows_of, with_part
 from statetool.serializers.rowdata import BinaryRowSerializer, RowDataSerializer
 
-#: States all of whose rows are sort keys.
+#: States whose rows are all sort keys.
 _SORT_KEYS: Final = frozenset({"sorted-map", "sortedListState"})
-#: Maps by sort keys or unique keys.
+#: Maps keyed by sort keys or unique keys.
 _BY_KEY: Final = frozenset(
     {"accMapState", "data-state", "data-state-with-append", "data-state-with-update", "window_rank"}
 )
-#: Maps that are by unique keys where their values are rows as well; else the rows themselves are the keys.
+#: Maps keyed by unique keys if their values are rows as well; otherwise the rows themselves are the keys.
 _BY_UNIQUE_KEY: Final = ("left-records", "right-records", "multi-join-input-")
 _USER_KEY: Final = "USER_KEY_SERIALIZER"
 _VALUE: Final = "VALUE_SERIALIZER"
 
 
 def with_projections(meta: StateMeta) -> StateMeta:
-    """Return a state whose sort keys and unique keys are written as Flink's projections write them."""
+    """Return a state whose sort keys and unique keys are written like those of Flink's projections."""
     if meta.name not in _SORT_KEYS | _BY_KEY and not meta.name.startswith(_BY_UNIQUE_KEY):
         return meta
     slots = [slot for slot in (_USER_KEY, _VALUE) if slot in meta.serializers]

@@ -1,4 +1,4 @@
-"""Where key groups lie in a stream, and how many are read at once."""
+"""Locations of key groups in a stream, and their grouping into reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BATCH_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupRange:
-    """A non-empty key group: its number, and where its bytes are in the stream."""
+    """A non-empty key group: its number, and the range of its bytes in the stream."""
 
     number: int
     offset: int
@@ -23,19 +23,19 @@ class KeyGroupRange:
 
 
 def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing: int) -> list[KeyGroupRange]:
-    """Return where the key groups are that have an offset, in the order of the stream.
+    """Return the ranges of the key groups that have an offset, in the order of the stream.
 
     Parameters
     ----------
     start
         The key group of the first offset.
     nothing
-        The number that stands for no offset: 0 in managed state, whose streams begin with a header, -1 in raw state.
+        The offset that means "empty": 0 in managed state, whose streams begin with a header, -1 in raw state.
 
     Raises
     ------
     FormatError
-        An offset outside of the stream, or one twice.
+        An offset is outside the stream, or occurs twice.
     """
     placed = sorted((o, number) for number, o in enumerate(offsets, start) if (o > 0 if nothing == 0 else o != nothing))
     edges = [*(o for o, _ in placed), stream.size_bytes]
@@ -50,7 +50,7 @@ def offset_ranges(start: int, offsets: Sequence[int], stream: Stream, *, nothing
 
 
 def adjacent(groups: Sequence[KeyGroupRange]) -> Iterator[list[KeyGroupRange]]:
-    """Cut key groups into runs that lie one after another, so that each is one read."""
+    """Group key groups into runs of adjacent ones, each of which is one read."""
     run: list[KeyGroupRange] = []
     for group in groups:
         if run and run[-1].offset + run[-1].size_bytes != group.offset:
@@ -70,7 +70,7 @@ _Sized = TypeVar("_Sized", bound=_HasSize)
 
 
 def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator[list[_Sized]]:
-    """Cut key groups, or other items with a size, into runs of about ``limit`` bytes; a larger one stands alone."""
+    """Group key groups, or other items with a size, into runs of about ``limit`` bytes; a larger item forms a run alone."""
     run: list[_Sized] = []
     size = 0
     for item in items:
@@ -84,7 +84,7 @@ def batches_of(items: Iterable[_Sized], *, limit: int = BATCH_BYTES) -> Iterator
 
 
 def even_batches_of(items: Sequence[_Sized], *, limit: int) -> Iterator[list[_Sized]]:
-    """Cut items with a size as :func:`batches_of`, into runs of about the same size: the last one is not what was left over."""
+    """Group items with a size like :func:`batches_of`, but into runs of similar size, without a small remainder at the end."""
     left = sum(item.size_bytes for item in items)
     even = left / max(1, -(-left // limit))
     run: list[_Sized] = []

@@ -25,14 +25,14 @@ from statetool.types.declared import TypeContext
 def read_raw_timers(
     f: OpenStream, groups: Sequence[KeyGroupRange], header: KeyedHeader, types: TypeContext
 ) -> Iterator[RebuiltBatch]:
-    """Read the timers of key groups, a bounded number in each batch.
+    """Read the timers of key groups, a bounded number per batch.
 
     Parameters
     ----------
     header
         From :func:`~statetool.formats.keyed.raw_timers.read_raw_header`.
     types
-        What is known of the types from outside of the stream.
+        Type information from outside the stream.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_raw_timers(
 
 
 def _edges(c: Cursor, timer: TimerSerializer, n: int) -> Int64s:
-    """Return where each timer starts, and the last one ends."""
+    """Return the start of each timer, and the end of the last one."""
     key, namespace = timer.nested
     prog = compile_skip(Struct(("key", "namespace", "timestamp"), (key.program(), namespace.program(), Fixed("i64"))))
     edges = np.empty(n + 1, dtype=np.int64)

@@ -1,15 +1,15 @@
-"""Timers of the RocksDB backend that were kept on the heap, and of Flink 1.5 and older: raw keyed state.
+"""Raw keyed state with timers: those that the RocksDB backend kept on the heap, and those of Flink 1.5 and older.
 
-The stream has no header. At the offset of each key group (-1: it was not written)::
+The stream has no header. At the offset of each key group (-1: not written)::
 
-    F1 CD 85 9F, i4 version     absent up to Flink 1.3: what follows starts right away
+    F1 CD 85 9F, i4 version     absent up to Flink 1.3
     i4 services; for each:
         utf name
         key and namespace serializer    version 2 (1.8 and later): two snapshots; 1: a resilient list of 2; none: two Java objects
         i4 n, n event-time timers; i4 n, n processing-time timers: key, namespace, i8 timestamp
 
-Timers become the entries that the same timers would be in managed state: sign-flipped timestamp, key, namespace, with an empty value,
-in a state ``_timer_state/event_<service>`` or ``_timer_state/processing_<service>``.
+Timers become the same entries as in managed state: sign-flipped timestamp, key, namespace, with an empty value, in a state
+``_timer_state/event_<service>`` or ``_timer_state/processing_<service>``.
 
 Follows ``InternalTimerServiceSerializationProxy`` and ``InternalTimersSnapshotReaderWriters``.
 """
@@ -41,7 +41,7 @@ _IDENTIFIER: Final = bytes.fromhex("f1cd859f")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawTimers(Generic[T]):
-    """Timers of one service and domain in one key group; ``result`` is what ``find`` returned for them."""
+    """Timers of one service and time domain in one key group; ``result`` is the return value of ``find``."""
 
     state: str
     timer: TimerSerializer
@@ -49,18 +49,18 @@ class RawTimers(Generic[T]):
 
 
 def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: Serializer | None) -> KeyedHeader | None:
-    """Return the timer states of a key group as the header of a keyed stream, ``None`` where there is no timer service.
+    """Return the timer states of a key group as the header of a keyed stream; ``None`` if there is no timer service.
 
     Parameters
     ----------
     region
         All bytes of a key group.
     types
-        What is known of the types from outside of the region.
+        Type information from outside the region.
     base
-        Where it starts in the file, for messages.
+        Offset of the region in the file, for messages.
     key
-        Key serializer of the operator's managed state, which old snapshots are read with.
+        Key serializer of the operator's managed state, needed for old snapshots.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def read_raw_header(region: memoryview, types: TypeContext, *, base: int, key: S
 
 
 def is_versioned(region: memoryview) -> bool:
-    """Tell whether raw keyed state starts as timers do; those up to Flink 1.3 do not, nor does an operator's own raw state."""
+    """Return True if raw keyed state starts like timers do. Timers up to Flink 1.3 do not, nor does raw state of user operators."""
     return bytes(region[:4]) == _IDENTIFIER
 
 
@@ -92,14 +92,14 @@ def parse_raw_timers(
     key: Serializer | None,
     find: Callable[[Cursor, TimerSerializer, int], T],
 ) -> list[RawTimers[T]]:
-    """Go through the timers of a key group.
+    """Parse the timers of a key group.
 
     Parameters
     ----------
     region, types, base, key
         As for :func:`read_raw_header`.
     find
-        Steps over a number of timers, and returns what is kept of them.
+        Skips a number of timers, and returns the result to store for them.
     """
     c = Cursor(region, base=base)
     reader = snapshot_reader(types)
@@ -135,7 +135,7 @@ def _timer_serializer(c: Cursor, reader: SnapshotReader, version: int, key: Seri
         pair = (listed[0], listed[1])
     else:
         pair = (_from_object(c, key), _from_object(c, None))
-    # As Flink 1.8 and later write it, so that the timers can be written as managed ones.
+    # In the form of Flink 1.8 and later, so that the timers can be written as managed ones.
     return TimerSerializer("org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", 3, 2, None, pair)
 
 

@@ -1,7 +1,7 @@
-"""Apply the deltas of a change log to the entries below it.
+"""Replay of changelog deltas on the entries of the materialized state.
 
-Entries and deltas come in one batch: the deltas of state ``i`` of ``n`` have the state id ``n + i``, and stand in the order in which they
-happened. All entries and deltas of a key must be in the batch. Entries without deltas are passed on as they are.
+Entries and deltas are in one batch: the deltas of state ``i`` of ``n`` have the state id ``n + i``, in chronological order. All entries and
+deltas of a key must be in the batch. Entries without deltas are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Pieces = list[bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedBatch(EntryBatch):
-    """Entries of several batches over one buffer; ``parts`` are where the bytes of each batch start, and the batch."""
+    """Entries of several batches over one buffer; ``parts`` are the batches, each with the start of its bytes."""
 
     parts: tuple[tuple[int, EntryBatch], ...]
 
     def locate(self, error: E) -> E:
-        """Turn the position in ``data`` that an error carries into the place that its batch tells."""
+        """Convert the position in ``data`` that an error carries to the location that its batch knows."""
         position = error.where.offset
         if position is None:
             return error
@@ -49,21 +49,21 @@ def join_batches(batches: Sequence[EntryBatch]) -> EntryBatch:
 
 
 def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> EntryBatch:
-    """Return the entries that are there after the deltas of a batch.
+    """Return the entries after applying the deltas of a batch.
 
     Parameters
     ----------
     states
         The ``n`` states, by id.
     file
-        What messages call the change log.
+        Name of the changelog in messages.
 
     Raises
     ------
     FormatError
-        Two entries of one key below the log.
+        Two materialized entries with the same key.
     UnsupportedError
-        Values of several namespaces were merged, which only the function in user code can do.
+        Values of several namespaces were merged, which only a user function can do.
     """
     n = len(states)
     keep = batch.state < n
@@ -76,7 +76,7 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
         entries = np.flatnonzero(batch.state == number - n)
         if np.isin(batch.data[batch.value[deltas]], (PUT, REMOVE)).all():
             keep[entries], keep[deltas] = _newest(batch, entries, deltas, states[number - n])
-            # The value that is put stands behind the byte of its operation.
+            # The value of a put follows the byte of its operation.
             state[deltas] -= n
             value[deltas] += 1
             continue
@@ -90,7 +90,7 @@ def replay(batch: EntryBatch, states: Sequence[StateMeta], *, file: str) -> Entr
 def _newest(
     batch: EntryBatch, entries: Int64s, deltas: Int64s, meta: StateMeta
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Tell which entries have no delta, and which deltas are the last of their key and put a value."""
+    """Return masks of the entries without deltas, and of the deltas that are the last of their key and put a value."""
     order = np.concatenate([entries, deltas])
     start, end = batch.key[order], batch.key_end[order]
     ids, first = distinct(batch.data, start, end, np.zeros_like(start))
@@ -109,7 +109,7 @@ def _newest(
 
 
 class _Overlay:
-    """The entries of one state that deltas change: pieces of the value by composite key, a list's joined by commas."""
+    """Entries of one state that deltas change: pieces of the value by composite key, where those of a list are joined by commas."""
 
     def __init__(self, meta: StateMeta, number: int) -> None:
         self.meta = meta
@@ -120,7 +120,7 @@ class _Overlay:
         self.lengths: list[int] = []
 
     def load(self, batch: EntryBatch, entries: Int64s, deltas: Int64s) -> Int64s:
-        """Take over the entries that deltas change, and return their indexes."""
+        """Load the entries that deltas change, and return their indexes."""
         mentioned: set[bytes] = set()
         raw = batch.data
         for i in deltas.tolist():
@@ -152,7 +152,7 @@ class _Overlay:
         return np.array(loaded, dtype=np.int64)
 
     def prefix_of(self, key: bytes) -> bytes | None:
-        """Return key and namespace of a map entry whose map a delta clears, else ``None``."""
+        """Return key and namespace of a map entry if a delta clears its map, otherwise ``None``."""
         for length in self.lengths:
             if key[:length] in self.cleared:
                 return key[:length]
@@ -189,7 +189,7 @@ class _Overlay:
                 self.values.pop(key, None)
 
     def merge(self, target: bytes, group: int, sources: Iterable[bytes]) -> None:
-        """Move what the sources hold behind what the target holds."""
+        """Append the content of the sources to the content of the target."""
         values = [self.values.pop(s) for s in sources if s in self.values]
         if target in self.values:
             values.insert(0, self.values[target])
@@ -204,7 +204,7 @@ class _Overlay:
         self.put(target, group, [piece for value in values for piece in value])
 
     def batch(self, file: str) -> EntryBatch:
-        """Return the entries after the deltas that were applied."""
+        """Return the entries after the applied deltas."""
         keys = list(self.values)
         values = [b",".join(self.values[k]) for k in keys]
         sizes = np.array([len(x) for pair in zip(keys, values, strict=True) for x in pair], dtype=np.int64)
@@ -232,7 +232,7 @@ def _sources(batch: EntryBatch, i: int) -> list[bytes]:
 
 
 def _hash_in(batch: EntryBatch, entries: Int64s, wanted: Iterable[bytes], length: int | None) -> npt.NDArray[np.intp]:
-    """Return which entries have the hash of a wanted key, in their first ``length`` bytes if given; a few have other keys."""
+    """Return the entries with the hash of a wanted key, in their first ``length`` bytes if given; a few have other keys."""
     wanted = list(wanted)
     if not wanted or not len(entries):
         return np.empty(0, dtype=np.intp)

@@ -1,12 +1,12 @@
-"""RocksDB databases opened read-only on local disk, with ``rocksdict``: those that our own reader does not take.
+"""RocksDB databases opened read-only on local disk with ``rocksdict``: those that the reader of statetool does not support.
 
-The files of a snapshot are put into a folder under the names that the snapshot gives them: local ones as links, others as copies. Once the
-database is open the folder is removed; the open files stay readable.
+The files of a snapshot are placed in a folder under the names that the snapshot gives them: local files as links, others as copies. Once
+the database is open the folder is removed; the open files stay readable.
 
-Flink's merge operator joins the operands of lists by a comma (``StringAppendTESTOperator``), on every column family. The snapshot's
-OPTIONS file names it too, but also directories and limits of the machine that wrote it, so a file of our own is read instead.
+Flink's merge operator joins list operands by a comma (``StringAppendTESTOperator``), in every column family. The snapshot's OPTIONS file
+names it too, but also directories and limits of the machine that wrote it, so a generated options file is used instead.
 
-rocksdict ends an iteration at an error just as at the end, so that the status is asked for after each.
+rocksdict ends an iteration at an error in the same way as at the end, so the status is checked after each iteration.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from statetool.io import files as io_files
 from statetool.io.deletion import check_deletion
 
 _COPY_BYTES: Final = 8 << 20
-# More files than this stay in their folder and are opened as they are needed.
+# With more files than this, they stay in their folder and are opened on demand.
 _MOST_DESCRIPTORS: Final = 256
 _CACHE_BYTES: Final = 16 << 20
 _STEP: Final = 1024
@@ -48,7 +48,7 @@ _OPTIONS: Final = """[Version]
 
 
 class RocksDatabase:
-    """A database that RocksDB has opened."""
+    """A database opened by RocksDB."""
 
     def __init__(self, files: DatabaseFiles) -> None:
         self.name = files.name
@@ -62,7 +62,7 @@ class RocksDatabase:
             folder.cleanup()
             raise
         if len(files.files) > _MOST_DESCRIPTORS:
-            self._folder = folder  # goes with the last reference to this object
+            self._folder = folder  # removed with the last reference to this object
         else:
             folder.cleanup()
 
@@ -71,7 +71,7 @@ class RocksDatabase:
         names = os.listdir(folder)
         open_files = -1 if len(names) <= _MOST_DESCRIPTORS else _MOST_DESCRIPTORS
         Path(folder, "OPTIONS-000001").write_text(_OPTIONS.format(open_files=open_files))
-        # Without this file keys would be taken for rocksdict's own encoding of Python values.
+        # Without this file, keys would be interpreted in rocksdict's encoding of Python values.
         Path(folder, "rocksdict-config.json").write_text('{"raw_mode": true, "prefix_extractors": {}}')
         with self._errors():
             self.column_families = tuple(rocksdict.Rdict.list_cf(folder))
@@ -85,7 +85,7 @@ class RocksDatabase:
         return _RocksErrors(self.name, self._paths, self._metadata_file)
 
     def slices(self, column_family: str, low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
-        """Yield the entries with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+        """Yield the entries with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class RocksDatabase:
                 yield _slice(flat, final=ended)
 
     def _check_end(self, family: Any, options: Any, last: bytes) -> None:
-        """Raise if entries follow ``last``: RocksDB ends an iteration at an error without a word."""
+        """Raise an error if entries follow ``last``: RocksDB silently ends an iteration at an error."""
         with self._errors():
             check = family.iter(options)
             check.seek(last)
@@ -143,7 +143,7 @@ def _slice(flat: list[bytes], *, final: bool) -> Slice:
     ends = np.cumsum(np.fromiter(map(len, flat), dtype=np.int64, count=len(flat)))
     key_end, value_end = ends[0::2], ends[1::2]
     key = np.concatenate([np.zeros(1, dtype=np.int64), value_end[:-1]])
-    # Kernels are compiled for places that lie side by side.
+    # Kernels are compiled for contiguous arrays.
     key_end, value_end = key_end.copy(), value_end.copy()
     return Slice(keys=data, key=key, key_end=key_end, data=data, value=key_end, value_end=value_end, final=final)
 
@@ -159,7 +159,7 @@ def _rocksdict() -> Any:
 
 
 class _RocksErrors:
-    """Turn errors of RocksDB into ours, with the names that the files have in the snapshot."""
+    """Convert errors of RocksDB to those of statetool, with the file names of the snapshot."""
 
     def __init__(self, name: str, paths: dict[str, str], metadata_file: str) -> None:
         self.name = name
@@ -170,7 +170,7 @@ class _RocksErrors:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # rocksdict raises plain Exceptions with RocksDB's words.
+        # rocksdict raises plain exceptions with RocksDB's message.
         if type(error) is Exception:
             check_deletion(self.metadata_file, error)
             words = str(error)
@@ -184,7 +184,7 @@ class _RocksErrors:
 
 
 def fetch(files: DatabaseFiles, folder: Path) -> None:
-    """Put the files into a folder on local disk, as links where they are local.
+    """Place the files in a folder on local disk, as links if they are local.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def fetch(files: DatabaseFiles, folder: Path) -> None:
 
 
 def is_whole_local_file(stream: Stream) -> bool:
-    """Tell whether a stream is all of a file on local disk.
+    """Return True if a stream is a complete file on local disk.
 
     Raises
     ------

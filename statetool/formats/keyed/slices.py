@@ -11,9 +11,9 @@ from statetool.kernels.arrays import Bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """Adjacent entries of one column family, in order; int64[n] places of keys (with their key groups) in ``keys``, of values in ``data``.
+    """Adjacent entries of one column family, in order; int64[n] ranges of keys (with key groups) in ``keys``, and of values in ``data``.
 
-    Both buffers may hold more. ``final``: no more entries follow.
+    Both buffers may contain more. ``final``: no more entries follow.
     """
 
     keys: Bytes
@@ -28,7 +28,7 @@ class Slice:
         return len(self.key)
 
     def part(self, start: int, stop: int) -> Slice:
-        """Return the entries from ``start`` to before ``stop``."""
+        """Return the entries from ``start`` (inclusive) to ``stop`` (exclusive)."""
         own = slice(start, stop)
         return replace(
             self, key=self.key[own], key_end=self.key_end[own], value=self.value[own], value_end=self.value_end[own]
@@ -39,5 +39,5 @@ class Slice:
         return bytes(self.keys[self.key[index] : self.key_end[index]])
 
     def position_of(self, key: bytes) -> int:
-        """Return how many entries have keys before ``key``."""
+        """Return the number of entries with keys before ``key``."""
         return bisect_left(range(len(self)), key, key=self.key_at)

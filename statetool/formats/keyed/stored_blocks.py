@@ -1,4 +1,4 @@
-"""Blocks of RocksDB's table files as they are stored: read, checked by their checksums, uncompressed."""
+"""Stored blocks of RocksDB table files: read, verified by checksum, uncompressed."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from statetool.kernels.blocks import TRAILER_BYTES, plain_sizes
 from statetool.kernels.checksums import first_bad_block
 from statetool.kernels.snappy import plain_blocks
 
-#: Blocks of a remote file with no more bytes than this between them are read by one request.
+#: Maximum gap between blocks of a remote file that are read with one request.
 _FAR_GAP: Final = 256 << 10
 _NONE, _SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD = 0, 1, 2, 3, 4, 5, 7
-# The most bytes that a compression makes of one; a claim of more is damage.
+# Maximum number of bytes that a compression makes from one byte; a stored size above that is damage.
 _MAX_EXPANSION: Final = np.zeros(256, dtype=np.int64)
 _MAX_EXPANSION[[_SNAPPY, _ZLIB, _BZIP2, _LZ4, _LZ4HC, _ZSTD]] = [22, 1040, 50_000, 256, 256, 100_000]
 _DAMAGED: Final = "a compressed block of a table file is damaged"
-#: From so many blocks on a kernel uncompresses them together.
+#: Number of blocks from which a kernel uncompresses them together.
 _MANY: Final = 16
 
 
 class Reader(Protocol):
-    """An open stream, or its bytes that were read already."""
+    """An open stream, or bytes of it that were already read."""
 
     def read_at(self, offset: int, length: int) -> memoryview:
         """Read exactly ``length`` bytes from ``offset`` on."""
@@ -40,10 +40,10 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBlocks:
-    """Blocks of one file as they are stored.
+    """Stored blocks of one file.
 
-    Block ``i`` lies at ``offsets[i]`` of the stream, and in ``raw`` from ``starts[i]`` to ``ends[i]``, where its trailer begins; its compressed
-    bytes are from ``bodies[i]`` on, and ``sizes[i]`` bytes when uncompressed.
+    Block ``i`` is located at ``offsets[i]`` of the stream, and in ``raw`` from ``starts[i]`` to ``ends[i]``, where its trailer begins. Its
+    compressed bytes start at ``bodies[i]``, and it has ``sizes[i]`` bytes uncompressed.
     """
 
     stream: Stream
@@ -57,7 +57,7 @@ class StoredBlocks:
 
     @classmethod
     def read(cls, f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, checksum: int) -> StoredBlocks:
-        """Read blocks at ascending offsets, whose trailers have checksums of a kind.
+        """Read blocks at ascending offsets, whose trailers have checksums of the given kind.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class StoredBlocks:
         return blocks
 
     def failure(self, index: int, words: str, hint: str = "") -> FormatError:
-        """Return the error about a block."""
+        """Return the error for a block."""
         return FormatError(words, hint=hint).at(
             file=self.stream.file, offset=self.stream.start + int(self.offsets[index])
         )
@@ -118,7 +118,7 @@ class StoredBlocks:
 
 
 def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
-    """Return one buffer, and where each block of each file starts and ends in it.
+    """Return one buffer with the blocks of all files, and the start and end of each block in it.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def uncompressed(files: Sequence[StoredBlocks]) -> tuple[Bytes, Int64s, Int64s]:
 
 
 def _uncompress(kind: int, body: memoryview, target: memoryview) -> int:
-    """Uncompress one block and return its size; one of another size than ``target`` has is not written, or is an error of its library."""
+    """Uncompress one block and return its size. A block with another size than ``target`` is not written, or raises its library's error."""
     if kind == _SNAPPY:
         return int(cramjam.snappy.decompress_raw_into(body, target))
     if kind in (_LZ4, _LZ4HC):
@@ -157,7 +157,7 @@ def _uncompress(kind: int, body: memoryview, target: memoryview) -> int:
 
 
 def _read_ranges(f: Reader, stream: Stream, offsets: Int64s, sizes: Int64s, *, gap: int) -> tuple[Bytes, Int64s]:
-    """Read ascending ranges, those with at most ``gap`` bytes between them by one read; return the bytes and where each starts."""
+    """Read ascending ranges, joining those at most ``gap`` bytes apart into one read; return the bytes and the start of each range."""
     if not len(offsets):
         return frozen(np.empty(0, dtype=np.uint8)), offsets
     between = offsets[1:] - offsets[:-1] - sizes[:-1]

@@ -1,11 +1,11 @@
-"""RocksDB's block-based table files (``.sst``), format versions 0 to 5, by our own kernels.
+"""RocksDB's block-based table files (``.sst``), format versions 0 to 5, read by kernels.
 
-Blocks with a trailer each (u8 compression, u32 checksum), and a footer of 53 bytes: u8 kind of checksum, varint offset and size of
-the metaindex block and of the index block, padding, u32 format version, u64 magic number, little-endian. (Version 0, of Flink 1.13, has
-48 bytes with another magic number, and lacks kind of checksum and version.) The metaindex names the properties and what else there is; the
-index gives for each data block a key not before its last one.
+A file consists of blocks, each with a trailer (u8 compression, u32 checksum), and a footer of 53 bytes: u8 checksum type, varint offset and
+size of the metaindex block and of the index block, padding, u32 format version, u64 magic number, little-endian. (Version 0, of Flink 1.13,
+has 48 bytes with another magic number, and lacks checksum type and version.) The metaindex names the properties and other meta blocks. The
+index has for each data block a key that does not sort before its last one.
 
-What only RocksDB itself should read (range deletions, compression dictionaries, ingested files, newer formats) is
+Features that only RocksDB itself should read (range deletions, compression dictionaries, ingested files, newer formats) raise
 :class:`~statetool.formats.keyed.manifest.UnusualError`.
 """
 
@@ -33,7 +33,7 @@ _FOOTER: Final = 53
 _TAIL_BYTES: Final = 128 << 10
 _MAGIC: Final = (0x88E241B785F4CFF7).to_bytes(8, "little")
 _OLD_MAGIC: Final = (0xDB4775248B80FB57).to_bytes(8, "little")
-# Other compressions stored the size of a block in another way.
+# Other compressions stored the size of a block differently.
 _OLD_COMPRESSIONS: Final = {b"NoCompression", b"Snappy"}
 _BINARY_SEARCH, _HASH_SEARCH, _TWO_LEVEL = 0, 1, 2
 _UNUSUAL_BLOCKS: Final = {b"rocksdb.range_del", b"rocksdb.compression_dict"}
@@ -42,7 +42,7 @@ _UNUSUAL_PROPERTIES: Final = {b"rocksdb.external_sst_file.version", b"rocksdb.ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Data blocks of a file: a key not before the last of each, and where they are (without trailers)."""
+    """Data blocks of a file: for each a key that does not sort before its last one, and its location (without trailer)."""
 
     keys: Bytes
     key: Int64s
@@ -51,17 +51,17 @@ class Blocks:
     size: Int64s
 
     def first_not_before(self, wanted: bytes, *, behind: bool = False) -> int:
-        """Return the first block that may hold ``wanted`` or later keys (with ``behind``: only later ones)."""
+        """Return the first block that may contain ``wanted`` or later keys (with ``behind``: only later ones)."""
         raw = np.frombuffer(wanted, dtype=np.uint8)
         return int(first_not_before(self.keys, self.key, self.key_end, raw, int(behind)))
 
     def last_key(self, index: int) -> bytes:
-        """Return the key that the index has for a block: one not before its last."""
+        """Return the index key of a block, which does not sort before its last key."""
         return bytes(self.keys[self.key[index] : self.key_end[index]])
 
 
 class _Tail:
-    """Reads of an open file; the last bytes of a remote one, where each read is a request, are read once."""
+    """Reader of an open file. The last bytes of a remote file, where each read is a request, are read once."""
 
     def __init__(self, f: OpenStream) -> None:
         self._f = f
@@ -78,7 +78,7 @@ class _Tail:
 
 
 class Table:
-    """One table file: footer, properties and index are read when it is made.
+    """One table file. Footer, properties and index are read at construction.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class Table:
             except FormatError as error:
                 raise error.at(file=stream.file) from None
         raw = properties.get(b"rocksdb.raw.key.size", 0) + properties.get(b"rocksdb.raw.value.size", 0)
-        #: Bytes of keys and values for each byte of data blocks.
+        #: Bytes of keys and values per byte of data blocks.
         self.expansion = max(1.0, raw / max(1, properties.get(b"rocksdb.data.size", 0)))
 
     def _footer(self, f: Reader) -> tuple[int, tuple[int, int], tuple[int, int]]:
@@ -125,7 +125,7 @@ class Table:
         return frozen(plain[starts[0] : ends[0]])
 
     def _properties(self, f: Reader, metaindex: tuple[int, int]) -> dict[bytes, int]:
-        """Return the properties that are numbers."""
+        """Return the numeric properties."""
         blocks = {}
         for name, value in _entries(self._block(f, *metaindex)):
             blocks[name] = value
@@ -164,7 +164,7 @@ class Table:
         return blocks
 
     def _check_places(self, offsets: Int64s, sizes: Int64s, *, named_at: int) -> None:
-        """Refuse blocks beyond the end of the file; sums of damaged numbers may have more than 64 bits."""
+        """Raise an error for blocks after the end of the file; sums of damaged numbers may exceed 64 bits."""
         last = self.stream.size_bytes - TRAILER_BYTES
         if ((offsets < 0) | (sizes < 0) | (offsets > last) | (sizes > last - np.minimum(offsets, last))).any():
             raise FormatError("a block beyond the end of the file").at(offset=self.stream.start + named_at)
@@ -190,7 +190,7 @@ class Table:
         )  # fmt: skip
 
     def stored(self, numbers: Int64s) -> StoredBlocks:
-        """Read data blocks, by their numbers, which ascend.
+        """Read data blocks by their ascending indexes.
 
         Raises
         ------

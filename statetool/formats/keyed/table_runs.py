@@ -1,4 +1,4 @@
-"""Entries of RocksDB's table files in memory: a sorted run of each file."""
+"""Entries of RocksDB table files in memory: one sorted run per file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statetool.kernels.runs import first_not_before
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Entries of one file in order: whole keys in ``keys``, values in ``data``; ``tag`` is sequence number * 256 + kind."""
+    """Entries of one file in order: full keys in ``keys``, values in ``data``; ``tag`` is sequence number * 256 + kind."""
 
     keys: Bytes
     key: Int64s
@@ -30,7 +30,7 @@ class Run:
     value_end: Int64s
 
     def between(self, low: bytes, high: bytes, *, behind_low: bool, with_high: bool) -> Run:
-        """Return the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it)."""
+        """Return the entries with keys from ``low`` (optionally exclusive) to ``high`` (optionally inclusive)."""
         index = slice(
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(low, dtype=np.uint8), int(behind_low)),
             first_not_before(self.keys, self.key, self.key_end, np.frombuffer(high, dtype=np.uint8), int(with_high)),
@@ -46,7 +46,7 @@ class Run:
 
 
 def read_runs(wanted: Sequence[tuple[Table, Int64s]]) -> list[Run]:
-    """Read the entries of data blocks of some files, by their numbers, which ascend: a run for each, all over the same two buffers.
+    """Read the entries of data blocks of several files by their ascending indexes: one run per file, all over the same two buffers.
 
     Raises
     ------

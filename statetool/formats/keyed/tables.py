@@ -1,7 +1,7 @@
-"""A RocksDB database read straight from its files, by range, without a copy and without RocksDB.
+"""RocksDB databases read by key range directly from their files, without a copy and without RocksDB.
 
-The manifest tells which table files a column family has. Of each, the blocks that a range of keys needs are decoded; runs of several files are
-merged, and what newer entries replaced is left out. Windows are cut at the last keys of blocks, so that memory stays bounded.
+The manifest lists the table files of a column family. In each, the blocks needed for a range of keys are decoded; runs of several files are
+merged, and entries replaced by newer ones are dropped. Windows are cut at the last keys of blocks, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Tables:
             return table
 
     def open_range(self, column_family: str, low: bytes, high: bytes) -> list[tuple[TableFile, Table]]:
-        """Open the files that may have keys from ``low`` to before ``high``.
+        """Open the files that may contain keys from ``low`` (inclusive) to ``high`` (exclusive).
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Tables:
         return [(f, self._table(f)) for f in files]
 
     def slices(self, tables: list[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> Iterator[Slice]:
-        """Yield the entries of files with keys from ``low`` to before ``high``, about ``limit`` bytes at a time.
+        """Yield the entries of files with keys from ``low`` (inclusive) to ``high`` (exclusive), about ``limit`` bytes at a time.
 
         Raises
         ------
@@ -128,12 +128,12 @@ def runs_between(
     with_high: bool = False,
     wanted: Callable[[Table], Mask] | None = None,
 ) -> list[tuple[Run, Table]]:
-    """Read the entries with keys from ``low`` on (or behind it) to before ``high`` (or to it), a run for each file.
+    """Read the entries with keys from ``low`` (optionally exclusive) to ``high`` (optionally inclusive), one run per file.
 
     Parameters
     ----------
     wanted
-        Tells which blocks of a file to read; ``None`` for all in the range.
+        Selects the blocks of a file to read; ``None`` for all in the range.
     """
     needed: list[tuple[Table, Int64s]] = []
     for file, table in tables:
@@ -141,7 +141,7 @@ def runs_between(
             continue
         blocks = table.blocks
         first = blocks.first_not_before(low, behind=behind_low)
-        # The first block that ends behind the bound is the last that may start before it.
+        # The first block that ends after the bound is the last that may start before it.
         last = min(blocks.first_not_before(high, behind=with_high) + 1, len(blocks.size))
         numbers = np.arange(first, last)
         if wanted is not None:
@@ -153,7 +153,7 @@ def runs_between(
 
 
 def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: bytes, limit: int) -> list[bytes]:
-    """Return keys at which the range is cut into windows of about ``limit`` bytes."""
+    """Return keys that cut the range into windows of about ``limit`` bytes."""
     ends: list[tuple[bytes, float]] = []
     for _, table in tables:
         blocks = table.blocks
@@ -161,7 +161,7 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
         sizes = np.cumsum(blocks.size[first:last]) * table.expansion
         if not len(sizes):
             continue
-        # A key for each few blocks is enough to cut at.
+        # One key per few blocks is enough for cutting.
         step = max(1, int(limit * len(sizes) / (_CUTS * sizes[-1])))
         ends_of_steps = np.arange(step - 1, len(sizes), step)
         added = np.diff(sizes[ends_of_steps], prepend=0.0).tolist()
@@ -178,7 +178,7 @@ def range_bounds(tables: Sequence[tuple[TableFile, Table]], low: bytes, high: by
 
 
 def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
-    """Merge the runs of several files and leave out entries that newer ones replaced."""
+    """Merge the runs of several files and drop entries replaced by newer ones."""
     keys, (key, key_end) = _over_one_buffer([(r.keys, r.key, r.key_end) for r, _ in runs])
     data, (value, value_end) = _over_one_buffer([(r.data, r.value, r.value_end) for r, _ in runs])
     tag = _joined([r.tag for r, _ in runs])
@@ -206,7 +206,7 @@ def merged_slice(runs: Sequence[tuple[Run, Table]], *, final: bool) -> Slice:
 
 
 def _over_one_buffer(ranges: Sequence[tuple[Bytes, Int64s, Int64s]]) -> tuple[Bytes, tuple[Int64s, Int64s]]:
-    """Put the places of ranges over one buffer: that of all, where they were read together."""
+    """Move ranges over one buffer: the shared one if they were read together."""
     shifts: dict[int, int] = {}
     buffers: list[Bytes] = []
     size = 0

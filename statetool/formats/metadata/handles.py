@@ -1,7 +1,7 @@
-"""State handles: where the bytes of a piece of state are.
+"""State handles: locations of the bytes of a piece of state.
 
-Field names and tags follow ``MetadataV2V3SerializerBase`` and ``ChannelStateHandleSerializer``. A handle's
-``tag`` is its first byte on the wire; the tag spaces overlap, so the position tells which reader is meant.
+Field names and tags follow ``MetadataV2V3SerializerBase`` and ``ChannelStateHandleSerializer``. A handle's ``tag`` is its first byte on the
+wire. The tag spaces overlap, so the position in the file selects the reader.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteStreamHandle:
-    """Tag 1: the data is inside the metadata. ``position`` is where ``data`` starts in the metadata file."""
+    """Tag 1: inline data in the metadata. ``position`` is the start of ``data`` in the metadata file."""
 
     name: str
     data: bytes
@@ -28,7 +28,7 @@ class ByteStreamHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileHandle:
-    """Tag 2: a file by absolute path."""
+    """Tag 2: a file given by an absolute path."""
 
     size_bytes: int
     path: str
@@ -44,7 +44,7 @@ class RelativeFileHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentHandle:
-    """Tag 15: a part of a file that several states share (file merging)."""
+    """Tag 15: a segment of a file shared by several states (file merging)."""
 
     start: int
     size_bytes: int
@@ -69,7 +69,7 @@ class EmptySegmentHandle:
 class KeyGroupsHandle:
     """Tags 3, 7 and 12: one stream with an offset for each key group from ``start`` on.
 
-    ``handle_id`` only in tag 12. Tag 7 is canonical; tags 3 and 12 do not tell the layout of the stream.
+    ``handle_id`` only in tag 12. Tag 7 is canonical; tags 3 and 12 do not say which layout the stream has.
     """
 
     tag: Literal[3, 7, 12]
@@ -97,9 +97,9 @@ class IncrementalHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogHandle:
-    """Tags 8 and 14: materialized state and the change log on top of it.
+    """Tags 8 and 14: materialized state and the changelog on top of it.
 
-    In tag 8 as Flink 1.14 wrote it, the last four fields are absent; ``checkpoint_id`` only in tag 14.
+    In tag 8 as written by Flink 1.14, the last four fields are absent; ``checkpoint_id`` only in tag 14.
     """
 
     tag: Literal[8, 14]
@@ -115,7 +115,7 @@ class ChangelogHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InMemoryChangesHandle:
-    """Tag 9: changes inside the metadata, by key group (-1: descriptions of states)."""
+    """Tag 9: changes inside the metadata, by key group (-1: state metadata)."""
 
     start: int
     count: int
@@ -146,7 +146,7 @@ MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatePartitions:
-    """Where the elements of one operator state start; ``mode`` indexes :data:`MODES`."""
+    """Offsets of the elements of one operator state; ``mode`` indexes :data:`MODES`."""
 
     name: str
     mode: int
@@ -163,7 +163,7 @@ class OperatorStreamHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentOperatorHandle:
-    """Tag 17: as tag 4, in a merged file."""
+    """Tag 17: like tag 4, in a merged file."""
 
     states: tuple[StatePartitions, ...]
     taskowned_dir: str
@@ -179,7 +179,7 @@ class SegmentOperatorHandle:
 class ChannelHandle:
     """In-flight data of one channel; ``type_byte`` only in version 6 (1 input, 2 output).
 
-    ``(gate, channel)`` is gate and channel index for input, result partition and subpartition for output.
+    ``(gate, channel)`` is gate and channel index for an input, result partition and subpartition for an output.
     """
 
     subtask: int
@@ -193,7 +193,7 @@ class ChannelHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedChannelHandle:
-    """Type byte 3 (input) or 4 (output): several channels in one stream; ``channels`` is Flink's own inner blob."""
+    """Type byte 3 (input) or 4 (output): several channels in one stream; ``channels`` is an inner blob of Flink."""
 
     type_byte: int
     subtask: int
@@ -214,7 +214,7 @@ Handle: TypeAlias = "StreamHandle | KeyedHandle | OperatorHandle | AnyChannelHan
 
 
 def streams_of(handle: Handle) -> Iterator[ByteStreamHandle | FileHandle | RelativeFileHandle | SegmentHandle]:
-    """Yield every stream below a handle, in wire order."""
+    """Yield every stream inside a handle, in wire order."""
     match handle:
         case ByteStreamHandle() | FileHandle() | RelativeFileHandle() | SegmentHandle():
             yield handle
@@ -237,7 +237,7 @@ def streams_of(handle: Handle) -> Iterator[ByteStreamHandle | FileHandle | Relat
 
 
 def replace_stream(handle: StreamHandle, change: Callable[[StreamHandle], StreamHandle]) -> StreamHandle:
-    """Return a stream handle with the innermost one changed; ``None`` and empty segments stay as they are."""
+    """Return a stream handle with the innermost one changed; ``None`` and empty segments stay unchanged."""
     if isinstance(handle, KeyGroupsHandle):
         return replace(handle, stream=replace_stream(handle.stream, change))
     return handle if handle is None or isinstance(handle, EmptySegmentHandle) else change(handle)
@@ -269,7 +269,7 @@ def replace_keyed(handle: KeyedHandle, change: Callable[[StreamHandle], StreamHa
 def replace_operator(handle: OperatorHandle, change: Callable[[StreamHandle], StreamHandle]) -> OperatorHandle:
     """Return an operator state handle with its stream changed.
 
-    A handle of a merged file becomes a plain one where its stream is no segment any more, and ``None`` where it was empty.
+    A handle of a merged file becomes a plain one if its stream is not a segment any more, and ``None`` if it was empty.
     """
     if handle is None:
         return None
@@ -289,9 +289,9 @@ def replace_channel(handle: AnyChannelHandle, change: Callable[[StreamHandle], S
 
 
 def file_streams(handle: Handle) -> Iterator[tuple[FileHandle | RelativeFileHandle | SegmentHandle, bool]]:
-    """Yield the streams of a handle that lie in files, and whether each is a change log.
+    """Yield the streams of a handle that are stored in files, and whether each is a changelog.
 
-    The size of a change log's handle counts uncompressed bytes without the flag in front, not those of the file.
+    The size in a changelog's handle counts uncompressed bytes without the leading flag, not those of the file.
     """
     if isinstance(handle, ChangelogHandle):
         for inner in (*handle.materialized, *handle.changes):

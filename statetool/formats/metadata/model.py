@@ -1,4 +1,4 @@
-"""What a ``_metadata`` file says, field by field as on the wire."""
+"""Contents of a ``_metadata`` file, field by field as on the wire."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSIONS: Final = range(2, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterState:
-    """State of a master hook (nearly always absent)."""
+    """State of a master hook (almost always absent)."""
 
     version: int
     name: str
@@ -36,8 +36,8 @@ class MasterState:
 class SubtaskState:
     """State of one subtask of an operator.
 
-    ``duration_ms`` is only on the wire of version 2. ``ref_checkpoint_id`` (version 7) is the older checkpoint whose state a regional
-    checkpoint took for the subtask: its handles name the files of that one, which Flink must keep.
+    ``duration_ms`` is stored only in version 2. ``ref_checkpoint_id`` (version 7) is the older checkpoint whose state a regional checkpoint
+    reused for the subtask: its handles refer to files of that checkpoint, which Flink must keep.
     """
 
     index: int
@@ -54,7 +54,7 @@ class SubtaskState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorState:
-    """State of one operator. ``name`` and ``uid`` are stored since version 5, empty where there is none."""
+    """State of one operator. ``name`` and ``uid`` are stored since version 5, empty if not set."""
 
     operator_id: str
     parallelism: int
@@ -68,7 +68,7 @@ class OperatorState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotMetadata:
-    """A whole ``_metadata`` file.
+    """Complete contents of a ``_metadata`` file.
 
     ``properties`` is the Java stream of ``CheckpointProperties`` that ends files since version 4, exactly as read.
     """
@@ -81,7 +81,7 @@ class SnapshotMetadata:
 
 
 def replace_streams(operator: OperatorState, change: Callable[[StreamHandle], StreamHandle]) -> OperatorState:
-    """Return the operator with all of its stream handles changed, those inside of other handles too."""
+    """Return the operator with all of its stream handles changed, including nested ones."""
     return replace(
         operator,
         coordinator=replace_stream(operator.coordinator, change),

@@ -1,7 +1,7 @@
-"""The ``CheckpointProperties`` that end metadata since version 4: what kind of snapshot it is.
+"""The ``CheckpointProperties`` that end metadata since version 4: the kind of the snapshot.
 
-A Java stream of ``org.apache.flink.runtime.checkpoint.CheckpointProperties`` (seven booleans and ``checkpointType``, a
-``SavepointType`` or a ``CheckpointType``); a null object is legal and says nothing.
+A Java stream of ``org.apache.flink.runtime.checkpoint.CheckpointProperties`` (seven booleans and ``checkpointType``, a ``SavepointType`` or
+a ``CheckpointType``). A null object is legal and carries no information.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FLAGS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointProperties:
-    """What a snapshot says of itself.
+    """Checkpoint properties of a snapshot.
 
-    ``type_name`` is Flink's own ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", ...). ``format`` is
-    that of a savepoint; ``flags`` are the names of the booleans that are set.
+    ``type_name`` is Flink's name ("Checkpoint", "Full Checkpoint", "Savepoint", "Suspend Savepoint", ...). ``format`` is the format of a
+    savepoint; ``flags`` are the names of the booleans that are set.
     """
 
     kind: Literal["savepoint", "checkpoint"]
@@ -40,12 +40,12 @@ class CheckpointProperties:
 
 
 def read_properties(data: bytes) -> CheckpointProperties | None:
-    """Read the properties of a snapshot; ``None`` where there are none (before version 4) or they are null.
+    """Read the properties of a snapshot; ``None`` if absent (before version 4) or null.
 
     Raises
     ------
     FormatError
-        Not the Java stream of such properties.
+        Not a Java stream of ``CheckpointProperties``.
     """
     if not data:
         return None
@@ -70,7 +70,7 @@ def read_properties(data: bytes) -> CheckpointProperties | None:
 
 
 def trailing_bytes(data: bytes) -> int:
-    """Return how many bytes follow the properties, which Flink ignores; 0 where the properties themselves cannot be read."""
+    """Return the number of bytes after the properties, which Flink ignores; 0 if the properties themselves cannot be read."""
     if not data:
         return 0
     c = Cursor(data)

@@ -1,4 +1,4 @@
-"""Parse ``_metadata``. Follows ``Checkpoints`` and ``MetadataV2Serializer`` to ``MetadataV6Serializer``."""
+"""Parser of ``_metadata``. Follows ``Checkpoints`` and ``MetadataV2Serializer`` to ``MetadataV6Serializer``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
     Parameters
     ----------
     data
-        The whole file.
+        The complete file.
     file
         Its name, for messages.
 
@@ -63,7 +63,7 @@ def parse_metadata(data: bytes, *, file: str | None = None) -> SnapshotMetadata:
         try:
             return _Reader(data, changelog_of_1_14=False).metadata()
         except FormatError as error:
-            # Flink 1.14 and 1.15 wrote tags 8 to 10 differently under the same tags and the same version 3.
+            # Flink 1.14 and 1.15 used a different layout for tags 8 to 10, under the same tags and the same version 3.
             if data[4:8] != b"\x00\x00\x00\x03":
                 raise
             try:

@@ -1,4 +1,4 @@
-"""Write ``_metadata``: the mirror of :mod:`statetool.formats.metadata.reader`."""
+"""Writer of ``_metadata``: the mirror of :mod:`statetool.formats.metadata.reader`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from statetool.io.output import Output
 
 
 def write_metadata(metadata: SnapshotMetadata) -> bytes:
-    """Return the bytes of a ``_metadata`` file; what :func:`parse_metadata` read comes out identical.
+    """Return the bytes of a ``_metadata`` file, identical to those that :func:`parse_metadata` read.
 
     Raises
     ------
     EncodeError
-        The metadata holds what its version cannot say.
+        The metadata has fields that its version cannot store.
     """
     m = metadata
     if m.version not in VERSIONS:
@@ -97,7 +97,7 @@ def _operator_state(out: Output, op: OperatorState, version: int) -> None:
 
 def _subtask_state(out: Output, s: SubtaskState, version: int) -> None:
     _subtask_body(out, s, version)
-    # Older versions lack it: it only tells Flink's cleaner which checkpoint to keep.
+    # Older versions lack this field, which only tells Flink's cleaner which checkpoint to keep.
     if version >= 7:
         out.bool(s.ref_checkpoint_id is not None)
         if s.ref_checkpoint_id is not None:
@@ -232,7 +232,7 @@ def _changelog(out: Output, handle: ChangelogHandle) -> None:
 
 
 def _optional(out: Output, value: int | str | None) -> None:
-    """Append a field that some layouts of a tag do not have (``None``)."""
+    """Append a field that some layouts of a tag lack (``None``)."""
     if isinstance(value, str):
         out.utf(value)
     elif value is not None:

@@ -1,1 +1,1 @@
-"""Streams of state: how entries are dealt to subtasks, kept on local disk in between, and written front to back."""
+"""Streams of state: partitioning of entries by subtask, their storage on local disk in between, and sequential writing."""

@@ -1,6 +1,6 @@
-"""Operator state of one operator: the elements kept of a base and those of tables, and the new streams.
+"""Operator state of one operator: elements from the base and from tables, and the new streams.
 
-Kept elements pass through undecoded: offsets tell where they end. Follows ``DefaultOperatorStateBackendSnapshotStrategy``
+Elements of the base are copied without decoding, because offsets mark their ends. Follows ``DefaultOperatorStateBackendSnapshotStrategy``
 and ``RoundRobinOperatorStateRepartitioner``.
 """
 
@@ -37,7 +37,7 @@ from statetool.types.declared import NOTHING_DECLARED, TypeContext
 if TYPE_CHECKING:
     from statetool.saving.composition import StateConversion
 
-#: Versions of the header: what Flink reads since 1.7, and since 1.18.
+#: Versions of the header: readable by Flink since 1.7, and since 1.18.
 _PLAIN: Final = 5
 _COMPRESSIBLE: Final = 6
 _COPY_BYTES: Final = 8 << 20
@@ -45,7 +45,7 @@ _COPY_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptElements:
-    """Elements of one state in one stream of a base: where each starts and ends, and their conversion, if any."""
+    """Elements of one state in one stream of the base: the range of each, and their conversion, if any."""
 
     state: int
     stream: Stream
@@ -56,7 +56,7 @@ class KeptElements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementStreams:
-    """The new operator state streams of one operator; picklable.
+    """New operator state streams of one operator; picklable.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ElementStreams:
     subtasks
         The subtasks that get a stream.
     kept
-        Elements kept of a base by new subtask.
+        Elements from the base, by new subtask.
     from_tables
         Ids of the states whose elements come from tables.
     """
@@ -78,7 +78,7 @@ class ElementStreams:
     from_tables: frozenset[int] = frozenset()
     types: TypeContext = NOTHING_DECLARED
 
-    #: Bytes of the subtask in front of each key, while elements travel.
+    #: Bytes of the subtask before each key while elements travel.
     prefix: ClassVar[int] = 2
 
     @property
@@ -88,30 +88,30 @@ class ElementStreams:
 
     @property
     def kept_bytes(self) -> dict[int, int]:
-        """Bytes of the elements that nobody deals to a subtask, by the subtasks that have such elements."""
+        """Bytes of the elements that are not shuffled to a subtask, by the subtasks that have such elements."""
         ranges = {n: [r for kept in self.kept.get(n, ()) for r in kept.ranges] for n in self.subtasks}
         return {n: sum(end - start for start, end in of_subtask) for n, of_subtask in ranges.items() if of_subtask}
 
     def numbers(self, subtask: int) -> range:
-        """Return the subtask, which stands for its key groups."""
+        """Return the subtask, which is used in place of its key groups."""
         return range(subtask, subtask + 1)
 
     def owners(self, groups: Int64s) -> Int64s:
-        """Return the subtask of each: the numbers that stand for key groups are subtasks."""
+        """Return the subtask of each entry: subtasks are used in place of key groups."""
         return groups
 
     def write(self, subtask: int, portions: Iterable[Segments], staging: Staging, memory_bytes: int) -> NewStream:
-        """Write the stream of one subtask from its kept elements and those that were dealt to it.
+        """Write the stream of one subtask from its elements of the base and those shuffled to it.
 
         Parameters
         ----------
         portions
-            One after the other.
+            Portions in order.
 
         Raises
         ------
         EncodeError
-            Two entries of a broadcast state have one key.
+            Two entries of a broadcast state have the same key.
         FormatError
             Damaged bytes.
         """
@@ -135,7 +135,7 @@ class ElementStreams:
         )
 
     def _add(self, writer: _Writer, header: OperatorHeader, batches: Iterator[EntryBatch]) -> None:
-        """Append the elements of tables; a broadcast state is one element, and held in memory, as Flink holds it."""
+        """Append the elements of tables. A broadcast state is one element and is kept in memory, as in Flink."""
         entries: dict[int, list[EntryBatch]] = {
             i: [] for i in sorted(self.from_tables) if header.states[i].kind == "broadcast"
         }
@@ -165,7 +165,7 @@ def _bytes(batch: EntryBatch, start: Int64s, end: Int64s, i: int) -> bytes:
 
 
 class _Writer:
-    """Appends elements to a stream; in a compressed one, each element is a sequence of whole chunks."""
+    """Writer of elements to a stream; in a compressed stream, each element is a sequence of complete chunks."""
 
     def __init__(self, out: StreamOutput, raw: bytes, header: OperatorHeader) -> None:
         self.out = out
@@ -175,11 +175,11 @@ class _Writer:
 
     @property
     def offsets(self) -> list[tuple[int, ...]]:
-        """Where the elements of each state start."""
+        """Offsets of the elements of each state."""
         return [tuple(o for array in arrays for o in array.tolist()) for arrays in self._offsets]
 
     def element(self, state: int, pieces: Iterable[bytes | memoryview]) -> None:
-        """Append an element that comes in pieces."""
+        """Append an element given in pieces."""
         self._offsets[state].append(np.array([self.out.size_bytes]))
         write = self.out.write if self.framed is None else self.framed.write
         for piece in pieces:
@@ -188,7 +188,7 @@ class _Writer:
             self.framed.flush()
 
     def elements(self, state: int, batch: EntryBatch) -> None:
-        """Append the values of a batch, an element each."""
+        """Append the values of a batch, one element per value."""
         if self.framed is None:
             encoded = pack(Ranges(batch.data, batch.value, batch.value_end - batch.value))
             self._offsets[state].append(self.out.size_bytes + encoded.offsets[:-1])
@@ -198,7 +198,7 @@ class _Writer:
             self.element(state, [_bytes(batch, batch.value, batch.value_end, i)])
 
     def copy(self, kept: KeptElements) -> None:
-        """Append elements of a base."""
+        """Append elements of the base."""
         try:
             with kept.stream.open() as f:
                 elements = (_plain(f, start, end, compressed=kept.compressed) for start, end in kept.ranges)
@@ -221,7 +221,7 @@ def _plain(f: OpenStream, start: int, end: int, *, compressed: bool) -> Iterator
 def _converted(
     conversion: StateConversion, elements: Iterable[Iterable[bytes | memoryview]]
 ) -> Iterator[list[bytes | memoryview]]:
-    """Convert elements, some megabytes at a time."""
+    """Convert elements, a few megabytes at a time."""
     pending: list[bytes] = []
     size = 0
     for pieces in elements:
@@ -255,24 +255,24 @@ def element_streams(
     inline_bytes: int = INLINE_BYTES,
     types: TypeContext = NOTHING_DECLARED,
 ) -> ElementStreams | None:
-    """Describe the new operator state streams of an operator, ``None`` where no state is left.
+    """Describe the new operator state streams of an operator; ``None`` if no state is left.
 
     Parameters
     ----------
     operator, tables
-        The operator of the base, if there is one, and the states that come from tables.
+        The operator of the base, if any, and the states that come from tables.
     without, renames, new_elements, conversions
-        Changes of states of the base, as in :class:`~statetool.saving.composition.OperatorChange`.
+        Changes to states of the base, as in :class:`~statetool.saving.composition.OperatorChange`.
 
     Raises
     ------
     UnsupportedError, FormatError
-        Two subtasks describe a state differently; an offset outside of its stream.
+        Two subtasks have different metadata for a state, or an offset is outside its stream.
     """
     streams = () if operator is None else operator.elements.streams
     headers = [] if operator is None else [operator.elements.header(p) for p in streams]
     old = _joined(headers, without)
-    # On the wire broadcast states follow all others, and ids are positions there.
+    # On the wire, broadcast states follow all others, and ids are indexes there.
     converted = (conversions[m.name].meta if m.name in conversions else m for m in old)
     metas = [*(replace(m, name=renames.get(m.name, m.name)) for m in converted), *tables]
     metas.sort(key=lambda m: m.kind == "broadcast")
@@ -316,14 +316,14 @@ def _stored(
 
 
 def _in_memory(state: int, elements: Sequence[bytes]) -> KeptElements:
-    """Return elements in a new stream of their own, one after another."""
+    """Return elements in a new stream, one after another."""
     ends = list(accumulate(map(len, elements), initial=0))
     stream = Stream(file="(given)", start=0, size_bytes=ends[-1], inline=b"".join(elements))
     return KeptElements(state=state, stream=stream, compressed=False, ranges=tuple(pairwise(ends)))
 
 
 def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list[StateMeta]:
-    """Return the states of all subtasks but those left out."""
+    """Return the states of all subtasks except those to drop."""
     for other in headers:
         for header in headers:
             learn_states(header.states, other.states)
@@ -340,13 +340,13 @@ def _joined(headers: Sequence[OperatorHeader], without: Collection[str]) -> list
 def _dealt(
     kind: str, stored: Sequence[tuple[int, KeptElements]], subtasks: Sequence[int], *, shrinks: bool
 ) -> Iterator[tuple[int, KeptElements]]:
-    """Yield the elements of one state with their new subtask; in ``stored`` they have their old one."""
+    """Yield the elements of one state with their new subtask; ``stored`` has them with their old one."""
     if kind == "broadcast":
-        # Every subtask gets a copy, new ones too: Flink before 1.14 restores none in a subtask without a copy.
+        # Every subtask gets a copy, including new ones: Flink before 1.14 restores nothing in a subtask without a copy.
         own = dict(stored)
         yield from ((i, own.get(i, stored[0][1])) for i in (subtasks if stored else ()))
     elif kind == "list" and shrinks:
-        # Evenly, as Flink does: the first subtasks get one element more.
+        # Evenly, like Flink: the first subtasks get one element more.
         share, extra = divmod(sum(len(elements.ranges) for _, elements in stored), len(subtasks))
         subtask, room = 0, share + (extra > 0)
         for _, elements in stored:
@@ -364,5 +364,5 @@ def _dealt(
 
 @lru_cache(maxsize=64)
 def parse_operator_header(raw: bytes, types: TypeContext) -> OperatorHeader:
-    """Parse the header of operator state streams, equal bytes once."""
+    """Parse the header of operator state streams; equal bytes are parsed once."""
     return read_operator_header(Cursor(raw), types, end=len(raw))

@@ -1,6 +1,6 @@
-"""Put dealt entries together again: the sorted key groups of one subtask.
+"""Assembly of shuffled entries into the sorted key groups of one subtask.
 
-Runs in a task. Memory: about ``memory_bytes``; a key group that is larger is sorted and merged on local disk.
+Runs in a task. Memory: about ``memory_bytes``; a larger key group is sorted and merged on local disk.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from statetool.kernels.arrays import Bytes
 
 _LEAST_WINDOW: Final = 64 << 10
-#: Bytes of small key groups that are put together at once: they should stay in the processor's cache.
+#: Bytes of small key groups that are assembled at once, chosen to stay in the processor's cache.
 _PORTION_BYTES: Final = 2 << 20
-#: Bytes of the index behind the key of a single element of a list.
+#: Bytes of the index after the key of a single list element.
 INDEX_BYTES: Final = 8
 
 
 class Gatherer:
-    """Puts the entries of key groups together.
+    """Assembler of the entries of key groups.
 
     Parameters
     ----------
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     lists
-        States whose entries are elements of lists, with their index behind the key.
+        States whose entries are list elements, with their index after the key.
     duplicate
-        Makes the error for two entries with one key, from its key group, state and bytes.
+        Makes the error for two entries with the same key, from key group, state and bytes of the key.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Gatherer:
         Raises
         ------
         StatetoolError
-            Two entries have one key (the error that ``duplicate`` makes).
+            Two entries have the same key (the error that ``duplicate`` makes).
         """
         for portion in self.steps(segments):
             first, last = int(portion.numbers[0]), int(portion.numbers[-1])
@@ -82,7 +82,7 @@ class Gatherer:
     def write_large(
         self, writer: KeyedStreamWriter, number: int, pieces: Iterator[tuple[PackedRun, EntryBatch, Int64s]]
     ) -> None:
-        """Append a key group that comes in pieces; one without entries is left out."""
+        """Append a key group given in pieces; an empty one is omitted."""
         pieces = (piece for piece in pieces if len(piece[2]))
         first = next(pieces, None)
         if first is None:
@@ -95,7 +95,7 @@ class Gatherer:
             joiner.finish()
 
     def steps(self, segments: Segments) -> Iterator[Segments]:
-        """Cut segments between key groups into small portions; a larger key group is a portion of its own."""
+        """Cut segments between key groups into small portions; a larger key group forms a portion alone."""
         if not len(segments):
             return
         edges = [0, *(np.flatnonzero(np.diff(segments.numbers)) + 1).tolist(), len(segments)]
@@ -113,7 +113,7 @@ class Gatherer:
         return order
 
     def in_order(self, run: PackedRun, batch: EntryBatch) -> PackedRun:
-        """Return the key groups of a run, each once, sorted; ``batch`` are its entries."""
+        """Return the distinct key groups of a run, sorted; ``batch`` are its entries."""
         order = self.sorted(batch)
         if (batch.state >= PRESENCE).any() or (self.lists and np.isin(batch.state, self.lists).any()):
             return self.settled(batch, order)[0]
@@ -122,16 +122,16 @@ class Gatherer:
         return reordered(run, batch, order, self.prefix)
 
     def gathered(self, batch: EntryBatch) -> PackedRun:
-        """Return the key groups of entries in any order, each once, sorted."""
+        """Return the distinct key groups of entries in any order, sorted."""
         return self.settled(batch, self.sorted(batch))[0]
 
     def settled(self, batch: EntryBatch, order: Int64s) -> tuple[PackedRun, EntryBatch, Int64s]:
-        """Pack sorted entries as they are written: without those that only show a key, and with the elements of a list together.
+        """Pack sorted entries in their final form: without presence entries, and with the elements of each list joined.
 
         Returns
         -------
         run, batch, order
-            The packed entries, and which they are.
+            The packed entries, and the batch and order that select them.
         """
         if (batch.state >= PRESENCE).any():
             order = order[batch.state[order] < PRESENCE]
@@ -141,7 +141,7 @@ class Gatherer:
         return packed(batch, order, self.prefix), batch, order
 
     def joined(self, batch: EntryBatch) -> EntryBatch:
-        """Put the elements of each list together; entries are sorted."""
+        """Join the elements of each list; entries are sorted."""
         in_list = np.isin(batch.state, self.lists)
         end = batch.key_end - INDEX_BYTES * in_list
         first = np.flatnonzero(~(self.goes_on(batch, end) & in_list))
@@ -153,15 +153,15 @@ class Gatherer:
         return entry_batch(data, *key, at[:-1], at[1:])
 
     def goes_on(self, batch: EntryBatch, end: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Tell which entries have the key of the entry before them; keys end at ``end``."""
+        """Return a mask of the entries with the same key as the previous entry; keys end at ``end``."""
         same = np.zeros(len(batch), dtype=np.bool_)
         mark_equal(batch.data, batch.group, batch.state, batch.key, end, same)
         return same
 
     def merged(self, segments: Segments) -> Iterator[tuple[EntryBatch, Int64s]]:
-        """Sort one key group on local disk and merge it: yield batches, with their order, whose entries all come before those of the next.
+        """Sort one key group on local disk and merge it. Yield batches in order, each with the order of its entries.
 
-        The elements of a list are in one batch.
+        All entries of a batch sort before those of the next one. The elements of a list are in one batch.
         """
         sections = list(segments.cut(self.memory_bytes // 2))
         window = max(_LEAST_WINDOW, self.memory_bytes // (2 * len(sections)))
@@ -192,7 +192,7 @@ class Gatherer:
         return segment.load().entries(self.prefix)
 
     def last_list(self, batch: EntryBatch, order: Int64s) -> int:
-        """Return where the last list begins in ``order``."""
+        """Return the start of the last list in ``order``."""
         batch = batch.take(order)
         in_list = np.isin(batch.state, self.lists)
         begins = np.flatnonzero(~self.goes_on(batch, batch.key_end - INDEX_BYTES * in_list))
@@ -200,7 +200,7 @@ class Gatherer:
 
 
 class _Source:
-    """One sorted run, a segment at a time."""
+    """One sorted run, read one segment at a time."""
 
     def __init__(self, segments: Iterator[EntryBatch]) -> None:
         self.segments = segments
@@ -208,7 +208,7 @@ class _Source:
         self.at = 0
 
     def fill(self) -> bool:
-        """Make sure that there is an entry; ``False`` at the end."""
+        """Load entries if none are left; return ``False`` at the end."""
         while self.batch is None or self.at == len(self.batch):
             self.batch = next(self.segments, None)
             self.at = 0
@@ -226,7 +226,7 @@ class _Source:
         return self.entry(len(self.batch) - 1)
 
     def take(self, bound: tuple[int, bytes]) -> EntryBatch | None:
-        """Return the entries up to ``bound``, over only the bytes that they lie in."""
+        """Return the entries up to ``bound``, over a buffer of only their bytes."""
         assert self.batch is not None
         low, high = self.at, len(self.batch)
         while low < high:

@@ -1,4 +1,4 @@
-"""Keyed state of one operator: the entries kept of a base, with their new key groups, and the new streams."""
+"""Keyed state of one operator: entries of the base with their new key groups, and the new streams."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from statetool.types.shown import shown
 if TYPE_CHECKING:
     from statetool.saving.composition import StateConversion
 
-#: Handles of canonical keyed state, since Flink 1.13.
+#: Handle tag of canonical keyed state, since Flink 1.13.
 CANONICAL_TAG: Final = 7
-#: Bytes of entries that are dealt at once: few enough to stay in the processor's cache.
+#: Bytes of entries that are partitioned at once, chosen to stay in the processor's cache.
 _BATCH_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEntries:
-    """Entries kept of a base, and where they go; picklable and self-contained.
+    """Entries of the base and their destination; picklable and self-contained.
 
     Attributes
     ----------
     ids
-        New state ids by the names that states have in the source; others are left out.
+        New state ids by the names of states in the source; others are dropped.
     max_parallelism
-        The new one.
+        The new max parallelism.
     formula
-        How keys hash where their own serializer does not know; ``None`` where it does, or where no hash is needed.
+        Hash function of keys whose serializer does not provide it; ``None`` if it does, or if no hash is needed.
     conversions
-        How values of states get another type, by the states' names in the source.
+        Type conversions of state values, by the names of states in the source.
     """
 
     source: EntrySource
@@ -61,18 +61,18 @@ class KeptEntries:
 
     @property
     def size_bytes(self) -> int:
-        """Stored bytes, about."""
+        """Approximate stored bytes."""
         return size_of(self.source)
 
     def batches(self) -> Iterator[EntryBatch]:
-        """Read the entries, with their new key groups and state ids; keys and values keep their bytes, but values of converted states.
+        """Read the entries with their new key groups and state ids. Keys and values keep their bytes, except values of converted states.
 
         Raises
         ------
         FormatError
-            Damaged bytes, or a key that does not lie in the key group of its hash code.
+            Damaged bytes, or a key outside the key group of its hash code.
         UnsupportedError
-            The hash code of a key is not known.
+            The hash code of a key cannot be computed.
         """
         source = self.source
         with placed(source):
@@ -105,10 +105,11 @@ class KeptEntries:
 
 
 class _NewGroups:
-    """Finds the new key groups of entries.
+    """Computation of the new key groups of entries.
 
-    A key lies in key group ``murmur(hashCode) % max parallelism``. For a divisor of the old number the new key group follows from the
-    old one, as both are remainders of one number; else keys are hashed, and every one is checked against the key group that it lies in.
+    The key group of a key is ``murmur(hashCode) % max parallelism``. If the new max parallelism divides the old one, the new key group
+    follows from the old one, because both are remainders of the same number. Otherwise keys are hashed, and each is checked against its
+    stored key group.
     """
 
     def __init__(self, header: KeyedHeader, old_max: int, new_max: int, formula: HashFormula | None) -> None:
@@ -142,16 +143,16 @@ class _NewGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedStreams:
-    """The new keyed streams of one operator; picklable.
+    """New keyed streams of one operator; picklable.
 
     Attributes
     ----------
     header
         Bytes of their header.
     lists
-        Ids of list states whose entries are elements, with their index behind the key.
+        Ids of list states whose entries are elements, with their index after the key.
     from_tables
-        Whether entries come from tables: then a duplicate key is an error of the input.
+        Whether entries come from tables, in which case a duplicate key is an error in the input.
     """
 
     operator: str
@@ -170,7 +171,7 @@ class KeyedStreams:
 
     @property
     def prefix(self) -> int:
-        """Bytes of the key group in front of each key."""
+        """Bytes of the key-group prefix of each key."""
         return prefix_size(self.max_parallelism)
 
     @property
@@ -180,7 +181,7 @@ class KeyedStreams:
 
     @property
     def kept_bytes(self) -> dict[int, int]:
-        """None: all entries are dealt to the subtasks, also those of a base."""
+        """Nothing: all entries are shuffled to the subtasks, including those of the base."""
         return {}
 
     def numbers(self, subtask: int) -> range:
@@ -192,23 +193,23 @@ class KeyedStreams:
         return owner_of(groups, self.parallelism, self.max_parallelism)
 
     def gatherer(self, memory_bytes: int) -> Gatherer:
-        """Return what puts entries together for these streams."""
+        """Return the assembler of entries for these streams."""
         return Gatherer(self.prefix, lists=self.lists, duplicate=self.duplicate, memory_bytes=memory_bytes)
 
     def write(
         self, subtask: int, portions: Iterable[Segments | PackedRun], staging: Staging, memory_bytes: int
     ) -> NewStream:
-        """Write the stream of one subtask from the entries that were dealt to it.
+        """Write the stream of one subtask from the entries shuffled to it.
 
         Parameters
         ----------
         portions
-            One after the other, of ascending key groups: entries as they were dealt, or key groups as they are written.
+            Portions of ascending key groups, in order: shuffled entries, or key groups in their final form.
 
         Raises
         ------
         EncodeError, FormatError
-            Two entries have one key; names it.
+            Two entries have the same key; the message names it.
         """
         groups, parsed = self.numbers(subtask), self.parsed
         gatherer = self.gatherer(memory_bytes)
@@ -227,7 +228,7 @@ class KeyedStreams:
         return NewStream(subtask=subtask, handle=handle, file=out.file)
 
     def duplicate(self, group: int, state: int, key: bytes) -> StatetoolError:
-        """Make the error for two entries with one key."""
+        """Return the error for two entries with the same key."""
         header = self.parsed
         meta = header.states[state] if state < len(header.states) else None
         name = None if meta is None else meta.name
@@ -240,7 +241,7 @@ class KeyedStreams:
 
 
 def shown_bytes(serializer: Serializer, raw: bytes) -> str:
-    """Return an encoded key for a message."""
+    """Return an encoded key as text for a message."""
     try:
         return shown(serializer.decode(Cursor(raw)), serializer.logical)
     except StatetoolError:
@@ -249,5 +250,5 @@ def shown_bytes(serializer: Serializer, raw: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def parse_keyed_header(raw: bytes, types: TypeContext) -> KeyedHeader:
-    """Parse the header of keyed streams, equal bytes once."""
+    """Parse the header of keyed streams; equal bytes are parsed once."""
     return read_keyed_header(Cursor(raw), types, end=len(raw))

@@ -1,4 +1,4 @@
-"""Measured entries of one state: pieces of keys and values that become one buffer."""
+"""Measured entries of one state: pieces of keys and values that are written into one buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from statetool.saving.streams.runs import entry_batch
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEntries:
-    """Measured entries of one state: the key groups, keys and values of each."""
+    """Measured entries of one state: key group, key and value of each."""
 
     state: int
     groups: Int64s
@@ -23,7 +23,7 @@ class MeasuredEntries:
 
     @classmethod
     def batch(cls, parts: Sequence[MeasuredEntries]) -> EntryBatch:
-        """Write entries into one buffer, each value behind its key."""
+        """Write entries into one buffer, each value after its key."""
         keys = np.concatenate([p.keys.sizes for p in parts])
         values = np.concatenate([p.values.sizes for p in parts])
         end = np.cumsum(keys + values)

@@ -1,6 +1,6 @@
-"""Streams of state, written front to back with bounded memory.
+"""Streams of state, written sequentially with bounded memory.
 
-Small streams stay in memory and go into ``_metadata``, as Flink keeps them; larger ones become files.
+Small streams stay in memory and are stored inline in ``_metadata``, as in Flink; larger ones become files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LENGTH_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStream:
-    """The new stream of one subtask: the handle that the metadata gets, and the file that it names, if it is one."""
+    """The new stream of one subtask: the handle for the metadata, and the file that it refers to, if any."""
 
     subtask: int
     handle: KeyGroupsHandle | OperatorStreamHandle
@@ -44,12 +44,12 @@ class NewStream:
 
 
 class StreamOutput:
-    """Bytes of one stream; a block that fails leaves no file.
+    """Output of one stream; a block that fails leaves no file.
 
     Parameters
     ----------
     inline_bytes
-        Streams of fewer bytes get no file.
+        Streams with fewer bytes are stored inline, without a file.
     """
 
     def __init__(self, staging: Staging, label: str, *, inline_bytes: int) -> None:
@@ -83,7 +83,7 @@ class StreamOutput:
             self._flush()
 
     def _flush(self, more: bytes | bytearray | memoryview = b"") -> None:
-        """Write what is buffered, and more behind it."""
+        """Write the buffered bytes, followed by ``more``."""
         if self._file is None:
             self._file = self._stack.enter_context(self._staging.create(self._label))
         for data in (self._buffer, more):
@@ -93,33 +93,33 @@ class StreamOutput:
 
     @property
     def file(self) -> StagedFile | None:
-        """The file, after the block; ``None`` where the bytes go into the metadata."""
+        """The file, after the block; ``None`` if the bytes are stored in the metadata."""
         return None if self._file is None else self._file.staged
 
     def handle(self) -> ByteStreamHandle | RelativeFileHandle:
         """Return the handle of the bytes, after the block."""
         if self.file is not None:
             return RelativeFileHandle(path=self.file.name, size_bytes=self.file.size_bytes)
-        # When Flink deals operator state out again, it takes two handles with one name for the same.
+        # When Flink redistributes operator state, it treats two handles with the same name as one.
         return ByteStreamHandle(name=str(uuid.uuid4()), data=bytes(self._buffer))
 
 
 class KeyedStreamWriter:
-    """One subtask's keyed stream: its header, then key groups in ascending order (``FullSnapshotAsyncWriter``).
+    """Keyed stream of one subtask: its header, then key groups in ascending order (``FullSnapshotAsyncWriter``).
 
     Parameters
     ----------
     write
         Takes the bytes of the stream.
     header
-        Bytes of the header, whose compression flag must agree with ``compressed``.
+        Bytes of the header, whose compression flag must match ``compressed``.
     key_groups
-        Those of the subtask.
+        Key groups of the subtask.
 
     Attributes
     ----------
     offsets
-        Of each key group, 0 where it is empty, as the handle keeps them.
+        Offset of each key group, 0 if it is empty, as stored in the handle.
     """
 
     def __init__(self, write: Write, header: bytes, key_groups: range, *, compressed: bool) -> None:
@@ -135,7 +135,7 @@ class KeyedStreamWriter:
         self._size += len(data)
 
     def add_groups(self, run: PackedRun) -> None:
-        """Append key groups, each of one segment, with higher numbers than those before."""
+        """Append key groups, one segment each, with higher numbers than the previous ones."""
         if self._compressed:
             for i, number in enumerate(run.numbers.tolist()):
                 with self.group(number) as append:
@@ -146,7 +146,7 @@ class KeyedStreamWriter:
 
     @contextmanager
     def group(self, number: int) -> Iterator[Write]:
-        """Give a function that appends one key group piece by piece; its pieces make one canonical key group."""
+        """Provide a function that appends one key group piece by piece; the pieces together form one canonical key group."""
         self.offsets[number - self._groups.start] = self._size
         if not self._compressed:
             yield self._append
@@ -157,10 +157,10 @@ class KeyedStreamWriter:
 
 
 class GroupJoiner:
-    """Joins canonical pieces of one key group, sorted by state, into one: it may be larger than memory.
+    """Joiner of canonical pieces of one key group, sorted by state; the key group may be larger than memory.
 
-    A piece's last entry of a state is the last one only if the next piece goes on with another state, so each piece is held back
-    until the next one is there.
+    Whether a piece's last entry of a state is the state's last one depends on the next piece, so each piece is held back until the next one
+    arrives.
     """
 
     def __init__(self, write: Write, prefix: int) -> None:
@@ -183,7 +183,7 @@ class GroupJoiner:
         self._last_state = int(batch.state[last])
         value = batch.value_end[last] - batch.value[last]
         key = batch.key_end[last] - batch.key[last]
-        # Behind the key are the value with its length, and the end of the key group.
+        # The key is followed by the value with its length, and the end of the key group.
         self._last_key = int(len(piece) - 2 - value - _LENGTH_BYTES - key - self._prefix)
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
-"""Entries on their way to the subtasks that get them: packed as canonical key groups, and kept on local disk in between.
+"""Entries on their way to their subtasks: packed as canonical key groups, and stored on local disk in between.
 
-Rows of tables, entries of an older snapshot and elements of operator state all travel like this; the "key group" of operator state is the
-subtask. A packed run is a sequence of segments, each a canonical key group of its own, so the walk that reads savepoints reads runs too.
+Rows of tables, entries of an older snapshot and elements of operator state all use this form; the "key group" of operator state is the
+subtask. A packed run is a sequence of segments, each a canonical key group, so that the walk that reads savepoints also reads runs.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from statetool.kernels.walk import FULL, WALK_MESSAGES, KeyGroups, Rows, walk
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: The bit of a state id that marks entries that only show that a row has the key; the other bits may be a state's id, or none's.
+#: Bit of a state id that marks presence entries, which only record that a row with the key exists. The other bits may be any number.
 PRESENCE: Final = 1 << 15
-#: No state id of a run is above it: the next one ends a key group.
+#: Maximum state id of a run: the next number marks the end of a key group.
 _MOST_STATES: Final = (1 << 16) - 1
 _SMALLEST_ENTRY: Final = 9
-#: Counting needs a number for each pair of key group and state; where pairs are many more than entries, entries are compared.
+#: Counting needs a counter per pair of key group and state. With many more pairs than entries, entries are compared instead.
 _MOST_PLACES: Final = 1 << 16
-#: Offsets of a file that runs are kept in are below it.
+#: Upper bound of offsets in a file of runs.
 _FILE: Final = 1 << 48
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRun:
-    """Segments one after another: int64[k] ``numbers`` of their key groups, int64[k + 1] ``starts`` in ``data``, the last is the end."""
+    """Segments one after another: int64[k] ``numbers`` of their key groups, int64[k + 1] ``starts`` in ``data``; the last is the end."""
 
     data: Bytes
     numbers: Int64s
@@ -51,7 +51,7 @@ class PackedRun:
         return PackedRun(self.data[at:end], self.numbers[first:stop], self.starts[first : stop + 1] - at)
 
     def parts(self, owner: Int64s, limit: int) -> Iterator[PackedRun]:
-        """Cut into parts of at most ``limit`` bytes, and where the ``owner`` (int64[k]) of segments changes; a larger segment is a part."""
+        """Split into parts of at most ``limit`` bytes that do not span ``owner`` (int64[k]) changes; a larger segment is a part."""
         for first, stop in portions(self.starts, limit, owner):
             yield self.part(first, stop)
 
@@ -61,7 +61,7 @@ class PackedRun:
         Raises
         ------
         FormatError
-            The bytes are not what was packed.
+            The bytes differ from the packed ones.
         """
         cursor = np.array([0, -1, 0], dtype=np.int64)
         groups = KeyGroups(self.starts[:-1], self.starts[1:], self.numbers)
@@ -82,7 +82,7 @@ class PackedRun:
 def entry_batch(
     data: Bytes, state: Int64s, group: Int64s, key: Int64s, key_end: Int64s, value: Int64s, value_end: Int64s
 ) -> EntryBatch:
-    """Return entries that lie in no file."""
+    """Return entries that are not stored in a file."""
     return EntryBatch(
         data=data, state=state, group=group, key=key, key_end=key_end, value=value, value_end=value_end,
         regions=(), file="",
@@ -95,9 +95,9 @@ def packed(batch: EntryBatch, order: Int64s, prefix: int) -> PackedRun:
     Parameters
     ----------
     order
-        int64[n]: the entries that are packed, by key group, those of one state together.
+        int64[n]: the entries to pack, by key group, with those of one state together.
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     """
     out, numbers, starts = _room(batch, prefix, len(order), slice(None) if len(order) == len(batch) else order)
     scratch = np.empty(LOOKED_UP, dtype=np.int64)
@@ -132,7 +132,7 @@ def dealt(batch: EntryBatch, prefix: int) -> PackedRun:
     Parameters
     ----------
     prefix
-        Bytes of the key group in front of each key.
+        Bytes of the key-group prefix of each key.
     """
     base, groups, states = _places(batch.group, batch.state)
     if _too_many(groups * states, len(batch)):
@@ -151,7 +151,7 @@ def _columns(batch: EntryBatch) -> tuple[Int64s, ...]:
 
 
 def _room(batch: EntryBatch, prefix: int, groups: int, index: Any = slice(None)) -> tuple[Bytes, Int64s, Int64s]:
-    """Return empty arrays for packed entries, those at ``index``, for the numbers of their key groups, and for their starts."""
+    """Return empty arrays for the packed entries at ``index``, for the numbers of their key groups, and for their starts."""
     start, key_end, value, end = (c[index] for c in (batch.key, batch.key_end, batch.value, batch.value_end))
     size = int(key_end.sum() - start.sum() + end.sum() - value.sum())
     # Two lengths, a state id, the end of a key group.
@@ -160,7 +160,7 @@ def _room(batch: EntryBatch, prefix: int, groups: int, index: Any = slice(None))
 
 
 def _places(group: Int64s, state: Int64s) -> tuple[int, int, int]:
-    """Return the smallest key group, how many there are from it on, and how many states from 0 on."""
+    """Return the smallest key group, the number of key groups from it on, and the number of states from 0 on."""
     if not len(group):
         return 0, 0, 0
     base = int(group.min())
@@ -168,12 +168,12 @@ def _places(group: Int64s, state: Int64s) -> tuple[int, int, int]:
 
 
 def _too_many(places: int, entries: int) -> bool:
-    """Tell whether pairs of key group and state are too many to be counted."""
+    """Return True if there are too many pairs of key group and state to count."""
     return places > _MOST_PLACES + 8 * entries
 
 
 def cuts(batch: EntryBatch, order: Int64s, owner: Int64s | None, limit: int) -> Iterator[Int64s]:
-    """Cut an order of entries into pieces of about ``limit`` bytes, and where their ``owner`` (int64[n], if any) changes."""
+    """Split an order of entries into pieces of about ``limit`` bytes, and where their ``owner`` (int64[n], if any) changes."""
     sizes = batch.key_end[order] - batch.key[order] + batch.value_end[order] - batch.value[order] + 8
     total = np.concatenate([[0], np.cumsum(sizes)])
     for first, stop in portions(total, limit, None if owner is None else owner[order]):
@@ -181,14 +181,14 @@ def cuts(batch: EntryBatch, order: Int64s, owner: Int64s | None, limit: int) -> 
 
 
 def portions(edges: Int64s, limit: int, owner: Int64s | None = None) -> Iterator[tuple[int, int]]:
-    """Yield ``first, stop`` of items that have at most ``limit`` bytes together, or of one larger item.
+    """Yield ``first, stop`` of items with at most ``limit`` bytes in total, or of one larger item.
 
     Parameters
     ----------
     edges
-        int64[n + 1]: where each item starts, and the end of the last.
+        int64[n + 1]: start of each item, and the end of the last.
     owner
-        int64[n]: items with different owners are not together.
+        int64[n]: items with different owners are kept apart.
     """
     changes = [] if owner is None else (np.flatnonzero(np.diff(owner)) + 1).tolist()
     first = 0
@@ -215,8 +215,11 @@ def order_of_groups(group: Int64s, state: Int64s) -> Int64s:
 
 
 def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
-    """Return the order of entries by key group, state and the unsigned bytes of the key, as in RocksDB, and an entry whose key another one
-    has too, ``None`` without. Entries with :data:`PRESENCE` count as entries of their state."""
+    """Return the order of entries by key group, state and the unsigned bytes of the key, as in RocksDB, and a duplicate.
+
+    The duplicate is an entry with the same key as another one, ``None`` if there is none. Entries with :data:`PRESENCE` count as entries of
+    their state.
+    """
     state = batch.state & (PRESENCE - 1)
     order = order_of_groups(batch.group, state)
     head = np.empty((2, len(order)), dtype=np.uint64)
@@ -228,13 +231,13 @@ def order_of_keys(batch: EntryBatch) -> tuple[Int64s, int | None]:
 
 
 class Spill:
-    """Runs in files on local disk, which are gone after the block; threads may add runs at the same time, each to another file."""
+    """Runs in files on local disk, removed after the block. Threads may add runs concurrently, each to another file."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: list[Any] = []
         self._ends: list[int] = []
-        #: Files that no thread is writing to.
+        #: Files that no thread is currently writing.
         self._idle: list[int] = []
         self._added: list[tuple[Int64s, Int64s]] = []
         self._places: list[int] = []
@@ -252,7 +255,7 @@ class Spill:
         Parameters
         ----------
         place
-            The order of runs, which may be added in any other.
+            Position in the order of runs, which may be added in any order.
         base
             Added to the numbers of its key groups.
         """
@@ -272,14 +275,14 @@ class Spill:
         return number
 
     def segments(self) -> Segments:
-        """Return all segments, once all runs are there."""
+        """Return all segments, after all runs were added."""
         for file in self._files:
             file.flush()
         empty = np.zeros(0, dtype=np.int64)
         numbers = np.concatenate([empty, *(n for n, _ in self._added)])
         counts = [len(n) for n, _ in self._added]
         places = np.repeat(np.array(self._places, dtype=np.int64), counts)
-        added = np.repeat(np.arange(len(counts)), counts)  # runs of one place may be in several files
+        added = np.repeat(np.arange(len(counts)), counts)  # runs with the same place may be in several files
         offsets = np.concatenate([empty, *(s[:-1] for _, s in self._added)])
         sizes = np.concatenate([empty, *(np.diff(s) for _, s in self._added)])
         order = np.lexsort((offsets, added, places, numbers))
@@ -290,8 +293,11 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments in open files: int64[k] of their key groups (ascending), the places of their runs, their offsets (in file ``i`` of ``files``
-    behind ``i`` times :data:`_FILE`) and their sizes."""
+    """Segments in open files.
+
+    All arrays are int64[k]: key groups (ascending), places of their runs, offsets (in file ``i`` of ``files``, plus ``i`` times
+    :data:`_FILE`) and sizes.
+    """
 
     files: tuple[int, ...]
     numbers: Int64s
@@ -304,7 +310,7 @@ class Segments:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all segments."""
+        """Total bytes of the segments."""
         return int(self.sizes.sum())
 
     def take(self, index: Any) -> Segments:
@@ -339,7 +345,7 @@ class Segments:
     def load(self) -> PackedRun:
         """Read the segments into memory, in the order of the files."""
         data = np.empty(self.size_bytes, dtype=np.uint8)
-        # Segments side by side in the file are read at once.
+        # Adjacent segments of a file are read at once.
         order = np.argsort(self.offsets, kind="stable")
         offsets, ends = self.offsets[order], (self.offsets + self.sizes)[order]
         edges = np.flatnonzero(offsets[1:] != ends[:-1]) + 1

@@ -1,1 +1,1 @@
-"""State of Apache Beam's Flink runner: Java streams that name coders, and what those coders write."""
+"""State of Apache Beam's Flink runner: Java streams that name coders, and values written by those coders."""

@@ -1,17 +1,17 @@
-"""Beam's coders of several parts: how one value is written, nested in others.
+"""Beam coders with several parts: the nested encoding of their values.
 
 ======================================  ==============================================================================
 Nullable                                u8 0 null or 1, value
 Kv                                      key, value
 Iterable, Collection, List, Set, Deque  i32 n, elements; or i32 -1, blocks of varint n and n elements, ended by 0
 Map, SortedMap                          i32 n, keys and values
-LengthPrefix                            varint size, value without a size of its own
+LengthPrefix                            varint size, value without another size
 WindowedValue                           Instant, collection of windows, pane, value
 IntervalWindow                          Instant of the end, Duration
-PaneInfo                                u8: bit 0 first, bit 1 last, bits 2 and 3 timing, above them 0, 1 or 2 varints that follow
+PaneInfo                                u8: bit 0 first, bit 1 last, bits 2 and 3 timing, above: number (0, 1 or 2) of varints that follow
 TimerData                               strings id, family, namespace; Instants time, output time; string domain
 tagged KV, Union                        varint tag, value of the coder of that tag
-Row                                     varint n, byte array of a bit set of nulls (little-endian), the n fields that are not null
+Row                                     varint n, byte array of a bit set of nulls (little-endian), the non-null ones of n fields
 ======================================  ==============================================================================
 
 Follows ``org.apache.beam.sdk``, 2.31 to 2.68.
@@ -48,12 +48,12 @@ _TIMINGS: Final = ("EARLY", "ON_TIME", "LATE", "UNKNOWN")
 
 
 def opaque(name: str) -> Coder:
-    """Return a coder whose values are exact bytes: nothing is known but its name."""
+    """Return a coder whose values are exact bytes, because only its name is known."""
     return Coder(name=name, logical=Scalar("binary"), decode=lambda c: c.take(c.left), least=0, framed=True)
 
 
 def struct(name: str, parts: Sequence[tuple[str, Coder]]) -> Coder:
-    """Return the coder of parts one after another; exact bytes where the end of one before the last is not known."""
+    """Return the coder of consecutive parts; exact bytes if the end of any part but the last is not known."""
     if any(part.framed for _, part in parts[:-1]):
         return opaque(name)
 
@@ -157,10 +157,10 @@ def map_of(kind: str, key: Coder, value: Coder) -> Coder:
 
 
 def length_prefixed(part: Coder) -> Coder:
-    """Return ``LengthPrefixCoder`` of a coder, which writes its value as if nothing followed it."""
+    """Return ``LengthPrefixCoder`` of a coder, which writes its value in the outermost form."""
     name = f"LengthPrefix<{part.name}>"
     if part in (TEXT, BYTES):
-        # As the outermost coder they write no size of their own: the prefix takes its place.
+        # In the outermost form these coders write no size: the prefix replaces it.
         return Coder(name=name, logical=part.logical, decode=part.decode, encode=part.encode)
     if part.name not in PLAIN:
         return Coder(name=name, logical=Scalar("binary"), decode=read_bytes, encode=write_bytes)
@@ -175,7 +175,7 @@ def length_prefixed(part: Coder) -> Coder:
 
 
 def tagged(name: str, coders: Sequence[tuple[int, Coder]]) -> Coder:
-    """Return the coder of a tag and a value of the coder of that tag, each in a column of its own."""
+    """Return the coder of a tag followed by a value of that tag's coder, with one column per tag."""
     numbers = [tag for tag, _ in coders]
 
     def decode(c: Cursor) -> tuple[Any, ...]:
@@ -247,7 +247,7 @@ TIMER: Final = struct(
         ("domain", TEXT),
     ),
 )
-#: Coders of Beam itself that have no parts of the job's, by the last part of their class name without ``Coder``.
+#: Beam coders without components of the job, by the last part of their class name without ``Coder``.
 LEAVES: Final = {
     **PLAIN,
     "IntervalWindow": INTERVAL_WINDOW,
@@ -266,13 +266,13 @@ def kafka_record(value: Coder) -> Coder:
 
 
 def producer_record(value: Coder) -> Coder:
-    """Return ``ProducerRecordCoder``: a partition of -1 and the last possible timestamp are none."""
+    """Return ``ProducerRecordCoder``: a partition of -1 and the maximum timestamp mean "not set"."""
     parts = (("topic", TEXT), ("partition", VAR_INT), ("timestamp", VAR_LONG), ("headers", _HEADERS), ("kv", value))
     return struct(f"ProducerRecord<{value.name}>", parts)
 
 
 def row(fields: Sequence[tuple[str, Coder]]) -> Coder:
-    """Return the coder of rows with a schema; fields that the schema got later are null in older rows."""
+    """Return the coder of rows with a schema; fields added to the schema later are null in older rows."""
     name = f"Row<{', '.join(n for n, _ in fields)}>"
     if any(part.framed for _, part in fields):
         return opaque(name)

@@ -1,4 +1,4 @@
-"""Beam's coders without parts: how one value is written, nested in others.
+"""Beam coders without parts: the nested encoding of their values.
 
 ==============================  ==============================================================================
 VarInt, VarLong                 unsigned varint of the 32 or 64 bits
@@ -40,7 +40,7 @@ def _read_only(out: Output, value: Any) -> None:
 class Coder:
     """One coder.
 
-    ``least`` is the smallest number of bytes of a value. ``framed``: the end of a value is not known, so that it must end its frame.
+    ``least`` is the minimum number of bytes of a value. ``framed``: the end of a value is not known, so it must end its frame.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Coder:
 
 
 def read_varint(c: Cursor, bits: int) -> int:
-    """Read an unsigned varint that holds a two's complement of ``bits``."""
+    """Read an unsigned varint that contains a two's complement of ``bits``."""
     start = c.pos
     value = c.varint64()
     if value >> bits:
@@ -172,7 +172,7 @@ PLAIN: Final = {
         Coder(name="Duration", logical=Scalar("int64"), decode=lambda c: read_varint(c, 64), encode=_write_varint(64)),
         Coder(name="Void", logical=Scalar("null"), decode=_nothing, encode=_write_nothing, least=0),
         Coder(name="Serializable", logical=Scalar("binary"), decode=take_java_stream, least=5),
-        # FlinkKeyUtils: the key of the job, encoded by its own coder.
+        # FlinkKeyUtils: the key of the job, encoded by its coder.
         Coder(name="ByteBuffer", logical=Scalar("binary"), decode=read_bytes, encode=write_bytes),
         Coder(name="GlobalWindow", logical=Scalar("string"), decode=lambda c: "GlobalWindow", least=0),
     )

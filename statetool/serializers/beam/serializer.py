@@ -1,9 +1,9 @@
-"""``CoderTypeSerializer`` of Beam's Flink runner: a value as a coder of Beam writes it, nested.
+"""``CoderTypeSerializer`` of Beam's Flink runner: a value in the nested encoding of a Beam coder.
 
-Snapshots: up to Flink 1.19's runner ``CoderTypeSerializer$LegacySnapshot`` says nothing, and Flink puts the Java stream of the serializer in
-front of it; since then ``UnversionedTypeSerializerSnapshot``, version 1, is i32 size and that stream, compressed by ``SnappyOutputStream``
-(82 ``SNAPPY`` 00, i32 version, i32 compatible version, then i32 size and a block of snappy until the end). The serializer has the coder
-in its field ``coder``. Follows ``org.apache.beam.runners.flink.translation.types``, Beam 2.31 to 2.68.
+Snapshots: up to the runner of Flink 1.19, ``CoderTypeSerializer$LegacySnapshot`` has no content, and Flink writes the Java stream of the
+serializer before it. Since then, ``UnversionedTypeSerializerSnapshot``, version 1, is an i32 size and that stream, compressed by
+``SnappyOutputStream`` (82 ``SNAPPY`` 00, i32 version, i32 compatible version, then i32 size and a Snappy block, until the end). The
+serializer has the coder in its field ``coder``. Follows ``org.apache.beam.runners.flink.translation.types``, Beam 2.31 to 2.68.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 class BeamSerializer(Serializer):
-    """A value of one of Beam's coders."""
+    """A value of a Beam coder."""
 
     def __init__(self, name: str, version: int, coder: Coder, payload: bytes) -> None:
         super().__init__(name, version)
@@ -61,7 +61,7 @@ class BeamSerializer(Serializer):
             raise EncodeError(f"{value!r} is not a value of {self.type_name}") from e
 
     def hash_code(self, value: Any) -> int:
-        """``ByteBuffer.hashCode`` of the encoded key, by which the runner gives keys to Flink."""
+        """``ByteBuffer.hashCode`` of the encoded key, because the runner passes keys to Flink as ``ByteBuffer``."""
         if self.coder.name != "ByteBuffer":
             raise UnsupportedError(f"hashCode() of {self.type_name} is not known")
         code = 1

@@ -1,6 +1,6 @@
-"""Coders of Beam, made of their Java streams, which are parsed as data: nothing is ever run.
+"""Beam coders, built from their Java streams, which are parsed as data: no code is ever run.
 
-A coder that is not known becomes one whose values are exact bytes, and says its class.
+An unknown coder is represented by one whose values are exact bytes, with the name of its class.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _OF_FIELD: Final = {
 
 
 class TooManyPartsError(UnsupportedError):
-    """A coder that no job has: only damage makes it."""
+    """A coder too large for any job, which only damage can produce."""
 
 
 def short_name(class_name: str) -> str:
-    """Return what a coder is called in messages: ``StringUtf8`` of ``org.apache.beam.sdk.coders.StringUtf8Coder``.
+    """Return the name of a coder in messages: ``StringUtf8`` for ``org.apache.beam.sdk.coders.StringUtf8Coder``.
 
     Examples
     --------
@@ -51,13 +51,13 @@ def coder_of(tree: Any) -> Coder:
     Raises
     ------
     UnsupportedError
-        It has more parts than any coder of a job.
+        It has more parts than the coder of any job.
     """
     return _Builder().coder(tree)
 
 
 class _Builder:
-    """Makes coders of objects; parts are counted each time, as many parts may refer to one object."""
+    """Builder of coders from objects; parts are counted at each use, because many parts may refer to one object."""
 
     def __init__(self) -> None:
         self.parts = 0
@@ -79,7 +79,7 @@ class _Builder:
             return bc.opaque(f"{name} ({error.message})")
 
     def structured(self, name: str, tree: JavaObject) -> Coder | None:
-        """Return a coder with parts, ``None`` for one that is not known."""
+        """Return a coder with parts, ``None`` for an unknown one."""
 
         def part(field: str) -> Coder:
             return self.coder(tree.fields.get(field))
@@ -119,7 +119,7 @@ class _Builder:
         return None
 
     def numbered(self, tree: Any) -> Sequence[tuple[int, Coder]]:
-        """Return the coders of a serialized map of Guava, with their numbers."""
+        """Return the coders of a serialized Guava map, with their numbers."""
         if not isinstance(tree, JavaObject) or not tree.cls.name.endswith("$SerializedForm"):
             raise UnsupportedError("its map of coders is of a class that is not known")
         keys, values = (java_list(tree.fields.get(n)) for n in ("keys", "values"))
@@ -136,7 +136,7 @@ class _Builder:
             name = field.fields.get("name") if isinstance(field, JavaObject) else None
             if not isinstance(name, str):
                 raise UnsupportedError("a field without a name")
-            # Nulls of fields are in the bit set of the row.
+            # Nulls of fields are stored in the bit set of the row.
             fields.append((str(name), self.of_field(field.fields.get("type"), top=True)))
         names = [n for n, _ in fields]
         if not fields or len(set(names)) < len(names):

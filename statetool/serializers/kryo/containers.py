@@ -11,8 +11,8 @@ array               varint n + 1, elements                   same
 ``Arrays.asList``   varint n, component class, elements      as a collection
 ==================  =======================================  ==================================================
 
-Elements are values with their class; where the declared element type is final, objects without. In Kryo 5 the flag then says
-that elements may be null; else it says that all have one class, which is written once, with a bool for nulls.
+Elements are values with their class, or objects without it if the declared element type is final. In Kryo 5 the flag then means that
+elements may be null; otherwise it means that all have the same class, which is written once, with a bool for nulls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_NULLS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """How a class with elements is read and written."""
+    """Reader and writer of a class with elements."""
 
     read: Callable[[GraphReader, str, Args], Any]
     write: Callable[[GraphWriter, Obj, Args], None]
@@ -246,7 +246,7 @@ def _read_array(g: GraphReader, name: str, args: Args) -> Any:
 
 
 def _bare_elements(g: GraphReader | GraphWriter, element: JavaType) -> bool:
-    """Tell whether elements have no class: every array class is final, whatever its elements are."""
+    """Return True if elements have no class: every array class is final, whatever its elements are."""
     return element.is_array or g.registry.is_final(element)
 
 
@@ -318,7 +318,7 @@ def _write_enum_set(g: GraphWriter, obj: Obj, args: Args) -> None:
 
 
 def _fixed_size(n: int) -> Container:
-    """``Collections.emptyList`` and ``singletonList``: their elements alone."""
+    """``Collections.emptyList`` and ``singletonList``: only their elements."""
 
     def write(g: GraphWriter, obj: Obj, args: Args) -> None:
         if len(obj.value) != n:
@@ -336,7 +336,7 @@ def _write_pair(g: GraphWriter, obj: Obj, args: Args) -> None:
 
 
 def _held_type(g: GraphReader | GraphWriter, name: str, args: Args) -> JavaType:
-    """Return the type of a holder's field; only Kryo 5's serializer of ``Optional`` knows nothing of type arguments."""
+    """Return the type of a holder's field; only Kryo 5's serializer of ``Optional`` does not know type arguments."""
     return args[0] if args and not (g.gen == 5 and name == "java.util.Optional") else OBJECT
 
 
@@ -366,7 +366,7 @@ _TABLE: Final[dict[str, Container]] = {
 
 
 def find(name: str, gen: wire.Generation) -> Container | None:
-    """Return how a class with elements is read and written."""
+    """Return the reader and writer of a class with elements."""
     if name.startswith("["):
         return _ARRAY
     container = _TABLE.get(name)

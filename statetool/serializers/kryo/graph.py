@@ -1,8 +1,9 @@
 """A Kryo object graph: classes, references, and the bodies of classes with parts.
 
-value = class, object. Class: varint 0 null; 1 by name: varint name id, and where it is new in this value the name; k >= 2 id k - 2.
-Object: of a class with references, varint 0 null, 1 new, k >= 2 the (k - 2)-th object of this value; boxes (and enums in Kryo 5)
-have none, and where null is possible one byte 0 or 1. Follows ``Kryo``, ``DefaultClassResolver``, ``MapReferenceResolver``.
+A value is a class and an object. Class: varint 0 null; 1 by name: varint name id, followed by the name at its first occurrence in this
+value; k >= 2 id k - 2. Object: for a class with references, varint 0 null, 1 new, k >= 2 the (k - 2)-th object of this value. Boxes (and
+enums in Kryo 5) have no references; if they can be null, one byte 0 or 1 precedes them. Follows ``Kryo``, ``DefaultClassResolver``,
+``MapReferenceResolver``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Args = tuple[JavaType, ...]
 
 
 class GraphReader:
-    """Reads one value; classes and references start afresh for each."""
+    """Reader of one value; classes and references start from scratch for each value."""
 
     c: Cursor
     gen: wire.Generation
@@ -69,7 +70,7 @@ class GraphReader:
         return None if name is None else self.object(name, args)
 
     def object(self, name: str, args: Args = (), *, nullable: bool = False) -> Obj | None:
-        """Read an object of a known class; ``nullable`` where null has a mark of its own."""
+        """Read an object of a known class; ``nullable`` if null has a separate marker."""
         start = self.c.pos
         if not self._has_reference(name):
             if nullable and not self._present(start):
@@ -134,7 +135,7 @@ class GraphReader:
         return self.value(declared.args)
 
     def java(self, name: str) -> Any:
-        """Read an object in Java serialization; later ones of a class go on in the stream of the first."""
+        """Read an object in Java serialization; later objects of a class continue in the stream of the first."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = JavaStream(self.c)
@@ -171,7 +172,7 @@ class GraphReader:
         return values
 
     def _blame_declaration(self, error: StatetoolError, declared: ClassDeclaration, start: int) -> None:
-        """Add a hint to an error that has none: the innermost declaration, which the bytes contradict."""
+        """Add a hint to an error without one: the innermost declaration, which the bytes contradict."""
         if not isinstance(error, FormatError) or isinstance(error, UnknownSerializerError) or error.hint:
             return
         if self.registry.context.find(declared.name) is None:
@@ -194,7 +195,7 @@ class GraphReader:
         return declared.constants[ordinal]
 
     def undeclared(self, name: str) -> bytes:
-        """Read an object of an undeclared class that Java serialization wrote (every ``Throwable``): its stream names the class."""
+        """Read an object of an undeclared class written by Java serialization (every ``Throwable``): its stream names the class."""
         start = self.c.pos
         head = bytes(self.c.data[start : min(start + 4, self.c.end)])
         if head == _JAVA_HEAD or "java.lang.Throwable" in self._streams:
@@ -215,7 +216,7 @@ class GraphReader:
 
 
 def _reader_of(registry: Registry, name: str) -> Callable[[GraphReader, Args], Any]:
-    """Return how bodies of a class are read."""
+    """Return the reader for bodies of a class."""
     body = registry.body(name)
     if body is not None:
         read = body.read
@@ -258,7 +259,7 @@ def _refuse(g: GraphReader, name: str) -> Any:
 
 
 class GraphWriter:
-    """Writes one value; every object is new, so none refers back to another one."""
+    """Writer of one value; every object is new, so none refers to another one."""
 
     out: Output
     gen: wire.Generation
@@ -271,7 +272,7 @@ class GraphWriter:
         self._streams: set[str] = set()
 
     def java(self, name: str) -> None:
-        """Note that an object goes into a Java stream: a second one would have to go on in the stream of the first."""
+        """Note that an object is written in a Java stream: a second one would have to continue in the stream of the first."""
         if name in self._streams:
             raise EncodeError(f"a second {name} in one value, which would go on in the Java stream of the first")
         self._streams.add(name)
@@ -385,10 +386,10 @@ class GraphWriter:
 
 
 def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> list[tuple[str, JavaType]]:
-    """Return a class's fields in Kryo's order, with the types that count on the wire.
+    """Return a class's fields in Kryo's order, with the types that determine the wire format.
 
-    Kryo knows type arguments from the field that holds the object: all the way down in Kryo 5 (not in records), only those of
-    the field itself in Kryo 2.24.
+    Kryo knows type arguments from the field that holds the object: at all levels in Kryo 5 (not in records), only those of the field itself
+    in Kryo 2.24.
     """
     arguments = dict(zip(declared.parameters, args, strict=False))
     fields = []
@@ -403,7 +404,7 @@ def fields_of(declared: ClassDeclaration, args: Args, gen: wire.Generation) -> l
 
 
 def resolved(kind: JavaType, arguments: dict[str, JavaType]) -> JavaType:
-    """Return a type with type arguments in the place of its type parameters; one without is read as an Object."""
+    """Return a type with type arguments in place of its type parameters; a parameter without an argument is read as an Object."""
     if kind.name in arguments and not kind.args:
         return arguments[kind.name]
     return JavaType(kind.name, tuple(resolved(a, arguments) for a in kind.args), kind.as_json) if kind.args else kind

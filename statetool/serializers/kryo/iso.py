@@ -1,4 +1,4 @@
-"""Text of ``java.time`` values, as Java prints them, and back."""
+"""Conversion of ``java.time`` values to the text that Java prints, and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _fraction(nanos: int) -> str:
 
 
 def duration_text(seconds: int, nanos: int) -> str:
-    """Return what ``Duration.toString`` gives."""
+    """Return the result of ``Duration.toString``."""
     if not seconds and not nanos:
         return "PT0S"
     total = seconds * _BILLION + nanos
@@ -66,7 +66,7 @@ def offset_text(seconds: int) -> str:
 
 
 def parse_offset(text: str) -> int:
-    """Return the seconds of the id of a ``ZoneOffset``."""
+    """Return the seconds for the id of a ``ZoneOffset``."""
     if text == "Z":
         return 0
     match = _OFFSET.fullmatch(text)
@@ -77,21 +77,21 @@ def parse_offset(text: str) -> int:
 
 
 def time_text(nanos: int) -> str:
-    """Return what ``LocalTime.toString`` gives."""
+    """Return the result of ``LocalTime.toString``."""
     seconds, nano = divmod(nanos, _BILLION)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     return text + (f":{seconds % 60:02d}{_fraction(nano)}" if seconds % 60 or nano else "")
 
 
 def date_text(days: int) -> str:
-    """Return what ``LocalDate.toString`` gives."""
+    """Return the result of ``LocalDate.toString``."""
     year, month, day = civil_from_days(days)
     sign = "+" if year > 9999 else "-" if year < 0 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
 
 
 def date_time_text(nanos: int) -> str:
-    """Return what ``LocalDateTime.toString`` gives."""
+    """Return the result of ``LocalDateTime.toString``."""
     days, nanos_of_day = divmod(nanos, _DAY)
     return f"{date_text(days)}T{time_text(nanos_of_day)}"
 
@@ -134,14 +134,14 @@ def _time_and_rest(text: str) -> tuple[int, str]:
 
 
 def parse_date_time(text: str) -> tuple[int, str]:
-    """Return nanoseconds since 1970-01-01T00:00, and what follows."""
+    """Return nanoseconds since 1970-01-01T00:00, and the rest of the text."""
     days, rest = _date_and_rest(text)
     nanos, rest = _time_and_rest(rest)
     return days * _DAY + nanos, rest
 
 
 def zoned_text(local: int, offset: str | None, zone: str) -> str:
-    """Return what ``ZonedDateTime.toString`` gives; without an offset where neither the bytes nor the zone's rules tell it."""
+    """Return the result of ``ZonedDateTime.toString``; without an offset if neither the bytes nor the zone's rules determine it."""
     if offset is None:
         offset = zone if zone[:1] in ("+", "-", "Z") else _offset_at(local, zone)
     text = date_time_text(local) + (offset or "")
@@ -159,7 +159,7 @@ def _offset_at(local: int, zone: str) -> str | None:
 
 
 def parse_zoned(text: str) -> tuple[int, str | None, str]:
-    """Return local nanoseconds, offset (``None`` where the text has none) and zone."""
+    """Return local nanoseconds, offset (``None`` if the text has none) and zone."""
     local, rest = parse_date_time(text)
     offset, _, zone = rest.partition("[")
     if offset:

@@ -1,8 +1,8 @@
-"""The layout to which kernels rewrite values of a declared type; ``None`` where only plain decoding reads them.
+"""Layout to which kernels rewrite values of a declared type; ``None`` if only the plain decoder can read them.
 
-Kernels serve classes whose fields are numbers, strings, enums, dates, big numbers, UUIDs, arrays, other such classes, and lists and maps
-of these in their usual classes. What Kryo knows of type arguments (:func:`statetool.serializers.kryo.graph.fields_of`) decides what is
-on the wire, the declaration alone how it is shown, as in :mod:`statetool.serializers.kryo.typed`.
+Kernels support classes with fields that are numbers, strings, enums, dates, big numbers, UUIDs, arrays, other such classes, and lists and
+maps of these in their usual classes. The type arguments that Kryo knows (:func:`statetool.serializers.kryo.graph.fields_of`) determine the
+wire format. The declaration alone determines the decoded type, as in :mod:`statetool.serializers.kryo.typed`.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ _SCALARS: Final[dict[str, tuple[GraphKind, Op]]] = {
     "java.time.LocalTime": ("time", Temporal("time")),
     "java.time.LocalDateTime": ("date_time", Temporal("date_time")),
 }
-#: The usual classes of lists and maps; those of the second group write a comparator first, which must be null here.
+#: The usual classes of lists and maps. Those of the second group write a comparator first, which must be null here.
 _LIST_CLASSES: Final = ("ArrayList", "LinkedList", "HashSet", "LinkedHashSet", "ArrayDeque", "Vector"), ("TreeSet",)
 _MAP_CLASSES: Final = ("HashMap", "LinkedHashMap", "concurrent.ConcurrentHashMap", "Hashtable"), ("TreeMap",)
 
 
 class _UnservedError(Exception):
-    """A type that kernels do not serve."""
+    """A type that kernels do not support."""
 
 
 def graph_of(kind: JavaType, registry: Registry, decode: Callable[[Any], Any]) -> Graph | None:
-    """Return the operation that decodes values of a type, ``decode`` those that kernels cannot serve."""
+    """Return the operation that decodes values of a type; ``decode`` is used for values that kernels cannot read."""
     try:
         return Graph(_Layouts(registry).part(kind, (), ()), registry.gen == 5, decode)
     except _UnservedError:
@@ -83,7 +83,7 @@ class _Layouts:
         self._registry = registry
 
     def part(self, kind: JavaType, args: Args, enclosing: tuple[str, ...]) -> GraphPart:
-        """Return how objects of a type are rewritten; ``args`` are the type arguments that Kryo knows."""
+        """Return the rewriting of a type's objects; ``args`` are the type arguments that Kryo knows."""
         registry = self._registry
         if kind.as_json or kind.name in enclosing:
             raise _UnservedError
@@ -118,7 +118,7 @@ class _Layouts:
         return GraphClass(self._registry.id_of(boxed(name)), bytes(out), is_sorted)
 
     def _usual_classes(self, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[GraphClass, ...]:
-        """Return the usual classes, but for those that the job has serializers or the user declarations for."""
+        """Return the usual classes, except those for which the job has serializers or the user has declarations."""
         candidates = [(f"java.util.{n}", is_sorted) for is_sorted, group in enumerate(names) for n in group]
         return tuple(
             self._class(n, is_sorted=bool(is_sorted))
@@ -135,7 +135,7 @@ class _Layouts:
     def _position(
         self, kind: JavaType, kryo_type: JavaType | None, enclosing: tuple[str, ...]
     ) -> tuple[GraphMode, GraphPart]:
-        """Return how a field or an element is written whose type Kryo knows as ``kryo_type``."""
+        """Return the layout of a field or element whose type Kryo knows as ``kryo_type``."""
         registry = self._registry
         if kryo_type is None:
             return "value", self.part(kind, (), enclosing)
@@ -171,7 +171,7 @@ class _Layouts:
         return GraphPart("map", shape, classes=self._usual_classes(_MAP_CLASSES), parts=(key, value))
 
     def _element_type(self, kind: JavaType) -> JavaType:
-        """Return what Kryo knows of an element: in 2.24 nothing of its type arguments."""
+        """Return the type of an element known to Kryo: 2.24 does not know its type arguments."""
         return kind if self._registry.gen == 5 or kind.is_array else JavaType(kind.name)
 
     def _array(self, kind: JavaType, enclosing: tuple[str, ...]) -> GraphPart:

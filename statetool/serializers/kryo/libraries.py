@@ -1,5 +1,5 @@
-"""What widespread serializers of libraries write, where a job registered them or made them its defaults: kryo-serializers
-(``de.javakaffee``) for Joda-Time, Guava and wrapped collections.
+"""Layouts of common library serializers that a job registered or set as defaults: kryo-serializers (``de.javakaffee``) for Joda-Time, Guava
+and wrapped collections.
 
 ====================  ============================================================================================
 Joda ``DateTime``     varlong millis, string chronology (empty: ISO), string zone
@@ -33,7 +33,7 @@ _NANOS: Final = 1_000_000
 _JODA: Final = "org.joda.time."
 _CHRONOLOGY: Final = {"iBase": "Object", "iParam": "Object"}
 _BUILDER: Final = _JODA + "tz.DateTimeZoneBuilder$"
-#: Classes of Joda-Time that Kryo writes by their fields where the job registered nothing: name, fields, whether it is final.
+#: Joda-Time classes that Kryo writes field by field if the job registered no serializer: name, fields, whether final.
 RECORDS: Final[tuple[tuple[str, dict[str, str], bool], ...]] = (
     *((f"{_JODA}{n}", {"iChronology": "Object", "iLocalMillis": "long"}, True) for n in ("LocalDate", "LocalDateTime", "LocalTime")),
     *((f"{_JODA}{n}", {"iMillis": "long"}, True) for n in ("Instant", "Duration")),
@@ -162,7 +162,7 @@ def _write_interval(g: GraphWriter, value: Any) -> None:
 
 
 _DATE: Final = {"year": INT32, "month": INT32, "day": INT32}
-#: Bodies that are one value, by the class of the serializer.
+#: Bodies that consist of one value, by serializer class.
 BODIES: Final[dict[str, Body]] = {
     f"{_KAFFEE}jodatime.Joda{name}Serializer": Body(StructType.of(**fields), read, write)
     for name, fields, read, write in (
@@ -231,7 +231,7 @@ def _write_wrapped(g: GraphWriter, obj: Obj, args: Args) -> None:
 _COUNTED: Final[tuple[ReadBody, WriteBody]] = _read_counted, _write_counted
 WRAPPED: Final[tuple[ReadBody, WriteBody]] = _read_wrapped, _write_wrapped
 MAP: Final[tuple[ReadBody, WriteBody]] = _read_map, _write_map
-#: Readers and writers of bodies with elements, by the class of the serializer.
+#: Readers and writers of bodies with elements, by serializer class.
 CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
     f"{_KAFFEE}guava.ImmutableListSerializer": _COUNTED,
     f"{_KAFFEE}guava.ImmutableSetSerializer": _COUNTED,
@@ -242,7 +242,7 @@ CONTAINERS: Final[dict[str, tuple[ReadBody, WriteBody]]] = {
 
 
 def superclasses(name: str) -> tuple[str, ...]:
-    """Return those superclasses and interfaces of a library's class by which default serializers are given."""
+    """Return the superclasses and interfaces of a library class to which default serializers can be assigned."""
     if name.startswith("java.util.Collections$"):
         wrapper = name.partition("$")[2]
         for prefix in ("Unmodifiable", "Synchronized"):

@@ -1,7 +1,7 @@
-"""Protobuf and Thrift messages, which chill's serializers write as varint n and n bytes: JSON by what the user declared.
+"""Protobuf and Thrift messages, which chill's serializers write as varint n and n bytes, as JSON according to the user's declarations.
 
-Protobuf needs a descriptor (``protoc --descriptor_set_out=FILE --include_imports``) and the package ``protobuf``. Thrift's binary
-protocol tells types and field ids itself; a declaration adds the names.
+Protobuf needs a descriptor (``protoc --descriptor_set_out=FILE --include_imports``) and the package ``protobuf``. Thrift's binary protocol
+contains types and field ids; a declaration adds the names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statetool.io.cursor import Cursor
 from statetool.serializers.kryo import protobuf
 from statetool.types.declared import ClassDeclaration
 
-#: Supertypes of all messages; jobs give these a default serializer, and a field of such a type may hold any message.
+#: Supertypes of all messages: jobs assign a default serializer to these, and a field of such a type may hold any message.
 ABSTRACT: Final = frozenset(
     {
         "com.google.protobuf.AbstractMessage",
@@ -36,7 +36,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON cannot hold without loss.
+        Not such a message, or one that JSON cannot represent without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
@@ -49,7 +49,7 @@ def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
     Raises
     ------
     EncodeError
-        Not the JSON of such a message; Thrift messages can only be read.
+        Not valid JSON of such a message. Thrift messages can only be read.
     """
     if declared.kind != "protobuf":
         raise EncodeError(f"{declared.name}: Thrift messages can be read, not written")

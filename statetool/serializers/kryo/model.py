@@ -1,4 +1,4 @@
-"""Objects of a Kryo graph as data, and which body each JDK class has."""
+"""Objects of a Kryo graph as data, and the body of each JDK class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Obj:
 
 @dataclass(slots=True)
 class Headed:
-    """Elements behind a header: the comparator (null: natural order), or the component class of ``Arrays.asList``."""
+    """Elements after a header: the comparator (null: natural order), or the component class of ``Arrays.asList``."""
 
     header: Obj | str | None
     items: list[Any]
@@ -58,7 +58,7 @@ COLLECTIONS: Final = (
     | _classes("SetWrapper", "MutableSetWrapper", "MutableBufferWrapper", package="scala.collection.convert.Wrappers$")
     | frozenset(("org.apache.avro.generic.GenericData$Array",))
 )
-#: ``List.of``, ``Set.of``: as above, but Kryo 5 says nothing of nulls.
+#: ``List.of``, ``Set.of``: the same layout, but Kryo 5 stores no null flag.
 IMMUTABLE: Final = _classes("ListN", "List12", "SubList", "SetN", "Set12", package="java.util.ImmutableCollections$")
 #: Collections that write their comparator.
 SORTED: Final = _classes("TreeSet", "PriorityQueue")
@@ -73,7 +73,7 @@ MAPS: Final = (
     | _classes("MapN", "Map1", package="java.util.ImmutableCollections$")
     | _classes("MutableMapWrapper", "ConcurrentMapWrapper", package="scala.collection.convert.Wrappers$")
 )
-#: Maps that write their comparator; the second one in Kryo 5 only.
+#: Maps that write their comparator; the second one only in Kryo 5.
 SORTED_MAP: Final = "java.util.TreeMap"
 SKIP_LIST_MAP: Final = "java.util.concurrent.ConcurrentSkipListMap"
 EMPTY: Final = _classes("EmptyList", "EmptySet", package="java.util.Collections$")
@@ -88,7 +88,7 @@ HOLDERS: Final = frozenset(("java.util.Optional", "java.util.concurrent.atomic.A
 #: All collections (lists in JSON), and all maps.
 LIST_LIKE: Final = COLLECTIONS | IMMUTABLE | SORTED | EMPTY | SINGLETONS | ENUM_SETS | {AS_LIST}
 MAP_LIKE: Final = MAPS | {SORTED_MAP, SKIP_LIST_MAP, EMPTY_MAP, SINGLETON_MAP}
-#: The class that is written where only an interface is declared.
+#: The class to write if only an interface is declared.
 IMPLEMENTATIONS: Final = {
     **dict.fromkeys(
         ("java.util.List", "java.util.Collection", "java.lang.Iterable", "java.util.AbstractList"),
@@ -100,7 +100,7 @@ IMPLEMENTATIONS: Final = {
     **dict.fromkeys(("java.util.Map", "java.util.AbstractMap"), "java.util.HashMap"),
     **dict.fromkeys(("java.util.SortedMap", "java.util.NavigableMap"), "java.util.TreeMap"),
 }
-#: Types that say nothing about the class of their values.
+#: Types that do not determine the class of their values.
 OPEN_TYPES: Final = frozenset(
     f"java.{n}"
     for n in ("lang.Object", "io.Serializable", "lang.Comparable", "lang.Number", "lang.CharSequence", "lang.Throwable")
@@ -113,5 +113,5 @@ def boxed(name: str) -> str:
 
 
 def is_box(name: str) -> bool:
-    """Tell a box: boxes have no place among the references of a graph."""
+    """Return True for a box: boxes are not counted among the references of a graph."""
     return name in BOXES

@@ -1,8 +1,7 @@
-"""Protobuf messages as JSON, by the descriptor that the user gave.
+"""Protobuf messages as JSON, according to the user's descriptor.
 
-The JSON is that of ``google.protobuf.json_format``, with the names of the ``.proto`` file; fields that the descriptor does not know
-stay as their bytes (base64) in a member ``$unknown`` of the message that has them. JSON that would not give the same message again
-is an error.
+The JSON is that of ``google.protobuf.json_format``, with the names of the ``.proto`` file. Fields that are not in the descriptor stay as
+bytes (base64) in a member ``$unknown`` of their message. JSON that would not produce the same message again is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def to_tree(declared: ClassDeclaration, raw: bytes) -> Any:
     Raises
     ------
     DecodeError
-        Not such a message, or one that JSON cannot hold without loss.
+        Not such a message, or one that JSON cannot represent without loss.
     MissingDependencyError
         The package ``protobuf`` is not installed.
     """
@@ -62,7 +61,7 @@ def from_tree(declared: ClassDeclaration, tree: Any) -> bytes:
     Raises
     ------
     EncodeError
-        Not the JSON of such a message.
+        Not valid JSON of such a message.
     """
     json_format = _module("google.protobuf.json_format")
     encode_error = _module("google.protobuf.message").EncodeError
@@ -83,7 +82,7 @@ def _module(name: str) -> Any:
 
 
 def _check_release(version: str) -> None:
-    """Refuse releases whose C code ends the process when it is asked for unknown fields."""
+    """Raise an error for protobuf releases whose C code aborts the process when asked for unknown fields."""
     major, minor, *_ = version.split(".")
     if (int(major), int(minor)) < _OLDEST:
         raise MissingDependencyError(
@@ -180,7 +179,7 @@ def _from_tree(message: Any, tree: Any, pool: Any) -> Any:
 
 
 def _split(tree: Any) -> tuple[Any, list[tuple[tuple[Any, ...], bytes]]]:
-    """Return JSON without unknown fields, and the path and bytes of each of these."""
+    """Return JSON without unknown fields, and the path and bytes of each unknown field."""
     unknown: list[tuple[tuple[Any, ...], bytes]] = []
     if isinstance(tree, list):
         items = [_split(item) for item in tree]

@@ -1,8 +1,8 @@
-"""Class ids and what is known of each class: Flink's own registrations, the snapshot's, the user's declarations.
+"""Class ids and properties of classes: Flink's registrations, the snapshot's, and the user's declarations.
 
-Ids 0 to 8 are the primitives (9 ``void`` in Kryo 2.24), 10 to 72 Scala's classes where flink-scala is present (1.x), 73 to 84
-Flink's JDK classes, and from 85 on the snapshot's registrations in their order. A class that already has an id takes no other
-one, unless it is registered with a serializer of its own. Follows ``FlinkChillPackageRegistrar``, ``KryoUtils``.
+Ids 0 to 8 are the primitives (9 ``void`` in Kryo 2.24), 10 to 72 Scala's classes if flink-scala is present (1.x), 73 to 84 Flink's JDK
+classes, and from 85 on the snapshot's registrations in order. A class that already has an id gets no second one, unless it is registered
+with a serializer. Follows ``FlinkChillPackageRegistrar``, ``KryoUtils``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _PLAIN_SERIALIZERS: Final = (
     "org.apache.flink.formats.avro.utils.AvroKryoSerializerUtils",
     "org.apache.flink.api.java.typeutils.runtime.kryo.Serializers$SpecificInstanceCollectionSerializerForArrayList",
 )
-#: Classes that Kryo 2.24 has no serializer for and writes by their fields.
+#: Classes for which Kryo 2.24 has no serializer, so that it writes them field by field.
 _BY_FIELDS_IN_2: Final = {
     "java.net.URL": {
         **dict.fromkeys(("authority", "file", "host", "protocol", "ref"), "String"),
@@ -72,7 +72,7 @@ _BY_FIELDS_IN_2: Final = {
         "port": "int",
     }
 }
-#: Charsets, which have a class each; Kryo 5 writes their names.
+#: Charsets, each of which is a class; Kryo 5 writes their names.
 _CHARSETS: Final = "sun.nio.cs."
 _ALL_BODIES: Final = {**SCALARS, **TIMES}
 _FINAL: Final = frozenset(
@@ -88,11 +88,11 @@ _FINAL: Final = frozenset(
 ) | {"java.util.Optional"}  # fmt: skip
 
 
-#: Anonymous classes: those of an enum's constants with bodies.
+#: Anonymous classes: those of enum constants with bodies.
 _BODY_CLASS: Final = re.compile(r"(.+)\$\d+")
 
 
-#: Flink's mutable boxes, and what they hold.
+#: Flink's mutable boxes, and the primitive in each.
 _VALUES: Final = {
     "Boolean": "boolean", "Byte": "byte", "Short": "short", "Int": "int", "Long": "long", "Float": "float", "Double": "double",
     "Char": "char",
@@ -126,7 +126,7 @@ _COMPARATORS: Final[dict[str, dict[str, str]]] = {
 
 
 def _builtin() -> dict[str, ClassDeclaration]:
-    """Classes of the JDK and of Flink that Kryo writes by their fields."""
+    """Return the classes of the JDK and of Flink that Kryo writes field by field."""
     tuples = "org.apache.flink.api.java.tuple.Tuple"
     classes = [
         class_of_fields(f"{tuples}{n}", {f"f{i}": f"T{i}" for i in range(n)}, parameters=[f"T{i}" for i in range(n)])
@@ -150,14 +150,14 @@ _BUILTIN: Final = _builtin()
 
 
 class Registry:
-    """What a Kryo serializer knows of classes.
+    """Classes known to a Kryo serializer.
 
     Parameters
     ----------
     registrations
-        Names of the snapshot's registrations in their order, with the class of the serializer where one was given.
+        Names of the snapshot's registrations in order, with the serializer class if one was given.
     defaults
-        Classes and interfaces that the job gave a default serializer for, in their order, with its class.
+        Classes and interfaces for which the job set a default serializer, in order, with its class.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Registry:
             next_id += 1
             if serializer is not None:
                 self._serializers[name] = serializer
-        #: What reading finds out once for each class: how its body is read, its fields in wire order, whether it has references.
+        #: Results cached per class when reading: reader of the body, fields in wire order, whether it has references.
         self.readers: dict[str, Callable[[Any, tuple[JavaType, ...]], Any]] = {}
         self.fields: dict[tuple[str, tuple[JavaType, ...]], list[tuple[str, JavaType]]] = {}
         self.references: dict[str, bool] = {}
@@ -202,11 +202,11 @@ class Registry:
         return self._by_id.get(class_id)
 
     def id_of(self, name: str) -> int | None:
-        """Return the id of a class, ``None`` where it is written by name."""
+        """Return the id of a class, ``None`` if it is written by name."""
         return self._ids.get(name)
 
     def serializer_of(self, name: str) -> str | None:
-        """Return the class of the serializer that the job gave for a class or a supertype of it."""
+        """Return the serializer class that the job set for a class or a supertype of it."""
         if name not in self._serializer_cache:
             self._serializer_cache[name] = self._serializers.get(name) or self._default_of(name)
         return self._serializer_cache[name]
@@ -226,11 +226,11 @@ class Registry:
         return next((serializer for cls, serializer in self._defaults if cls in supertypes), None)
 
     def container(self, name: str) -> tuple[libraries.ReadBody, libraries.WriteBody] | None:
-        """Return how a class with elements is read and written by a serializer of a library."""
+        """Return the reader and writer of a class with elements that a library's serializer writes."""
         return libraries.CONTAINERS.get(self.serializer_of(name) or "")
 
     def body(self, name: str) -> Body | None:
-        """Return the body of a class that is one value."""
+        """Return the body of a class that consists of one value."""
         serializer = self.serializer_of(name)
         if serializer is not None:
             return libraries.BODIES.get(serializer)
@@ -241,7 +241,7 @@ class Registry:
         return _ALL_BODIES.get(name)
 
     def declared(self, name: str) -> ClassDeclaration | None:
-        """Return the declaration of a class; a constant with a body has a class of its own, ``Color$1``."""
+        """Return the declaration of a class; a constant with a body has a separate class, ``Color$1``."""
         declaration = self._declared.get(name)
         if declaration is None and (inner := _BODY_CLASS.fullmatch(name)) is not None:
             outer = self._declared.get(inner[1])
@@ -249,18 +249,18 @@ class Registry:
         return declaration
 
     def known(self, name: str) -> bool:
-        """Tell whether values of a class can be read."""
+        """Return True if values of a class can be read."""
         if name.startswith("["):
             return True
         if self.container(name) is not None:
             return True
         if self.body(name) is not None or name in LIST_LIKE or name in MAP_LIKE or name in self._declared:
             return True
-        # Scala's are known by chill's serializers, abstract ones tell as little as Object.
+        # Scala's are known by chill's serializers; abstract ones say as little as Object.
         return self.gen == 2 and name.startswith("scala.")
 
     def custom(self, name: str) -> str | None:
-        """Return the serializer class that the job registered for a class, if statetool does not know what it writes."""
+        """Return the serializer class that the job registered for a class, if statetool does not know its format."""
         serializer = self.serializer_of(name)
         if (
             serializer is None
@@ -282,25 +282,25 @@ class Registry:
         return declaration is not None and declaration.kind in ("java", "protobuf", "thrift")
 
     def is_message(self, name: str) -> bool:
-        """Tell whether a class is a Protobuf or Thrift message, as its declaration or its registration says."""
+        """Return True if a class is a Protobuf or Thrift message, according to its declaration or its registration."""
         declaration = self._declared.get(name)
         if declaration is not None:
             return declaration.kind in ("protobuf", "thrift")
         return name not in messages.ABSTRACT and self.serializer_of(name) in messages.SERIALIZERS
 
     def is_scala_object(self, name: str) -> bool:
-        """Tell whether a class that nobody declared is that of an ``object`` of Scala, which chill writes without a body."""
+        """Return True if an undeclared class is that of a Scala ``object``, which chill writes without a body."""
         return self.gen == 2 and scala.is_empty(name) and name not in self._declared
 
     def by_java(self, name: str) -> bool:
-        """Tell whether a class is written by Java serialization."""
+        """Return True if a class is written by Java serialization."""
         declaration = self._declared.get(name)
         if declaration is not None and declaration.kind == "java":
             return True
         return self.serializer_of(name) in _JAVA_SERIALIZERS or name == "java.text.SimpleDateFormat"
 
     def is_final(self, declared: JavaType) -> bool:
-        """Tell whether Kryo leaves out the class of values of a declared type."""
+        """Return True if Kryo omits the class of values of a declared type."""
         final = self._final.get(declared)
         if final is None:
             final = self._final[declared] = self._find_final(declared)
@@ -315,7 +315,7 @@ class Registry:
         return declaration is not None and declaration.final
 
     def unknown(self, name: str) -> UnknownSerializerError:
-        """Make the error for a class that nobody has declared."""
+        """Make the error for an undeclared class."""
         custom = self.serializer_of(name)
         if custom is not None and self.custom(name) is not None:
             return UnknownSerializerError(

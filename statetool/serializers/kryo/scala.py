@@ -1,8 +1,8 @@
-"""Scala's classes in Flink 1.x, where flink-scala is on the class path: chill's serializers, which Kryo 2.24 calls.
+"""Scala classes in Flink 1.x with flink-scala on the class path: chill's serializers, which Kryo 2.24 calls.
 
-A traversable is varint n and n values (maps: tuples); a sorted one has its ordering behind the count. A tuple is its values one
-after another, one specialised to primitives their fixed-width numbers. ``None`` and other objects (class names that end in
-``$``) have no body. Ids 10 to 72, in the order of ``AllScalaRegistrar``.
+A traversable is varint n and n values (maps: tuples); a sorted one has its ordering after the count. A tuple is its values one after
+another; a tuple specialized for primitives is their fixed-width numbers. ``None`` and other objects (class names that end with ``$``) have
+no body. Ids 10 to 72, in the order of ``AllScalaRegistrar``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FIRST_ID: Final = 10
 _IMMUTABLE: Final = "scala.collection.immutable."
 _MUTABLE: Final = "scala.collection.mutable."
 _WRAPPERS: Final = "scala.collection.convert.Wrappers$"
-#: Fields of specialised tuples by the letters of their class names.
+#: Fields of specialized tuples by the letters of their class names.
 _FIXED: Final = {"J": "q", "I": "i", "D": "d"}
 _SPECIALISED: Final = ("1$mcJ", "1$mcI", "1$mcD", *(f"2$mc{a}{b}" for a in "JID" for b in "JID"))
 _RANGES: Final = ("Range$Inclusive", "NumericRange$Inclusive", "NumericRange$Exclusive")
@@ -47,7 +47,7 @@ IDS: Final = (
     "scala.reflect.ClassTag",
     "scala.runtime.BoxedUnit",
 )
-#: Pairs of primitives that ``Tuple2`` is specialised to and nothing is registered for: Kryo writes their fields.
+#: Pairs of primitives for which ``Tuple2`` is specialized but nothing is registered: Kryo writes their fields.
 _BY_FIELDS: Final = {"J": "long", "I": "int", "D": "double", "C": "char", "Z": "boolean"}
 _TRAVERSABLES: Final = frozenset(
     (
@@ -79,7 +79,7 @@ _ARRAYS: Final = frozenset(
     for n in ("Ref", "Int", "Long", "Double", "Float", "Short", "Byte", "Char", "Boolean", "Unit")
 )
 _REGEX: Final = "scala.util.matching.Regex"
-#: A value of an enumeration: the enumeration (without a body where it is an ``object``) and the value's id.
+#: A value of an enumeration: the enumeration (without a body if it is an ``object``) and the value's id.
 _ENUMERATION: Final = "scala.Enumeration$Val"
 _UNIT: Final = "scala.runtime.BoxedUnit"
 _SYMBOL: Final = "scala.Symbol"
@@ -88,7 +88,7 @@ _NUMERIC_RANGE: Final = {
     "bitmap$0": "byte", "end": "Object", "hashCode": "int", "isInclusive": "boolean", "last": "Object", "num": "Object",
     "num$": "Object", "numRangeElements": "int", "start": "Object", "step": "Object",
 }  # fmt: skip
-#: Classes that Kryo writes by their fields: name and fields with their Java types, in the order of the mangled names.
+#: Classes that Kryo writes field by field: name and fields with their Java types, in the order of the mangled names.
 RECORDS: Final[dict[str, dict[str, str]]] = {
     "scala.util.Success": {"value": "Object"},
     "scala.util.Failure": {"exception": "java.lang.Throwable"},
@@ -129,7 +129,7 @@ WriteBody = Callable[["GraphWriter", Obj, "Args"], None]
 
 
 def find(name: str) -> tuple[ReadBody, WriteBody] | None:
-    """Return how values of a class are read and written."""
+    """Return the reader and writer of a class's values."""
     if name in _TRAVERSABLES:
         return _read_traversable, _write_traversable
     if name in _TUPLES:
@@ -155,7 +155,7 @@ def find(name: str) -> tuple[ReadBody, WriteBody] | None:
 
 
 def is_empty(name: str) -> bool:
-    """Tell a class whose values have no body."""
+    """Return True for a class whose values have no body."""
     return name == _UNIT or (name.endswith("$") and name not in _TRAVERSABLES)
 
 
@@ -226,7 +226,7 @@ def _write_sorted(g: GraphWriter, obj: Obj, args: Args) -> None:
 def _read_bits(g: GraphReader, name: str, args: Args) -> Any:
     n = _count(g)
     if n:
-        g.c.varint()  # the largest, which the differences tell too
+        g.c.varint()  # the largest value, which also follows from the differences
     bits, bit = [], 0
     for _ in range(n):
         bit += g.c.varint()
@@ -248,7 +248,7 @@ def _write_symbol(g: GraphWriter, obj: Obj, args: Args) -> None:
 
 
 def _read_array(g: GraphReader, name: str, args: Args) -> Any:
-    """Read the class of the elements and an array of them."""
+    """Read the element class and an array of such elements."""
     return Headed(str(g.final("java.lang.Class")), [g.value()])
 
 

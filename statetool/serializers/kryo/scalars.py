@@ -1,6 +1,6 @@
-"""Bodies of JDK classes that are one value: numbers, text, dates. In Kryo 2.24 those of ``java.time`` are their fields.
+"""Bodies of JDK classes with one value: numbers, text, dates. In Kryo 2.24, those of ``java.time`` consist of their fields.
 
-A :class:`Body` holds the logical type, a reader and a writer; they get the graph, for the generation and the objects inside.
+A :class:`Body` has a logical type, a reader and a writer. The functions get the graph, for the Kryo generation and nested objects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INT64: Final = Scalar("int64")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """How a class's value is read and written after its reference."""
+    """Reader and writer of a class's value after its reference."""
 
     logical: LogicalType
     read: Read
@@ -169,7 +169,7 @@ def _read_bits(g: GraphReader) -> list[int]:
 
 
 def _write_bits(g: GraphWriter, value: Any) -> None:
-    # chill writes the words that the set has room for: one at least.
+    # chill writes as many words as the set has allocated: at least one.
     words = [0] * ((max(value) // 64 + 1) if value else int(g.gen == 2))
     for bit in value:
         words[bit // 64] |= 1 << bit % 64
@@ -179,7 +179,7 @@ def _write_bits(g: GraphWriter, value: Any) -> None:
 
 
 def _read_pattern(g: GraphReader) -> tuple[str, int]:
-    # chill's serializer, which Flink 1.x uses, leaves the flags out.
+    # chill's serializer, which Flink 1.x uses, omits the flags.
     return need_string(g), wire.read_positive(g.c) if g.gen == 5 else 0
 
 

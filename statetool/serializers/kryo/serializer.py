@@ -1,10 +1,14 @@
 """``KryoSerializer`` and its snapshots.
 
 Version 2: utf type class and three optional maps: registrations (utf class, i32 kind: 0 none, 1 utf serializer class, 2 a Java
-stream), default serializers, default serializer classes. The form of Flink 1.6 and older has the registrations alone.
+stream), default serializers, default serializer classes. The form of Flink 1.6 and older has only the registrations.
 
-How a value is shown follows from the type class: a JDK class as what it is, a declared class as a struct, a type that says
-nothing about its values as JSON text, a class that nobody declared as the exact bytes of a value that fills its frame.
+The decoded type depends on the type class:
+
+- A JDK class becomes the corresponding value.
+- A declared class becomes a struct.
+- A type that does not determine its values becomes JSON text.
+- An undeclared class becomes the exact bytes of a value that fills its frame.
 """
 
 from __future__ import annotations
@@ -75,7 +79,7 @@ class KryoSerializer(Serializer):
                 self._view = view_of(self._kind, registry)
 
     def shown_as(self, kind: JavaType) -> Serializer:
-        """Show values as those of a declared type: the bytes stay the same, its type arguments tell what is in collections."""
+        """Decode values as those of a declared type. The bytes stay the same; type arguments give the types inside collections."""
         if self._registry is None or not (kind.args or kind.as_json):
             return self
         shown = copy.copy(self)
@@ -98,7 +102,7 @@ class KryoSerializer(Serializer):
 
     @property
     def what_is_missing(self) -> str:
-        """What the user can do so that values are decoded, empty where they are."""
+        """Hint for the user on how to get values decoded, empty if they already are."""
         if self._view is not None:
             return ""
         if self.context.kryo is None:
@@ -141,7 +145,7 @@ class KryoSerializer(Serializer):
             raise EncodeError(_TOO_DEEP) from e
 
     def null_form(self) -> bytes:
-        """Return what Kryo writes in the place of a class, also where values stay bytes."""
+        """Return the null that Kryo writes in place of a class, also if values stay bytes."""
         return b"\x00"
 
     def hash_code(self, value: Any) -> int:
@@ -173,7 +177,7 @@ def _hash_uuid(value: str) -> int:
     return to_int32((halves >> 32) ^ halves)
 
 
-#: Hash codes of JDK classes, which keys of such a type lie by.
+#: Hash codes of JDK classes, which determine the key groups of such keys.
 _HASHES: Final[dict[str, Callable[[Any], int]]] = {
     **{
         cls: spec.hash_code
@@ -191,7 +195,7 @@ _HASHES: Final[dict[str, Callable[[Any], int]]] = {
 
 
 def _readable(type_class: str, registry: Registry) -> bool:
-    """Tell whether values of a type can be decoded at all (parts of them may still turn out not to be)."""
+    """Return True if values of a type can be decoded at all (some of their parts may still turn out to be undecodable)."""
     if registry.custom(type_class) is not None:
         return False
     kind = from_binary_name(type_class)
@@ -216,7 +220,7 @@ def _read(reader: SnapshotReader, c: Cursor, name: str, version: int) -> Seriali
 
 
 def _defaults(maps: tuple[tuple[OptionalEntry, ...], ...]) -> tuple[tuple[str, str], ...]:
-    """Return the classes that default serializers were given for, in the order in which Kryo asks them."""
+    """Return the classes with default serializers, in the order in which Kryo checks them."""
     defaults = []
     for entries, is_stream in zip(maps[1:], (True, False), strict=False):
         for entry in entries:

@@ -1,7 +1,7 @@
-"""Classes that a serializer of the job writes: a struct of what its ``write`` method calls, as the declaration lists them.
+"""Classes written by a serializer of the job: a struct of the calls of its ``write`` method, as listed in the declaration.
 
-Each step is a method of Kryo's ``Output`` or ``Kryo`` as it stands in the source of the serializer: ``writeInt`` (4 bytes),
-``writeInt(true)`` and ``writeInt(false)`` (variable length, positive or zig-zag), ``writeString``, ``writeObject(com.acme.Person)``, ...
+Each step is a method of Kryo's ``Output`` or ``Kryo``, as written in the source of the serializer: ``writeInt`` (4 bytes),
+``writeInt(true)`` and ``writeInt(false)`` (variable length, positive or zigzag), ``writeString``, ``writeObject(com.acme.Person)``, ...
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statetool.serializers.kryo.graph import GraphReader, GraphWriter
 
 Ints = tuple[Callable[[Any], int], Callable[[Any, int], None], int]
-#: Numbers that Kryo's own serializers of fields write in another form: reader, writer, bits.
+#: Numbers that Kryo's field serializers write in another form: reader, writer, bits.
 _INTS: Final[dict[str, Ints]] = {
     **dict.fromkeys(("writeInt(true)", "writeVarInt(true)"), (wire.read_positive, wire.write_positive, 32)),
     **dict.fromkeys(("writeInt(false)", "writeVarInt(false)"), (wire.read_signed, wire.write_signed, 32)),
@@ -32,7 +32,7 @@ _FIXED: Final = {"writeInt": ("i", 32), "writeLong": ("q", 64)}
 
 
 def read_steps(g: GraphReader, declared: ClassDeclaration) -> dict[str, Obj | None]:
-    """Read what a serializer of the job wrote."""
+    """Read the output of a serializer of the job."""
     fields: dict[str, Obj | None] = {}
     for (name, kind), step in zip(declared.fields, declared.steps, strict=True):
         with inside(name):
@@ -41,7 +41,7 @@ def read_steps(g: GraphReader, declared: ClassDeclaration) -> dict[str, Obj | No
 
 
 def write_steps(g: GraphWriter, declared: ClassDeclaration, value: Any) -> None:
-    """Append what a serializer of the job writes."""
+    """Append the output of a serializer of the job."""
     if not isinstance(value, dict) or value.keys() != {n for n, _ in declared.fields}:
         raise EncodeError(f"{value!r} does not have exactly the fields of {declared.name}")
     for (name, kind), step in zip(declared.fields, declared.steps, strict=True):

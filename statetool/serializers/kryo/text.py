@@ -1,9 +1,9 @@
-"""Objects as JSON text, for types that say nothing about their values (``Object``, a ``List`` without its element type).
+"""Objects as JSON text, for types that do not determine their values (``Object``, a ``List`` without its element type).
 
 ``null``, ``Boolean``, ``Integer``, finite ``Double``, ``String`` and ``ArrayList`` are JSON values; everything else is an object with
 one member, named like the class: ``{"java.lang.Long": 2}``, ``{"java.util.HashMap": [["a", 1]]}``,
-``{"com.acme.Order": {"id": 1}}``. Fields of a declared class, where the class is known from the declaration, have no such wrapper.
-Nothing is lost but that two places hold the same object.
+``{"com.acme.Order": {"id": 1}}``. Fields of a declared class have no such wrapper if the declaration determines their class.
+The only information lost is that two places refer to the same object.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def from_text(text: str | None, registry: Registry) -> Obj | None:
     Raises
     ------
     EncodeError
-        Not the JSON that :func:`to_text` makes.
+        Not JSON in the form of :func:`to_text`.
     """
     if text is None:
         return None

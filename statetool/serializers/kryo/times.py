@@ -1,14 +1,14 @@
-"""Bodies of ``java.time``, of atomic numbers and of ``OptionalInt`` and its like.
+"""Bodies of ``java.time`` classes, of atomic numbers and of ``OptionalInt``, ``OptionalLong`` and ``OptionalDouble``.
 
-Kryo 5 has a serializer for each but the atomic ones; Kryo 2.24 writes their fields, sorted by name, objects among them with a
-reference.
+Kryo 5 has a serializer for each except the atomic ones. Kryo 2.24 writes their fields, sorted by name, with a reference before each field
+that is an object.
 
 ==================  ==================================================  ==========================================
 class               Kryo 2.24                                           Kryo 5
 ==================  ==================================================  ==========================================
 ``LocalDate``       i16 day, i16 month, zig-zag year                    varint year, u8 month, u8 day
 ``LocalTime``       u8 hour, u8 minute, zig-zag nano, u8 second         hour, minute, second, varint nano; the last part
-                                                                        that is not 0 inverted, zeros behind it left out
+                                                                        that is not 0 inverted, zeros after it omitted
 ``LocalDateTime``   date, time (objects)                                date, time
 ``Instant``         zig-zag nanos, zig-zag seconds                      varlong seconds, varint nanos
 ``Duration``        zig-zag nanos, zig-zag seconds                      i64 seconds, varint nanos
@@ -323,7 +323,7 @@ def _write_month_day(g: GraphWriter, value: Any) -> None:
 
 
 def _optional(modern: Body, old: Body) -> Body:
-    """``OptionalInt`` and its like: Kryo 2.24 writes the number of an empty one too."""
+    """``OptionalInt`` and similar classes: Kryo 2.24 also writes the number of an empty one."""
 
     def read(g: GraphReader) -> Any:
         present = g.c.bool()

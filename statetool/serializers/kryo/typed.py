@@ -1,4 +1,4 @@
-"""Objects as plain values of a declared type: structs, lists and maps where the type tells their parts, else JSON text."""
+"""Objects as plain values of a declared type: structs, lists and maps if the type determines their parts, otherwise JSON text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLASS_FIELD: Final = "_class"
 
 
 class View:
-    """How values of one declared type are shown; made once for each type."""
+    """Conversion of one declared type's values, created once per type."""
 
     def __init__(self, logical: LogicalType) -> None:
         self.logical = logical
@@ -35,7 +35,7 @@ class View:
 
 
 def view_of(kind: JavaType, registry: Registry, enclosing: tuple[str, ...] = ()) -> View:
-    """Return how values of a type are shown; a class inside itself is JSON text."""
+    """Return the conversion of a type's values; a class nested in itself becomes JSON text."""
     if kind.as_json:
         return _TextView(registry)
     if kind.name in PRIMITIVES or registry.body(boxed(kind.name)) is not None:
@@ -232,7 +232,7 @@ class _OptionalView(View):
 
 
 class _EnumView(View):
-    """Names of constants; the n-th constant that has a body is of the class ``Color$n``."""
+    """Names of constants; the n-th constant with a body has the class ``Color$n``."""
 
     def __init__(self, declared: ClassDeclaration) -> None:
         super().__init__(Scalar("string"))

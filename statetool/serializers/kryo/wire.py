@@ -1,10 +1,10 @@
 """Kryo's numbers and strings.
 
-Variable-length numbers: 7 bits a byte, least significant first, high bit = more; a long has at most 9 bytes, the last of
-which holds 8 bits. Signed ones are zig-zag. Fixed-width numbers are big-endian in Kryo 2.24, little-endian in Kryo 5.
+Variable-length numbers: 7 bits per byte, least significant first, high bit = more; a long has at most 9 bytes, the last with 8 bits. Signed
+ones are zigzag-encoded. Fixed-width numbers are big-endian in Kryo 2.24, little-endian in Kryo 5.
 
-A string whose first byte is below 0x80 is ASCII up to the byte with the high bit set; else the first bytes are its number of
-UTF-16 units plus 1 (0 = null): 6 bits and 0x40 = more, then 7 bits a byte; then each unit in 1 to 3 bytes.
+A string whose first byte is below 0x80 is ASCII up to the byte with the high bit set. Otherwise the first bytes are its number of UTF-16
+code units plus 1 (0 = null): 6 bits and 0x40 = more, then 7 bits per byte. Each code unit follows in 1 to 3 bytes.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def read_varint(c: Cursor) -> int:
 
 
 def read_signed(c: Cursor) -> int:
-    """Read a zig-zag int."""
+    """Read a zigzag int."""
     raw = read_varint(c)
     return (raw >> 1) ^ -(raw & 1)
 
 
 def write_signed(out: Output, value: int) -> None:
-    """Append a zig-zag int."""
+    """Append a zigzag int."""
     out.varint(((value << 1) ^ (value >> 31)) & _MASK32)
 
 
@@ -94,13 +94,13 @@ def _write_varlong(out: Output, value: int) -> None:
 
 
 def read_signed_long(c: Cursor) -> int:
-    """Read a zig-zag long."""
+    """Read a zigzag long."""
     raw = _read_varlong(c)
     return (raw >> 1) ^ -(raw & 1)
 
 
 def write_signed_long(out: Output, value: int) -> None:
-    """Append a zig-zag long."""
+    """Append a zigzag long."""
     _write_varlong(out, ((value << 1) ^ (value >> 63)) & _MASK64)
 
 
@@ -135,7 +135,7 @@ def write_flagged(out: Output, flag: bool, value: int) -> None:
 
 
 def read_string(c: Cursor) -> str | None:
-    """Read a string; lone surrogates stay."""
+    """Read a string; lone surrogates are kept."""
     start = c.need(1, "string")
     first = c.data[start]
     if first < 0x80:
@@ -173,7 +173,7 @@ def _read_unit(c: Cursor) -> int:
 
 
 def write_string(out: Output, value: str | None, gen: Generation, *, ascii_form: bool = True) -> None:
-    """Append a string as Kryo does; ``ascii_form=False`` for ``CharSequence`` of Kryo 2.24, which never has it."""
+    """Append a string like Kryo; ``ascii_form=False`` for ``CharSequence`` in Kryo 2.24, which never uses the ASCII form."""
     if value is None:
         out.append(0x80)
         return
@@ -193,7 +193,7 @@ def write_string(out: Output, value: str | None, gen: Generation, *, ascii_form:
 
 
 def write_class_name(out: Output, name: str, gen: Generation) -> None:
-    """Append the name of a class: Kryo 5 has no limit for its ASCII form there."""
+    """Append a class name: Kryo 5 does not limit the length of its ASCII form there."""
     if gen == 5 and name.isascii() and len(name) > 1:
         _write_ascii(out, name)
     else:

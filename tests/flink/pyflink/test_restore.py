@@ -1,6 +1,6 @@
-"""A real PyFlink job restores what we write: an edited copy of its savepoint, and state made from nothing.
+"""A real PyFlink job restores savepoints of statetool: an edited copy of its savepoint, and state written from scratch.
 
-Not part of a normal run, PyFlink takes a gigabyte::
+Not part of a normal run, because PyFlink takes a gigabyte::
 
     python3.11 -m venv /tmp/pyflink && /tmp/pyflink/bin/pip install apache-flink==2.3.0
     pytest tests/flink/pyflink --pyflink=/tmp/pyflink/bin/python
@@ -36,7 +36,7 @@ def pyflink(pytestconfig: pytest.Config) -> str:
 
 
 def restored(python: str, savepoint: Path, target: Path) -> dict[str, list[tuple[Any, Any]]]:
-    """Start the job from a savepoint, and return by operator the keys and what their states hold."""
+    """Start the job from a savepoint, and return by operator the keys and the content of their states."""
     java = shutil.which("java")
     assert java is not None
     env = {
@@ -102,7 +102,7 @@ def test_an_edited_savepoint_restores(pyflink: str, jobs: Path, tmp_path: Path) 
             "sizes": {**wanted["sizes"], "added": 1},
             "average": wanted["average"][0] / wanted["average"][1],
         }
-        # Shown as decimal(38, 18), so zeros have come.
+        # Shown as decimal(38, 18), which adds zeros.
         assert Decimal(held.pop("bigdec")) == Decimal(wanted.pop("bigdec"))
         assert held == wanted
     for name in keyed:

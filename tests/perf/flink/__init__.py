@@ -1,1 +1,1 @@
-"""What Flink itself needs to write and to read a large state, to measure ours against."""
+"""Programs with which Flink itself writes and reads a large state, for comparison."""

@@ -1,4 +1,4 @@
-"""Flink's side of the benchmarks: write a large state, read it with Flink's own classes (see README.md beside this).
+"""Flink's side of the benchmarks: write a large state, read it with Flink's classes (see README.md in this folder).
 
 ``python -m tests.perf.flink.bench make SET BACKEND N DIR`` and ``... read MODE SET SNAPSHOT [--threads 2] [--repeat 3]``.
 """
@@ -22,7 +22,7 @@ from tests.flink.machine import OPENS
 VERSION: Final = DEFAULT_VERSIONS[0]
 JAVA: Final = Path(__file__).parent / "java"
 STATE_PROCESSOR: Final = Path(__file__).parent / "state_processor"
-# Not "rocksdb": keys of several states of a RocksDB backend come more than once out of Flink, so nothing could be checked.
+# Not "rocksdb": Flink returns keys of several states of a RocksDB backend more than once, so nothing could be checked.
 MODES: Final = ("hashmap", "hashmap1", "rocksdb1", "iterate", "entries")
 
 
@@ -36,19 +36,19 @@ def run_java(
     sources: Path = JAVA,
     jars: Sequence[Path] = (),
 ) -> str:
-    """Run one of the programs against the jars of a release of Flink, the newest unless it is said, and return what it prints.
+    """Run one of the programs against the jars of a Flink release, by default the newest, and return its output.
 
     Parameters
     ----------
     buffer
-        Bytes of the buffer that files of a snapshot are read through; Flink's local stream has none.
+        Size in bytes of the buffer for reading a snapshot's files; Flink's local stream has none.
     sources, jars
-        Where the program is, and what it needs beside Flink.
+        Location of the program, and its dependencies besides Flink.
 
     Raises
     ------
     FlinkUnavailableError
-        There is no JDK, or the jars cannot be fetched.
+        There is no JDK, or the jars cannot be downloaded.
     RuntimeError
         The program failed.
     """
@@ -74,12 +74,12 @@ def run_java(
 def read_seconds(
     mode: str, data: str, snapshot: str, *, threads: int = 2, repeat: int = 3, buffer: int = 0
 ) -> tuple[list[float], int]:
-    """Let Flink read a snapshot some times in one process; returns the seconds of each time, and the rows. ``buffer``: :func:`run_java`.
+    """Let Flink read a snapshot several times in one process; return the seconds of each time, and the rows. ``buffer``: :func:`run_java`.
 
     Raises
     ------
     RuntimeError
-        Flink failed, or what it read has not the checksum of the data.
+        Flink failed, or the checksum of its result differs from that of the data.
     """
     text = run_java("perf.PerfRead", [mode, data, snapshot, str(threads), str(repeat)], buffer=buffer)
     found = re.findall(r"rows=(\d+) .* total=([\d.]+) s .* ok=(\S+)", text)
@@ -90,13 +90,13 @@ def read_seconds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateProcessor:
-    """The State Processor API, whose jar (``flink-state-processor-api``) is not on PyPI, and the release of Flink that it is of."""
+    """The State Processor API, whose jar (``flink-state-processor-api``) is not on PyPI, and its Flink release."""
 
     version: str
     jar: Path
 
     def seconds(self, work: str, keys: int, savepoint: Path, *, repeat: int) -> list[float]:
-        """Let it ``bootstrap`` savepoints, ``read`` or ``rescale`` one of those, some times in one process; returns the seconds of each time.
+        """Run ``bootstrap``, ``read`` or ``rescale`` on savepoints several times in one process; return the seconds of each time.
 
         Raises
         ------

@@ -1,8 +1,8 @@
-"""A PyFlink job that keeps every kind of state and stops with a savepoint; with ``--restore`` it says what it finds.
+"""A PyFlink job that uses every kind of state and stops with a savepoint; with ``--restore`` it reports the state that it finds.
 
-This folder runs in another Python, one with ``apache-flink`` (1.17 to 2.3), and goes to PyFlink's workers whole: its
-modules find each other by their bare names, here and there. What is kept: ``cases``, ``state_functions`` and the two
-jobs; what should then be there: ``expectations``; what a restored job finds: ``reports``.
+This folder runs in another Python that has ``apache-flink`` (1.17 to 2.3), and is shipped to PyFlink's workers as a unit: in both places
+its modules import each other by their bare names. The state is defined by ``cases``, ``state_functions`` and the two jobs, the expected
+content by ``expectations``, and the report of a restored job by ``reports``.
 
 ``tests/corpus/pyflink.tar.xz`` has one folder for each of::
 
@@ -15,13 +15,11 @@ jobs; what should then be there: ``expectations``; what a restored job finds: ``
     python job table-2.3.0-rocksdb --job table --backend rocksdb --seconds 45
     python job table-1.20.5-rocksdb-native --job table --backend rocksdb --format NATIVE --seconds 45
 
-with the PyFlink of that release: its savepoint, and ``expected.json`` with what the operators have put in, told by
-their own rules and not by reading state. Up to 1.17, Java 17 needs the ``--add-opens`` of Flink's scripts in
-``JDK_JAVA_OPTIONS``.
+with the PyFlink of that release: its savepoint, and ``expected.json`` with the operators' values, computed by their rules without reading
+state. Up to 1.17, Java 17 needs the ``--add-opens`` of Flink's scripts in ``JDK_JAVA_OPTIONS``.
 
-PyFlink's own limits: in thread mode it cannot write states of merging and count windows (they are in no namespace and
-get one); and on the heap backend a Python GROUP BY changes the keys of entries that are there already, so that its
-savepoints hold wrong keys.
+Limits of PyFlink: in thread mode it cannot write states of merging and count windows (they have no namespace, but it assigns one). On the
+heap backend, a Python GROUP BY changes the keys of existing entries, so that its savepoints contain wrong keys.
 """
 
 import argparse
@@ -56,7 +54,7 @@ def main():
         client = datastream_job.submit(
             env, mode=args.mode, state_names=state_names, report_folder=str(report_folder), first_number=first_number
         )
-        # They tell of numbers after those they keep only: one key says that all that are kept went through.
+        # They only report numbers after those they store: one key proves that all stored numbers were processed.
         keys_to_tell = dict.fromkeys(("everything", *map(key_operator, KEYS)), 1)
         if args.restore:
             keys_to_tell["everything"] = KEPT_NUMBERS
@@ -110,7 +108,7 @@ def configuration(args):
 
 
 def wait_for_reports(java_client, report_folder, keys_to_tell):
-    """Wait until each operator has told of so many keys; a job that ended, or takes too long, raises its exception."""
+    """Wait until each operator has reported this number of keys; raise the exception of a job that ended or takes too long."""
     deadline = time.time() + MOST_SECONDS
     while True:
         keys_told = {operator: count_told_keys(report_folder, operator) for operator in keys_to_tell}

@@ -1,7 +1,7 @@
-"""What the job keeps: a state for each of PyFlink's types, an operator for each type of key.
+"""State of the job: one state per PyFlink type, and one operator per key type.
 
-A source counts up from 0. The numbers below :data:`KEPT_NUMBERS` go into state, by the rules of the cases; a job that
-is restored counts on from there, and each further number asks what is kept for its key.
+A source counts up from 0. The numbers below :data:`KEPT_NUMBERS` go into state, by the rules of the cases. A restored job continues to
+count from there, and each further number triggers a report of its key's state.
 """
 
 import datetime
@@ -19,7 +19,7 @@ LEAP_DAY_SECONDS = 1709168523
 
 
 class StateCase(NamedTuple):
-    """A value state: its type in PyFlink, what statetool is told of it, and the value for a number."""
+    """A value state: its type in PyFlink, its declaration for statetool, and the value for a number."""
 
     make_type: Callable[[], Any]  # late: PyFlink's types need its gateway to the JVM
     declared: str
@@ -92,7 +92,7 @@ STATES = {
         lambda n: {"k": [Row(n, {"a": n})]},
     ),
 }
-#: Thread mode hands values to Java as they are, and PyFlink 2.3 has converters for these only.
+#: Thread mode passes values to Java unconverted, and PyFlink 2.3 has converters only for these.
 IN_THREADS = ("string", "boolean", "byte", "short", "int", "long", "double", "pickled")
 
 KEYS = {
@@ -109,5 +109,5 @@ KEYS = {
 
 
 def key_operator(type_name):
-    """Return the uid of the operator whose keys are of a type."""
+    """Return the uid of the operator whose keys have a type."""
     return f"key-{type_name}"

@@ -17,7 +17,7 @@ class NumberAsSecond(TimestampAssigner):
 
 
 class KeepElements(ProcessWindowFunction):
-    """Needs all elements of a window, so that its state is a list of them."""
+    """Window function that needs all elements of a window, so that its state is a list of them."""
 
     def process(self, key, context, elements):
         return [0]
@@ -58,7 +58,7 @@ def keys_of_every_type(numbers, report_folder):
 
 
 def windows(numbers, mode):
-    """Return the windows of the numbers that are kept, none of which ever fires: watermarks are a thousand days behind."""
+    """Return windows of the stored numbers, none of which ever fires: watermarks are a thousand days behind."""
     late = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_days(1000))
     keyed = (
         numbers.filter(lambda v: v[0] < KEPT_NUMBERS)
@@ -68,9 +68,9 @@ def windows(numbers, mode):
     tumbling = keyed.window(TumblingEventTimeWindows.of(Time.seconds(30)))
     outputs = [tumbling.process(KeepElements(), Types.LONG()).uid("tumbling")]
     if mode == "process":
-        # In thread mode PyFlink itself fails to write their states: its own are in no namespace, and it gives them one.
+        # In thread mode PyFlink itself fails to write their states: they have no namespace, but it assigns one.
         pair = Types.TUPLE([Types.LONG(), Types.STRING()])
-        # Numbers of a key are three seconds apart: shorter gaps leave a session each, longer ones merge them all.
+        # Numbers of a key are three seconds apart: shorter gaps give one session per number, longer ones merge them all.
         lone_sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(2500)))
         merged_sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(3500)))
         outputs += [

@@ -1,6 +1,6 @@
-"""What each operator has in its states once all numbers below ``KEPT_NUMBERS`` went through it.
+"""Expected content of each operator's states after all numbers below ``KEPT_NUMBERS`` were processed.
 
-It is told by the rules of the cases, without any state.
+It is computed by the rules of the cases, without any state.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a restored job finds, told by its workers in files: a line of JSON for each key."""
+"""Reports of a restored job, written by its workers to files: one line of JSON per key."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ from pyflink.common.time import Instant
 
 
 def to_json(value):
-    """Return a Python value as JSON has it, nothing lost: what it has no form for is an object that says what it is."""
+    """Return a Python value as JSON without loss: a value without a JSON form becomes an object that describes it."""
     if isinstance(value, Row):
         return {"row": [to_json(field) for field in value._values], "kind": value.get_row_kind().name}
     if isinstance(value, (list, tuple)):
@@ -30,7 +30,7 @@ def to_json(value):
 
 
 class Report:
-    """What a subtask of an operator tells of its keys, each once."""
+    """Report of an operator's subtask on its keys, once per key."""
 
     def __init__(self, folder, operator):
         self.file = Path(folder, f"{operator}-{os.getpid()}-{id(self)}")
@@ -45,5 +45,5 @@ class Report:
 
 
 def count_told_keys(folder, operator):
-    """Return how many keys all subtasks of an operator have told of."""
+    """Return the number of keys that all subtasks of an operator have reported."""
     return sum(len(file.read_text().splitlines()) for file in Path(folder).glob(f"{operator}-*"))

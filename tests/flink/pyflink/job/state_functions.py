@@ -1,6 +1,6 @@
-"""Functions that fill state with the numbers below ``KEPT_NUMBERS``, and tell of it at all further ones.
+"""Functions that fill state with the numbers below ``KEPT_NUMBERS``, and report it for all further ones.
 
-None sends anything on, so all are generators of nothing (``yield from ()``).
+None emits anything, so all are empty generators (``yield from ()``).
 """
 
 from cases import KEPT_NUMBERS, STATES
@@ -30,7 +30,7 @@ class Sum(ReduceFunction):
 
 
 class Average(AggregateFunction):
-    """Keeps sum and count."""
+    """Aggregate of sum and count."""
 
     def create_accumulator(self):
         return (0, 0)
@@ -51,7 +51,7 @@ def with_ttl(descriptor):
 
 
 class EveryState(KeyedProcessFunction):
-    """All types and kinds of state and timers; each number is a key of its own."""
+    """All types and kinds of state and timers; each number is a separate key."""
 
     def __init__(self, operator, state_names, report_folder, in_threads):
         self.operator, self.report_folder = operator, report_folder
@@ -113,7 +113,7 @@ class EveryState(KeyedProcessFunction):
 
 
 def filled(n, state_names):
-    """Return the contents that :meth:`EveryState.fill` leaves for a number, told without any state."""
+    """Return the contents that :meth:`EveryState.fill` leaves for a number, computed without any state."""
     return {
         **{name: to_json(STATES[name].value_of(n)) for name in state_names},
         "items": ["a", *(f"i{i}" for i in range(n % 3))],

@@ -8,7 +8,7 @@ from pyflink.table.udf import AggregateFunction, udaf
 
 
 class ViewAggregate(AggregateFunction):
-    """Counts values, and keeps them in views."""
+    """Aggregate that counts values and stores them in views."""
 
     def create_accumulator(self):
         return Row(0, ListView(), MapView())
@@ -38,7 +38,7 @@ class ViewAggregate(AggregateFunction):
 
 
 class SumAggregate(AggregateFunction):
-    """Keeps sum and count."""
+    """Aggregate of sum and count."""
 
     def create_accumulator(self):
         return Row(0, 0)
@@ -70,7 +70,7 @@ class SumAggregate(AggregateFunction):
 KEPT = f"(SELECT n, MOD(n, 5) AS k, ts, pt FROM numbers WHERE MOD(n, 1000000) < {KEPT_NUMBERS})"
 HALF_MINUTES = "TUMBLE(ts, INTERVAL '30' SECOND)"
 LAST_TEN_SECONDS = "PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW"
-#: The columns of a sink, and the query that goes into it.
+#: The columns of a sink, and its query.
 QUERIES = (
     ("k BIGINT, v BIGINT, s BIGINT", f"SELECT k, seen_views(n), sums(n) FROM {KEPT} GROUP BY k"),
     ("k BIGINT, s BIGINT", f"SELECT k, sums(n) FROM {KEPT} GROUP BY k, {HALF_MINUTES}"),
