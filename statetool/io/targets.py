@@ -102,7 +102,8 @@ class NewFile:
         with contextlib.suppress(OSError):
             if discard is not None:
                 discard()
-                self._file.closed = True  # fsspec uploads what is not closed when Python forgets it
+                with contextlib.suppress(AttributeError):  # files in memory upload nothing
+                    self._file.closed = True  # fsspec uploads what is not closed when Python forgets it
             else:
                 self._file.close()
         remove(self.uri)
