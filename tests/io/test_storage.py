@@ -159,7 +159,7 @@ def test_hdfs_without_hadoop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Store]:
-    with object_store("states") as store:
+    with object_store("failing") as store:
         yield store
 
 
@@ -192,21 +192,21 @@ def test_s3_without_credentials(s3: Store, monkeypatch: pytest.MonkeyPatch, tmp_
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     assert "no valid credentials (NoCredentialsError: Unable to locate credentials)" in one_line(
-        "info", "s3://states/x"
+        "info", "s3://failing/x"
     )
 
 
 @pytest.mark.full
 def test_s3_without_a_server(s3: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    assert "no answer" in one_line("info", "s3://states/x")
+    assert "no answer" in one_line("info", "s3://failing/x")
 
 
 @pytest.mark.full
 def test_s3_that_stays_busy(s3: Store) -> None:
-    s3.fs.pipe_file("states/chk-1/_metadata", b"x")
+    s3.fs.pipe_file("failing/chk-1/_metadata", b"x")
     s3.refuse_each = 1
-    line = one_line("info", "s3://states/chk-1")
+    line = one_line("info", "s3://failing/chk-1")
     assert "too busy" in line or "storage failed" in line
 
 
