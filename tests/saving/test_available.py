@@ -16,7 +16,7 @@ from tests.support import build
 
 def state(gen: Literal[2, 5] | None) -> StateMeta:
     value = snapshot_reader(TypeContext(kryo=gen)).snapshot(Cursor(build.list_of(build.kryo("java.util.UUID"))))
-    void = snapshot_reader().snapshot(Cursor(build.simple("VoidNamespace")))
+    void = snapshot_reader().snapshot(Cursor(build.simple("VoidNamespace", "org.apache.flink.runtime.state.")))
     serializers = {"VALUE_SERIALIZER": value, "NAMESPACE_SERIALIZER": void}
     return StateMeta(name="ids", backend_type=KEY_VALUE, options={}, serializers=serializers)
 
