@@ -424,6 +424,8 @@ def test_two_subtasks_whose_keys_are_not_told_say_so_everywhere(tmp_path: Path) 
             op.to_arrow(table)
     assert any(re.search(reason, p.problem) for p in statetool.verify(sp).problems)
     with pytest.raises(StatetoolError, match=f"{reason}.*key_types"):
-        statetool.convert(str(tmp_path), str(tmp_path / "converted"))
-    (row,) = statetool.rescale(str(tmp_path), str(tmp_path / "rescaled"), 16, dry_run=True).operators
+        statetool.convert(str(tmp_path), str(tmp_path.with_name(f"{tmp_path.name}-converted")))
+    (row,) = statetool.rescale(
+        str(tmp_path), str(tmp_path.with_name(f"{tmp_path.name}-rescaled")), 16, dry_run=True
+    ).operators
     assert re.search(reason, row.problem)

@@ -149,12 +149,16 @@ def test_a_declared_subclass_is_described_by_the_subtasks_that_met_it(
     ]
     savepoint(tmp_path, subtasks)
     source = statetool.load(str(tmp_path), uids=["op"], declarations=[BIKE_CLASS] if declared else [])
-    statetool.rescale(source, str(tmp_path / "new"), 128, parallelism=1)
-    ((_, meta),) = statetool.load(str(tmp_path / "new"), uids=["op"])["op"]._operator.keyed_states.values()
+    statetool.rescale(source, str(tmp_path.with_name(f"{tmp_path.name}-new")), 128, parallelism=1)
+    ((_, meta),) = statetool.load(str(tmp_path.with_name(f"{tmp_path.name}-new")), uids=["op"])[
+        "op"
+    ]._operator.keyed_states.values()
     described = {n for n, _ in meta.value.children()} - {"wheels"}
     assert described == ({"Bike"} if any(known) else set())
     if declared or any(known):
-        read = statetool.load(str(tmp_path / "new"), uids=["op"], declarations=[BIKE_CLASS] if declared else [])
+        read = statetool.load(
+            str(tmp_path.with_name(f"{tmp_path.name}-new")), uids=["op"], declarations=[BIKE_CLASS] if declared else []
+        )
         found = read["op"].to_arrow("v").to_pylist()
         assert sorted(r["key"] for r in found) == list("abcdef")
         assert {(r["value"]["_class"], r["value"]["gear"]) for r in found} == {("Bike", 7)}
@@ -201,7 +205,7 @@ def test_columns_do_not_hide_each_other(tmp_path: Path) -> None:
     changed = operator.to_arrow("keyed_state").set_column(4, "Count_", [[33]])
     change = statetool.bootstrap_keyed_state(changed, like=operator)
     written = statetool.SavepointWriter.from_existing(statetool.load(str(tmp_path), uids=["op"]))
-    after = written.with_operator("op", change).write(str(tmp_path / "new"))["op"]
+    after = written.with_operator("op", change).write(str(tmp_path.with_name(f"{tmp_path.name}-new")))["op"]
     assert after.to_arrow("Count").to_pylist() == [{"key": "a", "value": 33}]
     assert after.to_arrow("key_").to_pylist() == [{"key": "a", "value": 4}]
 
