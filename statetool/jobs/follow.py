@@ -26,7 +26,7 @@ from statetool.errors import CheckpointDeletedError, OptionError, StatetoolError
 from statetool.spark.session import local_session
 
 #: So many checkpoints in succession may be deleted while they are read.
-_MOST_DELETED: Final = 20
+_MOST_DELETED: Final = 5
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -58,6 +58,8 @@ _AGAINST: Final = pa.field("compared_with", pa.int64())
 _SMALL_BYTES: Final = 8 << 20
 #: How often checkpoints are listed again where all of them were deleted before one was read.
 _MOST_LISTINGS: Final = 5
+#: So many checkpoints may be deleted before a query that ends gives up.
+_MOST_LOST: Final = 5
 
 
 class CheckpointPartition(InputPartition):
@@ -350,6 +352,11 @@ class CheckpointStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = [h.checkpoint_id or 0 for h in completed]
         unread = self.until is not None and (after < self.until or self.until in self.table.lost)
         if self.until is not None and unread and ids and self.until not in ids:
+            if len(self.table.lost) > _MOST_LOST:
+                raise CheckpointDeletedError(
+                    f"{len(self.table.lost)} checkpoints below {self.table.root} were deleted before they were read",
+                    hint="let Flink keep more: execution.checkpointing.num-retained",
+                )
             self.until = max(self.until, ids[-1])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -187,7 +187,9 @@ def _on_spark(i: int, spark: Any, job: Path, work: Path, *, late: bool) -> str:
             str(work / "offsets"),
             "--once",
         ]
-        assert follow.main([str(job), *options]) == 0
+        if (code := follow.main([str(job), *options])) != 0:
+            assert code == 3  # on a busy machine each checkpoint may go before Spark has started its tasks
+            return "deleted"
         assert statetool.folded(spark, str(work / "table")).count() > 0
         return "read"
     savepoint = _newest(job, late=late, spark=spark, local_bytes=0)
