@@ -18,7 +18,7 @@ ROOT = Path(statetool.__file__).parent
 #: Slow imports, which are deferred until needed, and the packages whose modules import them at once.
 HEAVY: Final[dict[str, set[str]]] = {
     "pyspark": set(),
-    "pyarrow": {"columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},
+    "pyarrow": {"api", "columns", "tables", "verification", "statistics", "comparison", "saving", "migration", "jobs"},
     "numba": set(),
 }
 

@@ -31,6 +31,7 @@ ROOMS: Final = (
     ("migration",),
     ("report",),
     ("spark",),
+    ("api",),
     (".",),
     ("demo", "assistants"),
     ("cli",),

@@ -16,9 +16,9 @@ from textual.widgets import DataTable, Footer, Header, Static, Tree
 from textual.worker import get_current_worker
 
 from statetool import Operator, Savepoint
+from statetool.api.execution import remarks
 from statetool.cli.output import shown_text
 from statetool.errors import StatetoolError, printable, several
-from statetool.shown import remarks
 from statetool.tables.request import ScanRequest
 
 #: Rows that are read at once.

@@ -14,7 +14,7 @@ import statetool
 from statetool.cli.completion import complete_operator, complete_path
 from statetool.cli.options import finding_options, given_options, opened, output_option, pairs, type_options
 from statetool.cli.output import Output
-from statetool.cli.rewriting import rewriting, say_done
+from statetool.cli.rewrite import rewriting, say_done
 from statetool.errors import FormatError, OptionError, several
 
 if TYPE_CHECKING:

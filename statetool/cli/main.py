@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import statetool
-from statetool.cli.answers import check, diff, stats
+from statetool.api.execution import remarks
 from statetool.cli.browse import browse
+from statetool.cli.checkpoints import advise, lint
 from statetool.cli.completion import complete_operator, complete_path, complete_table, completion
 from statetool.cli.connectors import sinks, sources
 from statetool.cli.directories import chain, orphans, print_snapshots
 from statetool.cli.examples import add_examples
-from statetool.cli.following import advise, lint
+from statetool.cli.inspect import check, diff, stats
 from statetool.cli.installation import demo, doctor, kernels
 from statetool.cli.mcp import mcp
 from statetool.cli.migrating import migrate, transform
@@ -36,11 +37,11 @@ from statetool.cli.options import (
     type_options,
 )
 from statetool.cli.output import Output, print_traceback, use_escapes
-from statetool.cli.places import SnapshotChoicesError, is_snapshot
 from statetool.cli.report import report
-from statetool.cli.rewriting import convert, drop, rescale, uid
+from statetool.cli.resolve_path import SnapshotChoicesError, is_snapshot
+from statetool.cli.rewrite import convert, drop, rescale, uid
 from statetool.cli.shell import shell
-from statetool.cli.whole import copy, verify
+from statetool.cli.verify_copy import copy, verify
 from statetool.errors import (
     MissingDependencyError,
     OptionError,
@@ -50,7 +51,6 @@ from statetool.errors import (
     printable,
     several,
 )
-from statetool.shown import remarks
 
 if TYPE_CHECKING:
     from statetool.snapshot.metadata_tables import OperatorRow

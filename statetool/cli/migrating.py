@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 import statetool
-from statetool.cli.answers import show_differences
+from statetool.cli.inspect import show_differences
 from statetool.cli.options import opened, pairs, type_arguments
 from statetool.cli.output import Output
-from statetool.cli.rewriting import rewriting, say_done
+from statetool.cli.rewrite import rewriting, say_done
 
 if TYPE_CHECKING:
     from statetool.compatibility.verdicts import Check

@@ -11,14 +11,14 @@ import click
 from click.core import ParameterSource
 
 import statetool
+from statetool.api.uids import uids_in
 from statetool.cli.output import WIDE, Output, has_printed
-from statetool.cli.places import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.cli.progress import expect, progress
+from statetool.cli.resolve_path import naming_choices, newest_is_deleted, newest_snapshot
 from statetool.errors import OptionError, SnapshotNotFoundError
 from statetool.formats.operator_id import operator_id_for_uid
 from statetool.tables.option_text import Option
 from statetool.tables.request import OPTIONS, ScanRequest
-from statetool.uids import uids_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

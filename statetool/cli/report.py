@@ -10,12 +10,12 @@ import click
 from statetool.cli.completion import complete_path
 from statetool.cli.options import finding_options, opened_together, rebase_pairs, showing_progress, type_options
 from statetool.cli.output import Output
-from statetool.cli.places import is_snapshot, newest_snapshot
+from statetool.cli.resolve_path import is_snapshot, newest_snapshot
 from statetool.errors import several
 
 if TYPE_CHECKING:
+    from statetool.api.report import ReportOptions
     from statetool.report.facts import Facts
-    from statetool.reported import ReportOptions
 
 #: So many reasons are printed; the page has all.
 _MOST_REASONS: Final = 5
@@ -55,7 +55,7 @@ def report(path: str, other: str | None, rebase: tuple[str, ...], target: str, o
         from statetool.spark.session import local_session
 
         options["spark"] = local_session()
-    from statetool.reported import reported
+    from statetool.api.report import reported
 
     first, *others = opened_together([path] if other is None else [path, other], rebase)
     facts = reported(first.inventory, others[0].inventory if others else None, target, cast("ReportOptions", options))

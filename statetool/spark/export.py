@@ -27,7 +27,7 @@ from statetool.spark.file_export import (
 from statetool.spark.targets import spark_target
 
 if TYPE_CHECKING:
-    from statetool.operator import Operator
+    from statetool.api.operator import Operator
     from statetool.spark.frames import SparkTable
     from statetool.tables.request import ScanRequest
 

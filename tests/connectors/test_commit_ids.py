@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import statetool
 from statetool import flink
+from statetool.api.edits import Edits
 from statetool.cli.main import cli
 from statetool.connectors.sinks import COMMITTER_STATE
 from statetool.connectors.wire import write_versioned
-from statetool.edits import Edits
 from statetool.saving.bootstrap import ElementBootstrap
 from tests.connectors.layouts import packed
 

@@ -68,8 +68,6 @@ def test_a_working_directory_that_was_deleted(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(gone)
     gone.rmdir()
     for read in (statetool.load, statetool.list_snapshots, files.canonical):
-        with pytest.raises(
-            SnapshotNotFoundError, match=r"the working directory does not exist"
-        ):
+        with pytest.raises(SnapshotNotFoundError, match=r"the working directory does not exist"):
             read("savepoint-1")  # type: ignore[operator]
     os.chdir(tmp_path)

@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[2]
 #: Public modules, and those with the inherited methods of their classes; internal modules are documented next to the code.
 _PUBLIC: Final = (
     "statetool",
-    *(f"statetool.{name}" for name in ("connected", "declaring.flink_types", "edits", "errors", "pyflink", "viewed")),
+    *(f"statetool.{name}" for name in ("api.edits", "api.operator", "declaring.flink_types", "errors", "pyflink")),
 )
 _LINK: Final = re.compile(r'(?:href|src)="([^"]*)"')
 _ANCHOR: Final = re.compile(r'id="([^"]*)"')
@@ -73,9 +73,7 @@ def _reference(folder: Path) -> None:
     pdoc.render.configure(docformat="numpy", show_source=False, search=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # annotations from packages that only annotations need
-        pdoc.pdoc(
-            *_PUBLIC, "!statetool\\.(?!connected|declaring|edits|errors|pyflink|viewed).*", output_directory=folder
-        )
+        pdoc.pdoc(*_PUBLIC, "!statetool\\.(?!api|declaring|errors|pyflink).*", output_directory=folder)
 
 
 def _cells(notebook: Path, markdown: MarkdownIt) -> Iterator[str]:

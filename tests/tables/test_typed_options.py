@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import statetool
+from statetool.api.operator import Operator
 from statetool.demo import SAVEPOINT
 from statetool.errors import OptionError
-from statetool.operator import Operator
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.options import ShowingOptions
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from statetool.api.operator import Operator
 from statetool.declaring.states import StateType
-from statetool.operator import Operator
 from statetool.serializers.base import Serializer
 
 if TYPE_CHECKING:
-    from statetool.bootstrapped import KeyedState, OperatorState
+    from statetool.api.bootstrap_state import KeyedState, OperatorState
 
 
 def bootstrap_keyed_state(
@@ -62,7 +62,7 @@ def bootstrap_keyed_state(
     last_access_ms
         With ``like``: last access of all values with a time to live, whose columns then hold values alone.
     """
-    from statetool.bootstrapped import KeyedState
+    from statetool.api.bootstrap_state import KeyedState
 
     return KeyedState(
         data=data,
@@ -109,7 +109,7 @@ def bootstrap_state(
 
     Others as for :func:`bootstrap_keyed_state`.
     """
-    from statetool.bootstrapped import KeyedState
+    from statetool.api.bootstrap_state import KeyedState
 
     return KeyedState(
         data=data,
@@ -173,6 +173,6 @@ def bootstrap_broadcast_state(
 
 
 def _elements(name: str, kind: str, data: Any, like: Operator | None, **declared: Any) -> OperatorState:
-    from statetool.bootstrapped import OperatorState
+    from statetool.api.bootstrap_state import OperatorState
 
     return OperatorState(name=name, kind=kind, data=data, like=None if like is None else like.inventory, **declared)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Unpack
 
-from statetool.answers import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
-from statetool.connected import SnapshotConnectors
+from statetool.api.connector_tables import connector_table, split_ends
+from statetool.api.execution import ShownMapping, needed_session, shown_records
+from statetool.api.inspect import Comparison, ComparisonOptions, StatisticsOptions, checked, compared, each_of, measured
+from statetool.api.operator import Operator
 from statetool.declaring.classes import Declarations, PythonTypes, declared_classes, python_types, read_declarations
 from statetool.declaring.flink_types import parse_type
 from statetool.errors import OptionError, UnknownNameError, warn
-from statetool.operator import Operator
 from statetool.serializers.base import Serializer
-from statetool.shown import ShownMapping, needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import metadata_rows
 from statetool.types.declared import TypeContext
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.api.report import ReportOptions
     from statetool.compatibility.verdicts import Check
-    from statetool.reported import ReportOptions
     from statetool.statistics.statistics import Statistics
     from statetool.verification.verify import Verification
 
@@ -195,7 +195,7 @@ def check(
     return checked(old.inventory, None if b is None else new.inventory, flink, backend)
 
 
-class Savepoint(SnapshotConnectors):
+class Savepoint:
     """An open snapshot. ``sp["uid"]`` is an operator; iteration gives their names."""
 
     def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
@@ -312,6 +312,59 @@ class Savepoint(SnapshotConnectors):
         """Return every key group with its size on disk: a DataFrame, or an Arrow table if no session was given."""
         return self._metadata_table("key_groups")
 
+    def sources(
+        self, *, ends: Mapping[str, int | str] | Any = None, behind: int | None = None, last_source: int | None = None
+    ) -> DataFrame | pa.Table:
+        """Return every source: its connector, numbers of splits, and problems that a cross-check of readers and enumerator finds.
+
+        Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred (``backlog_inferred_from`` says by what): a hybrid
+        source that is not at its last one, change data capture that reads the snapshot; and by what the parameters say.
+
+        Parameters
+        ----------
+        ends, behind
+            What is written next, as for :meth:`Operator.lag`, and how far before that a split counts as behind.
+        last_source
+            The index of the last source of hybrid ones, from 0 on.
+
+        Raises
+        ------
+        OptionError
+            ``ends`` without ``behind`` or the other way round; a number that is none, or below 0.
+        """
+        from statetool.connectors.backlog import BacklogRules, source_rows
+        from statetool.connectors.rows import SourceRow
+
+        rules = BacklogRules(ends=None if ends is None else split_ends(ends), behind=behind, last_source=last_source)
+        return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
+
+    def source_checks(self) -> DataFrame | pa.Table:
+        """Return what a cross-check of readers and enumerators finds: :class:`statetool.connectors.checks.SourceCheck`."""
+        return connector_table(self._spark, "source_checks", self._inventory.operators.values())
+
+    def sinks(self) -> DataFrame | pa.Table:
+        """Return every operator of a sink, and how much it has not committed: :class:`statetool.connectors.rows.SinkRow`."""
+        return connector_table(self._spark, "sinks", self._inventory.operators.values())
+
+    def commit_ids(self) -> DataFrame | pa.Table:
+        """Return the sinks that commit by checkpoint id: :class:`statetool.connectors.commit_ids.CommitIdRow`."""
+        from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
+
+        rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
+        return shown_records(self._spark, CommitIdRow, rows)
+
+    def connector_rows(self, table: str) -> list[Any]:
+        """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such table.
+        """
+        from statetool.connectors.tables import connector_rows
+
+        return connector_rows(table, self._inventory.operators.values())
+
     def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
         """Measure what is large, where and since when; values are not decoded where their size is enough.
 
@@ -416,7 +469,7 @@ class Savepoint(SnapshotConnectors):
         OptionError, TargetExistsError, WriteFailedError
             An option that makes no sense; the file is there, or cannot be written.
         """
-        from statetool.reported import reported
+        from statetool.api.report import reported
 
         return reported(self._inventory, None if other is None else other.inventory, target, options).ok
 
@@ -444,3 +497,16 @@ class Savepoint(SnapshotConnectors):
 
         tables = [(o.name, t, o) for o in self.operators.values() for t in o.tables]
         return register_views(needed_session(self._spark), prefix, tables, local_bytes=self._local_bytes)
+
+
+def register(spark: object) -> None:
+    """Make the data sources ``flink-state`` and ``flink-state-metadata`` known to a Spark session (PySpark 4).
+
+    Raises
+    ------
+    MissingDependencyError
+        PySpark is older than 4, which has no Python data sources.
+    """
+    from statetool.spark.session import register as register_sources
+
+    register_sources(spark)

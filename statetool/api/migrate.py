@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from statetool.api import Savepoint, load
+from statetool.api.rewrite import check_target, opened, write_changed
+from statetool.api.savepoint import Savepoint, load
 from statetool.errors import FormatError, OptionError, TargetExistsError
-from statetool.operations import check_target, opened, write_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

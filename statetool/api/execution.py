@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.saving.composition import Runner
     from statetool.snapshot.state_info import StateInfo
-
 
 T = TypeVar("T")
 
@@ -72,3 +72,16 @@ def needed_session(spark: SparkSession | None) -> SparkSession:
     from statetool.spark.session import active_session
 
     return active_session()
+
+
+def runner_of(
+    spark: SparkSession | None, progress: Callable[[int], object] | None = None, threads: int | None = None
+) -> Runner:
+    """Return the runner of a session, or threads of this process without one."""
+    if spark is not None:
+        from statetool.spark.runner import SparkRunner
+
+        return SparkRunner(spark)
+    from statetool.saving.local import LocalRunner
+
+    return LocalRunner(threads, progress)

@@ -27,12 +27,12 @@ from statetool.cli.options import (
     type_options,
 )
 from statetool.cli.output import Output
-from statetool.cli.places import is_snapshot
+from statetool.cli.resolve_path import is_snapshot
 from statetool.errors import OptionError, TargetExistsError, several
 from statetool.tables.request import ScanRequest
 
 if TYPE_CHECKING:
-    from statetool.answers import Comparison
+    from statetool.api.inspect import Comparison
     from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
 
 #: Tables of statistics that are shown in text, with their columns.

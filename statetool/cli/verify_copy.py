@@ -22,8 +22,8 @@ from statetool.cli.options import (
     take_over_option,
 )
 from statetool.cli.output import Output
-from statetool.cli.places import newest_snapshot
 from statetool.cli.progress import expect
+from statetool.cli.resolve_path import newest_snapshot
 from statetool.errors import several
 
 _PROBLEM_COLUMNS = ("severity", "operator", "subtask", "state", "file", "offset", "problem")

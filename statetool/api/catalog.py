@@ -8,11 +8,11 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from statetool.api import Savepoint, load
+from statetool.api.execution import needed_session, shown_records
+from statetool.api.operator import Operator
+from statetool.api.savepoint import Savepoint, load
 from statetool.directories.heads import SnapshotHead, name_in_sql, snapshot_heads, unique_names
 from statetool.errors import OptionError, StatetoolError, UnknownNameError, suggest, warn
-from statetool.operator import Operator
-from statetool.shown import needed_session, shown_records
 from statetool.snapshot.metadata_tables import METADATA_TABLES
 
 if TYPE_CHECKING:

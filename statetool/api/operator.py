@@ -10,42 +10,42 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from typing_extensions import Unpack
 
-from statetool.answers import StatisticsOptions, measured
-from statetool.connected import lag_table, source_table, transactions_table
+from statetool.api.connector_tables import lag_table, source_table, transactions_table
+from statetool.api.execution import ShownMapping, needed_session, shown_records
+from statetool.api.inspect import StatisticsOptions, measured
 from statetool.errors import OptionError
 from statetool.formats.channel_state import Side
 from statetool.io.cursor import Cursor
 from statetool.serializers.base import Serializer
 from statetool.serializers.java_types import serializer_snapshot
 from statetool.serializers.table import snapshot_reader
-from statetool.shown import ShownMapping, needed_session, shown_records
 from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.metadata_tables import METADATA_TABLES, metadata_rows
 from statetool.snapshot.operator import OperatorInventory
 from statetool.snapshot.state_info import StateInfo
 from statetool.snapshot.state_tables import KEYED_STATE, TIMERS
+from statetool.snapshot.views import MATCHES, WAITING, WINDOWS, is_window
 from statetool.tables.option_text import Key
 from statetool.tables.request import KeyedOptions, ScanOptions, ScanRequest, StateOptions
 from statetool.types.java import parse_java_type
 from statetool.types.options import ReadOptions, ShowingOptions, refuse_unknown
-from statetool.viewed import OperatorViews
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from statetool.api import Savepoint
-    from statetool.edits import Edits
+    from statetool.api.edits import Edits
+    from statetool.api.savepoint import Savepoint
+    from statetool.api.transform import Transformation, TransformOptions
     from statetool.spark.frames import SparkTable
     from statetool.statistics.statistics import Statistics
     from statetool.tables.scan import TableScan
-    from statetool.transforming import Transformation, TransformOptions
 
 Record: TypeAlias = "StateInfo | tuple[Operator, str] | str"
 
 
-class Operator(OperatorViews):
+class Operator:
     """One operator of a savepoint: a namespace of tables."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Operator(OperatorViews):
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.viewed`),
+        """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.api.operator`),
         and each state's long form.
 
         A long form has the state's name; where that is ambiguous (keyed and operator state of one name, a state called ``timers``),
@@ -222,6 +222,80 @@ class Operator(OperatorViews):
         """
         return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
 
+    def waiting(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
+        """Return the elements that wait in an operator.
+
+        Of asynchronous I/O the calls that had not come back, or whose results wait for an earlier one: ``value``, ``timestamp``,
+        ``element`` (``record``, ``watermark``, ...), ``marker``, ``subtask``, in their order. Of complex event processing the events that the
+        watermark had not reached: ``key``, ``timestamp``, ``value``.
+
+        Parameters
+        ----------
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`Operator.keyed_state`, as are the errors; asynchronous I/O has neither ``keys`` nor ``key_group``.
+
+        Raises
+        ------
+        OptionError
+            Nothing waits in such an operator.
+        """
+        return self._view(WAITING, "no queue of elements that wait", keys, options)
+
+    def matches(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
+        """Return the matches of complex event processing that have begun: a row for each match.
+
+        ``key``; ``status`` (``partial``, or ``completed`` and not yet emitted); ``waiting_for``, the pattern that comes next; ``state``, what
+        Flink calls that inside; ``start_ms``, ``previous_ms``: times of its first and its last event (the latter where that is stored);
+        ``events``, a map of patterns to their events. ``events`` is null where Flink itself would find none in its buffer.
+
+        Parameters
+        ----------
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`Operator.keyed_state`, as are the errors.
+
+        Raises
+        ------
+        OptionError
+            The operator matches no patterns.
+        """
+        return self._view(MATCHES, "no matches of patterns", keys, options)
+
+    def windows(
+        self, name: str | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
+    ) -> DataFrame:
+        """Return windows with all of their state, or one state in its long form.
+
+        Without a name a row for each key and window: ``key``, ``window`` (global windows have no such column), and a column for each
+        state that is kept by window: contents, states of triggers, the user's own. Merged windows are shown as they are now.
+
+        Parameters
+        ----------
+        name
+            A state whose namespace is a window: its long form.
+        keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
+            As for :meth:`Operator.keyed_state`, as are the errors.
+
+        Raises
+        ------
+        OptionError
+            The operator has no windows, or the namespace of the state is none.
+        """
+        if name is None:
+            return self._view(WINDOWS, "no state that is kept by window", keys, options)
+        if name in self._operator.listed_keyed:
+            namespace = self._operator.listed_keyed[name][1].namespace
+            if namespace is None or not is_window(namespace):
+                raise OptionError(f"state {name!r} has no window namespace", hint=f"read it with op.state({name!r})")
+        return self.frame(ScanRequest.of(name, keys=keys, **options))
+
+    def _view(self, table: str, nothing: str, keys: Sequence[Key] | None, options: KeyedOptions) -> DataFrame:
+        if table not in self._operator.views:
+            self._operator.check_listed("keyed", "operator")
+            raise OptionError(
+                f"operator {self._operator.label!r} has {nothing}", hint="op.tables are those that it has"
+            )
+        return self.frame(ScanRequest.of(table, keys=keys, **options))
+
     def frame(self, request: ScanRequest) -> DataFrame:
         """Return what a request asks for as a DataFrame, in the session that was given or the active one.
 
@@ -336,9 +410,9 @@ class Operator(OperatorViews):
     def transform(self, change: Transformation, **options: Unpack[TransformOptions]) -> Edits:
         """Change values of states; ``.preview()`` shows what differs, ``.write(target)`` writes the savepoint.
 
-        Parameters and errors as those of :meth:`statetool.edits.Edits.transform`.
+        Parameters and errors as those of :meth:`statetool.api.edits.Edits.transform`.
         """
-        from statetool.edits import Edits
+        from statetool.api.edits import Edits
 
         return Edits(base=self._savepoint).transform(self.name, change, **options)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from statetool.api.execution import runner_of
 from statetool.declaring.job_code import java_of_elements, java_of_keyed, python_of_keyed
-from statetool.running import runner_of
 from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap, Table
 from statetool.saving.bootstrap.states import key_type, planned_table, python_states
 from statetool.saving.bootstrap.tables import element_metas

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statetool.api import Savepoint
-from statetool.connected import needed_source
+from statetool.api.connector_tables import needed_source
+from statetool.api.rewrite import check_target, opened, write_changed
+from statetool.api.savepoint import Savepoint
 from statetool.connectors import conversion, edits
 from statetool.connectors.conversion import OLDEST, ConvertedConsumer, ConvertedSource
 from statetool.connectors.rows import TransactionRow, transaction_rows
 from statetool.connectors.sinks import sink_of, without_committables
 from statetool.connectors.sources import READER_STATE
 from statetool.errors import OptionError, UnknownNameError, suggest
-from statetool.operations import check_target, opened, write_changed
 from statetool.saving.composition import OperatorChange
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def convert_consumer(
     OptionError, UnsupportedError
         The operator is no such consumer; a partition whose offset it had not found yet.
     """
-    from statetool.bootstrap import bootstrap_list_state
+    from statetool.api.bootstrap import bootstrap_list_state
 
     inventory = opened(src, uids, rebase)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
@@ -165,7 +165,7 @@ def convert_source(
         The operator is not Kafka's source; a partition that has an end, or begins where the settings of the job say; splits that
         do not agree with the enumerator; a snapshot of Flink 2.
     """
-    from statetool.bootstrap import bootstrap_union_state
+    from statetool.api.bootstrap import bootstrap_union_state
     from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
 
     inventory = opened(src, uids, rebase)

@@ -25,10 +25,10 @@ from statetool.snapshot.inventory import Inventory
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from statetool.answers import Comparison
-    from statetool.api import Savepoint
+    from statetool.api.inspect import Comparison
+    from statetool.api.savepoint import Savepoint
+    from statetool.api.transform import Transformation, TransformOptions
     from statetool.saving.bootstrap import ElementBootstrap, KeyedBootstrap
-    from statetool.transforming import Transformation, TransformOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class Edits:
         MissingDependencyError
             Expressions without a session.
         """
-        from statetool.transforming import transformed
+        from statetool.api.transform import transformed
 
         if self.base is None:
             raise OptionError("there is no savepoint whose values could be changed", hint="from_existing(savepoint)")
@@ -196,7 +196,7 @@ class Edits:
         UserWarning
             An operator of a sink commits by checkpoint id, and the savepoint's id is below those that its state knows, or is 0.
         """
-        from statetool.running import runner_of
+        from statetool.api.execution import runner_of
         from statetool.saving.compose import write_composition
 
         default = WIDEST if self.base is None else self.base.metadata_version

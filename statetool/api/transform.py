@@ -19,8 +19,8 @@ from statetool.types.table_columns import state_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from statetool.api.operator import Operator
     from statetool.formats.state_meta import StateMeta
-    from statetool.operator import Operator
     from statetool.saving.bootstrap import KeyedBootstrap
     from statetool.serializers.base import Serializer
 
@@ -47,7 +47,7 @@ def transformed(
     types: Mapping[str, StateType] | None = None,
     decimals: DecimalsMode = "decimal",
 ) -> tuple[KeyedBootstrap, ...]:
-    """Return the tables of a transformation; see :meth:`statetool.edits.Edits.transform`."""
+    """Return the tables of a transformation; see :meth:`statetool.api.edits.Edits.transform`."""
     metas = {
         n: m
         for n, (_, m) in operator.inventory.keyed_states.items()

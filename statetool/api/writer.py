@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from statetool.api import Savepoint, load
-from statetool.edits import Edits
+from statetool.api.edits import Edits
+from statetool.api.savepoint import Savepoint, load
 from statetool.formats.key_groups import check_max_parallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWriter(Edits):
-    """A savepoint to be written, see :class:`statetool.edits.Edits`; it begins with nothing, or with all that an existing one has."""
+    """A savepoint to be written, see :class:`statetool.api.edits.Edits`; it begins with nothing, or with all that an existing one has."""
 
     @classmethod
     def new(cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None) -> SavepointWriter:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
+from statetool.api.execution import needed_session
 from statetool.errors import UNREAD
 from statetool.io.threads import in_threads
-from statetool.shown import needed_session
 from statetool.snapshot.inventory import Inventory
 from statetool.tables.option_text import Key
 from statetool.types.options import name_list, refuse_unknown, whole_number

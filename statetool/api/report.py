@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
-from statetool.answers import StatisticsOptions, checked, compared, each_of, growth, measured
+from statetool.api.inspect import StatisticsOptions, checked, compared, each_of, growth, measured
 from statetool.connectors.tables import connector_rows
 from statetool.directories.snapshots import chain_of, list_snapshots
 from statetool.errors import NO_FINDING, OptionError, StatetoolError, TargetExistsError, UnknownNameError

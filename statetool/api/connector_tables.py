@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from statetool.api.execution import shown_records
 from statetool.errors import OptionError
-from statetool.shown import shown_records
-from statetool.snapshot.inventory import Inventory
 from statetool.snapshot.operator import OperatorInventory
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from statetool.api.operator import Operator
     from statetool.connectors.sources import Source
-    from statetool.operator import Operator
 
 
 def connector_table(
@@ -53,10 +52,10 @@ def lag_table(
     """Return how far a source is behind ends: a mapping, an Arrow table or a DataFrame."""
     from statetool.connectors.lag import LagRow, lag_rows
 
-    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), _split_ends(ends)))
+    return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), split_ends(ends)))
 
 
-def _split_ends(ends: Any) -> Mapping[str, int | str]:
+def split_ends(ends: Any) -> Mapping[str, int | str]:
     from statetool.connectors.positions import positions_of
 
     if isinstance(ends, Mapping):
@@ -114,63 +113,3 @@ def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
             f"operator {operator.label!r} is no source", hint="statetool sources list shows them"
         )
     return source
-
-
-class SnapshotConnectors:
-    """What the sources and sinks of a snapshot keep, as DataFrames, or as Arrow tables if no session was given."""
-
-    _inventory: Inventory
-    _spark: SparkSession | None
-
-    def sources(
-        self, *, ends: Mapping[str, int | str] | Any = None, behind: int | None = None, last_source: int | None = None
-    ) -> DataFrame | pa.Table:
-        """Return every source: its connector, numbers of splits, and problems that a cross-check of readers and enumerator finds.
-
-        Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred (``backlog_inferred_from`` says by what): a hybrid
-        source that is not at its last one, change data capture that reads the snapshot; and by what the parameters say.
-
-        Parameters
-        ----------
-        ends, behind
-            What is written next, as for :meth:`Operator.lag`, and how far before that a split counts as behind.
-        last_source
-            The index of the last source of hybrid ones, from 0 on.
-
-        Raises
-        ------
-        OptionError
-            ``ends`` without ``behind`` or the other way round; a number that is none, or below 0.
-        """
-        from statetool.connectors.backlog import BacklogRules, source_rows
-        from statetool.connectors.rows import SourceRow
-
-        rules = BacklogRules(ends=None if ends is None else _split_ends(ends), behind=behind, last_source=last_source)
-        return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
-
-    def source_checks(self) -> DataFrame | pa.Table:
-        """Return what a cross-check of readers and enumerators finds: :class:`statetool.connectors.checks.SourceCheck`."""
-        return connector_table(self._spark, "source_checks", self._inventory.operators.values())
-
-    def sinks(self) -> DataFrame | pa.Table:
-        """Return every operator of a sink, and how much it has not committed: :class:`statetool.connectors.rows.SinkRow`."""
-        return connector_table(self._spark, "sinks", self._inventory.operators.values())
-
-    def commit_ids(self) -> DataFrame | pa.Table:
-        """Return the sinks that commit by checkpoint id: :class:`statetool.connectors.commit_ids.CommitIdRow`."""
-        from statetool.connectors.commit_ids import CommitIdRow, commit_id_rows
-
-        rows = commit_id_rows(self._inventory.operators.values(), self._inventory.metadata.checkpoint_id)
-        return shown_records(self._spark, CommitIdRow, rows)
-
-    def connector_rows(self, table: str) -> list[Any]:
-        """Return the rows of ``sources``, ``source_splits``, ``enumerators``, ``source_checks``, ``sinks`` or ``transactions``.
-
-        Raises
-        ------
-        UnknownNameError
-            There is no such table.
-        """
-        from statetool.connectors.tables import connector_rows
-
-        return connector_rows(table, self._inventory.operators.values())

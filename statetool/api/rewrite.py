@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statetool.api import Savepoint, load
-from statetool.running import runner_of
+from statetool.api.execution import runner_of
+from statetool.api.savepoint import Savepoint, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,1 @@
+"""The public API: everything that users hold. Nothing here reads bytes."""
