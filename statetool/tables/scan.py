@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from statetool.columns.companions import column_fields, has_scales
+from statetool.columns.map_keys import has_map
 from statetool.columns.values import StateShape
 from statetool.entries.form import MEMORY_BYTES
 from statetool.errors import EncodeError, OptionError, StatetoolError, UnknownNameError, UnsupportedError, suggest
@@ -37,10 +38,10 @@ from statetool.snapshot.views import (
 )
 from statetool.tables.element_splits import plan_elements, plan_in_flight
 from statetool.tables.elements import element_columns
+from statetool.tables.equal_keys import equal_keys
 from statetool.tables.in_flight import in_flight_columns
 from statetool.tables.keyed import UNDECODED, UNDECODED_TYPE
 from statetool.tables.matches import match_columns
-from statetool.tables.numeric_keys import equal_keys
 from statetool.tables.read import read_split
 from statetool.tables.request import ScanRequest
 from statetool.tables.splits import KeyedSplit, Split, TableKind, TableSpec
@@ -359,7 +360,7 @@ def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of keys, and the key groups that hold them; numbers are compared as such, whatever their scale."""
+    """Return the bytes of keys, and the key groups that hold them; numbers are compared as such, whatever their scale, and maps in any order."""
     if serializer is None:
         return (), frozenset()
     encoded: list[bytes] = []
@@ -383,6 +384,6 @@ def encode_keys(
                 if hash_code is None
                 else {key_group_for(hash_code, operator.state.max_parallelism)}
             )
-    if encoded and has_scales(serializer.logical):
+    if encoded and (has_scales(serializer.logical) or has_map(serializer.logical)):
         return equal_keys(operator, serializer, encoded)
     return tuple(encoded), frozenset(groups)

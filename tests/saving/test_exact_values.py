@@ -286,3 +286,12 @@ def test_a_variant_is_no_row(tmp_path: Path) -> None:
 def test_nothing_follows_from_void(tmp_path: Path, column_: pa.Array) -> None:
     with pytest.raises(OptionError, match=r"no Flink type follows from nulls alone \(VOID\).*cast the column"):
         written(tmp_path, keyed({"k": KEYS, "v": column_}))
+
+
+def test_keys_with_maps_are_found_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statetool.columns.encode.refuse_order", lambda *_: None)  # as Flink's own keys are
+    maps = pa.array([[("a", 1), ("b", 2)], [("a", 1), ("b", 3)]], pa.map_(pa.string(), pa.int64()))
+    bootstrap = st.bootstrap_keyed_state(pa.table({"key": maps, "v": [1, 2]}))
+    operator = st.SavepointWriter.new().with_operator("op", bootstrap).write(str(tmp_path / "sp"))["op"]
+    assert operator.to_arrow(keys=[[("b", 2), ("a", 1)]])["v"].to_pylist() == [1]
+    assert operator.to_arrow(keys=[[("b", 4), ("a", 1)]]).num_rows == 0

@@ -1,6 +1,7 @@
-"""Keys with a ``BigDecimal``, found by their numbers: Java's ``1.5`` and ``1.50`` are two keys, in two key groups, and one number.
+"""Find keys by their values if equal values can have different bytes.
 
-Nothing tells the scales of an operator's keys beforehand, so all of its keys are read.
+Java's ``BigDecimal`` s ``1.5`` and ``1.50`` are two keys, in two key groups, and one number. The entries of a map are in the order of the
+job's map. Nothing tells scales and orders beforehand, so all keys of an operator are read.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,14 @@ from statetool.formats.keyed.distinct import distinct
 from statetool.hashing.keys import KeyHasher, decode_key
 from statetool.serializers.base import Serializer
 from statetool.snapshot.operator import OperatorInventory
+from statetool.types import ListType, LogicalType, MapType, StructType
 
 
 def equal_keys(
     operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of an operator's keys that are equal as numbers to some encoded keys, and their key groups."""
-    numbers = {_number(_decoded(key, raw)) for raw in wanted}
+    """Return the bytes of an operator's keys whose values are equal to some encoded keys, and their key groups."""
+    values = {_comparable(_decoded(key, raw), key.logical) for raw in wanted}
     hasher = KeyHasher(key)
     found: dict[bytes, None] = {}
     groups: set[int] = set()
@@ -34,7 +37,8 @@ def equal_keys(
             end = hasher.ends(batch.data, start, batch.key_end)
             _, first = distinct(batch.data, start, end, batch.group)
             for i in first.tolist():
-                if _number(decode_key(key, batch.data, int(start[i]), int(end[i]))) in numbers:
+                value = decode_key(key, batch.data, int(start[i]), int(end[i]))
+                if _comparable(value, key.logical) in values:
                     found[bytes(batch.data[start[i] : end[i]])] = None
                     groups.add(int(batch.group[i]))
     return tuple(found), frozenset(groups)
@@ -44,16 +48,21 @@ def _decoded(key: Serializer, raw: bytes) -> Any:
     return decode_key(key, np.frombuffer(raw, dtype=np.uint8), 0, len(raw))
 
 
-def _number(value: Any) -> Any:
-    """Return what is the same for keys that differ in the scales of their decimals only."""
-    match value:
-        case Decimal():
+def _comparable(value: Any, logical: LogicalType) -> Any:
+    """Return a value that is the same for keys that differ in the scales of decimals and in the order of map entries only."""
+    match logical, value:
+        case _, Decimal():
             sign, digits, exponent = value.as_tuple()
             text = "".join(map(str, digits)).lstrip("0")
             short = text.rstrip("0")
             return ("decimal", sign, short, int(exponent) + len(text) - len(short)) if short else ("decimal",)
-        case float():
+        case _, float():
             return struct.pack(">d", value)  # not a number equals itself
-        case tuple() | list():
-            return tuple(map(_number, value))
+        case MapType(key, item), list() | tuple():
+            return frozenset((_comparable(k, key), _comparable(v, item)) for k, v in value)
+        case ListType(element), list() | tuple():
+            return tuple(_comparable(v, element) for v in value)
+        case StructType(fields), list() | tuple():
+            kinds = [field.type for field in fields]
+            return tuple(_comparable(v, kind) for v, kind in zip_longest(value, kinds))
     return value
