@@ -44,7 +44,7 @@ def test_no_pyspark_says_what_to_install() -> None:
     run = subprocess.run([sys.executable, "-c", code, SAVEPOINT], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == [
         "14 True",
-        "MissingDependencyError pyspark is not installed. pip install 'pyspark>=3.5,<5'",
+        "MissingDependencyError this needs PySpark. pip install 'statetool[spark]'",
     ]
 
 
