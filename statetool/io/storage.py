@@ -126,6 +126,12 @@ class Storage:
         self._target = target
         self._uri = uri
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in Storage.__slots__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._target, name, value)
+
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._target, name)
         return self._guarded(member) if callable(member) else member

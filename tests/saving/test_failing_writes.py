@@ -39,6 +39,11 @@ def edited_savepoint(target: str, over: bool) -> object:
     return st.SavepointWriter.from_existing(st.load(SAVEPOINT)).change_uid("timers", "t").write(target, take_over=over)
 
 
+def transformed_savepoint(target: str, over: bool) -> object:
+    writer = st.SavepointWriter.from_existing(st.load(SAVEPOINT)).transform("timers", lambda table: table)
+    return writer.write(target, take_over=over)
+
+
 #: In order: verbs that write a snapshot; the folder has the sources that are made for them.
 VERBS: dict[str, Verb] = {
     "copy": lambda target, folder, over: st.copy(str(folder / "files"), target, threads=1, take_over=over),
@@ -53,6 +58,7 @@ VERBS: dict[str, Verb] = {
     ),
     "bootstrap": lambda target, folder, over: new_savepoint(target, over),
     "edit": lambda target, folder, over: edited_savepoint(target, over),
+    "transform": lambda target, folder, over: transformed_savepoint(target, over),
     "edit_source": lambda target, folder, over: st.edit_source(
         str(DEMO / "kafka-source"), target, "orders", to="latest", take_over=over
     ),
@@ -182,7 +188,7 @@ def test_a_failure_at_any_call_leaves_a_whole_savepoint_or_none(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("verb", ["copy", "rescale"])
+@pytest.mark.parametrize("verb", ["copy", "rescale", "edit_source", "forget"])
 def test_so_does_a_failure_of_an_object_store(verb: str, folder: Path, bucket: Any) -> None:
     target = f"s3://writes/{verb}"
     tried = try_all(lambda target, over: VERBS[verb](target, folder, over), target, one_kind)
