@@ -77,8 +77,8 @@ class Existence:
 class Locator:
     """Resolve stream handles of one snapshot.
 
-    ``rebase`` maps prefixes of absolute paths to the files' current location. ``exists`` returns whether a file exists. The metadata file of
-    a snapshot that is not ``published`` does not exist yet.
+    ``rebase`` maps prefixes of absolute paths to the current location of the files. ``exists`` returns whether a file exists. The
+    metadata file of a snapshot that is not ``published`` does not exist yet.
     """
 
     metadata_file: str
