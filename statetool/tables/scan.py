@@ -228,7 +228,7 @@ def _scan_elements(
         subtask_column=request.subtask,
         memory_bytes=request.memory_bytes,
     )
-    # Each subtask holds a part of union state; on restore every subtask gets the union. Of broadcast state, all subtasks hold the same copy.
+    # Each subtask holds a part of union state, and on restore every subtask gets the union. All subtasks hold the same broadcast state.
     one_copy = meta.kind == "broadcast" and not request.subtask
     splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.target_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
