@@ -119,7 +119,7 @@ class KeyedTable:
         ranges = {name: getattr(keys, name)[matching] for name in SplitKeys.__slots__}
         return entries.take(matching), SplitKeys(**ranges)
 
-    # ---- one row a key ------------------------------------------------------------------------
+    # ---- one row per key ----------------------------------------------------------------------
 
     def keyed_rows(self, batch: EntryBatch, names: Sequence[str]) -> tuple[int, npt.NDArray[np.int64], Columns]:
         """Return the number of rows, their key groups, and the columns ``key`` and one for each state of ``names``."""
