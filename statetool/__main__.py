@@ -1,4 +1,4 @@
-"""``python -m statetool``."""
+"""The entry point of ``python -m statetool``."""
 
 from statetool.cli.main import main
 

@@ -1,8 +1,8 @@
-"""What statetool raises.
+"""Errors and warnings of statetool.
 
-Every error derives from :class:`StatetoolError` and, where a caller would expect one, from a builtin.
-An error says *where* it is (:class:`Where`), *what* was expected and found, and *what to do next*.
-Each layer adds the part of the place that it knows with :meth:`StatetoolError.at`.
+Every error derives from :class:`StatetoolError` and, if callers would expect one, from a builtin exception.
+An error has a location (:class:`Where`), a message with the expected and the actual data, and a hint for the next step.
+Each layer adds the part of the location that it knows with :meth:`StatetoolError.at`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """Return text in one line that no terminal obeys.
+    """Return text in one line, with characters escaped that could control a terminal.
 
-    Names, keys and paths come from snapshots, which are not trusted: control characters, ends of lines, marks that turn the direction of
-    text and lone surrogates become escapes.
+    Names, keys and paths come from snapshots, which are not trusted. Control characters, line ends, bidirectional text controls and lone
+    surrogates become escapes.
 
     Examples
     --------
@@ -32,16 +32,16 @@ def printable(text: str) -> str:
 
 
 def warn(message: str, *, stacklevel: int = 1) -> None:
-    """Warn the user in printable text; ``stacklevel`` counts from the caller."""
+    """Warn the user in printable text. ``stacklevel`` counts from the caller."""
     warnings.warn(printable(message), stacklevel=stacklevel + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """A place in a snapshot, as far as it is known.
+    """A location in a snapshot, as far as it is known.
 
-    ``offset`` counts bytes from the start of ``file``; in a compressed region it counts
-    uncompressed bytes from the start of that region, and ``region`` says which.
+    ``offset`` counts bytes from the start of ``file``. In a compressed region it counts uncompressed bytes from the start of that region,
+    which ``region`` identifies.
     """
 
     file: str | None = None
@@ -68,11 +68,11 @@ class StatetoolError(Exception):
     Parameters
     ----------
     message
-        What was expected and what was found.
+        The expected and the actual data.
     hint
-        What the user can do about it.
+        Advice for the user.
     where
-        The place, as far as the raising layer knows it.
+        The location, as far as the raising layer knows it.
     """
 
     def __init__(self, message: str, *, hint: str = "", where: Where | None = None) -> None:
@@ -82,13 +82,13 @@ class StatetoolError(Exception):
         self.where = where or Where()
 
     def at(self, **place: Any) -> Self:
-        """Add what the calling layer knows of the place; parts that are already known stay."""
+        """Add the parts of the location that the calling layer knows. Parts that are already known stay."""
         new = {k: v for k, v in place.items() if v is not None and getattr(self.where, k) is None}
         self.where = replace(self.where, **new)
         return self
 
     def inside(self, step: str) -> Self:
-        """Put one step in front of the type path (``Map.value``, ``field name``)."""
+        """Prepend one step to the type path (``Map.value``, ``field name``)."""
         path = self.where.type_path
         self.where = replace(self.where, type_path=step if path is None else f"{step}.{path}")
         return self
@@ -107,7 +107,7 @@ def _rebuild(cls: type[StatetoolError], message: str, hint: str, where: Where) -
 
 
 class FormatError(StatetoolError, ValueError):
-    """Bytes that are not what Flink would have written there."""
+    """Bytes that differ from Flink's format."""
 
 
 class DecodeError(FormatError):
@@ -123,11 +123,11 @@ class UnknownSerializerError(StatetoolError, LookupError):
 
 
 class UndescribedClassError(FormatError, UnknownSerializerError):
-    """A value of a class that its serializer's snapshot does not describe: only user code can read it."""
+    """A value of a class that its serializer snapshot does not describe. Only user code can read it."""
 
 
 class UnsupportedError(StatetoolError, NotImplementedError):
-    """Something Flink can do and statetool cannot (yet)."""
+    """A Flink feature that statetool does not support (yet)."""
 
 
 class UnknownNameError(StatetoolError, KeyError):
@@ -137,62 +137,62 @@ class UnknownNameError(StatetoolError, KeyError):
 
 
 class SnapshotNotFoundError(StatetoolError, FileNotFoundError):
-    """No snapshot, or no file of it, where one was expected."""
+    """A missing snapshot, or a missing file of a snapshot."""
 
     __str__ = StatetoolError.__str__
 
 
 class CheckpointDeletedError(SnapshotNotFoundError):
-    """A snapshot that was deleted while it was read, as Flink deletes a checkpoint that it no longer retains."""
+    """A snapshot that was deleted while it was read. Flink deletes checkpoints that it no longer retains."""
 
 
 class StorageError(StatetoolError, OSError):
-    """Storage that refused, failed or did not answer."""
+    """Storage that denied access, failed or did not answer."""
 
     __str__ = StatetoolError.__str__
 
 
-#: Errors that say nothing about the bytes of a snapshot: they are never a finding about it.
+#: Errors that do not concern the bytes of a snapshot and are therefore never a finding about it.
 NO_FINDING = (CheckpointDeletedError, StorageError)
 
 
 class TargetExistsError(StatetoolError, FileExistsError):
-    """A write whose target is already there."""
+    """A write to a target that already exists."""
 
     __str__ = StatetoolError.__str__
 
 
 class WriteFailedError(StatetoolError, OSError):
-    """A file that could not be written: the disk is full, a permission is missing."""
+    """A file that could not be written, for example because the disk is full or a permission is missing."""
 
     __str__ = StatetoolError.__str__
 
 
 class ConnectionFailedError(StatetoolError, ConnectionError):
-    """A system outside did not answer, or refused."""
+    """An external system that did not answer, or refused the connection."""
 
     __str__ = StatetoolError.__str__
 
 
 class OptionError(StatetoolError, ValueError):
-    """An option, or a combination of options, that makes no sense."""
+    """An option, or a combination of options, that is not valid."""
 
 
 class MissingDependencyError(StatetoolError, ImportError):
-    """Java, pyspark or another optional package is missing."""
+    """Java, PySpark or another optional package is missing."""
 
 
-#: Errors for state that only this package cannot read: nothing is known to be wrong with it.
+#: Errors for state that statetool cannot read, without evidence of damage.
 UNREAD: Final = (UnknownSerializerError, UnsupportedError)
 
 
 def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.5) -> list[str]:
-    """Return at most three names that are like another one; ``cutoff`` is 0 for any and 1 for equal ones."""
+    """Return up to three names that resemble a given one. ``cutoff`` 0 accepts any name, 1 only equal names."""
     return difflib.get_close_matches(name, list(names), n=3, cutoff=cutoff)
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """Return a hint with the names that are near, or the first ones that exist."""
+    """Return a hint with similar names, or with the first existing ones."""
     known = list(names)
     near = nearest(name, known)
     if near:
@@ -201,12 +201,12 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 
 def several(number: int, noun: str, plural: str = "") -> str:
-    """Return a number and a noun, in the plural if needed.
+    """Return a number with a noun, in the plural if needed.
 
     Parameters
     ----------
     plural
-        The plural, if it is not the noun with an ``s``.
+        The plural, if it is not formed with an ``s``.
 
     Examples
     --------

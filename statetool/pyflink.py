@@ -1,6 +1,6 @@
-"""Types of the state of Python jobs.
+"""Types for the state of Python jobs.
 
-For ``statetool.load(..., python={"count": Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"})``.
+Pass them to ``statetool.load(..., python={"count": Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"})``.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The public API: everything that users hold. Nothing here reads bytes."""
+"""The public API. No module here reads bytes."""

@@ -1,7 +1,7 @@
-"""State from tables, as ``SavepointWriter.with_operator`` takes it. No data is read here.
+"""Declarations of state from tables, for ``SavepointWriter.with_operator``. No data is read here.
 
-Types that are not declared follow from the columns, as the table in ``saving/README.md`` says; ``describe()`` of what these functions
-return is the code of the job that will read the state.
+Undeclared types follow from the columns, by the table in ``saving/README.md``. Call ``describe()`` on a result to print the code of the
+job that will read the state.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ def bootstrap_keyed_state(
     hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
 ) -> KeyedState:
-    """Make keyed state of a table with one row for each key (and namespace).
+    """Declare keyed state from a table with one row per key (and namespace).
 
     Parameters
     ----------
     data
-        Spark DataFrame or ``pyarrow.Table``, with companions as tables show them. A null means no such state; lists are arrays.
+        Spark DataFrame or ``pyarrow.Table``, with companion columns as in tables that are read. A null means no state; lists are arrays.
     key
-        The key column; several make up a tuple.
+        The key column; several columns form a tuple.
     states
         Types by state name (:func:`statetool.value`, :func:`statetool.list_of`, ...); with ``like``, names. By default all other
-        columns: arrays are list states, maps are map states, all else value states, of types that follow from the column.
-        A type of :class:`statetool.pyflink.Types` makes a state of a Python operator, registered as ``python-state-`` and its name;
-        the keys then become rows of one field, as PyFlink's ``key_by`` makes them.
+        columns: arrays become list states, maps become map states, and all others value states. Their types follow from the column.
+        A type of :class:`statetool.pyflink.Types` declares a state of a Python operator, registered as ``python-state-`` and its name.
+        The keys are then rows of one field, as PyFlink's ``key_by`` produces them.
     timers
-        Table of all timers of the operator, as ``op.timers()`` returns it: the key, ``timestamp`` (epoch milliseconds), and optionally
+        Table of all timers of the operator, in the form of ``op.timers()``: the key, ``timestamp`` (epoch milliseconds), and optionally
         ``namespace``, ``domain`` (``event`` by default, or ``processing``) and ``service``.
     like
-        Operator of a savepoint whose key and state serializers are taken exactly. Columns are as ``op.keyed_state()`` shows them;
-        values with a time to live as ``ttl="raw"`` does.
+        Operator of a savepoint whose key and state serializers are used unchanged. Columns have the form of ``op.keyed_state()``;
+        values with a TTL have the form of ``ttl="raw"``.
     key_type
-        Flink type of the key, if it does not follow from the column.
+        Flink type of the key, if the column does not determine it.
     namespace, namespace_type
-        Column with the namespace of each row, a window for window contents: a struct of ``start`` and ``end`` is a time window.
+        Column with the namespace of each row: for window contents, the window. A struct of ``start`` and ``end`` is a time window.
     key_group
-        Column with key groups, for keys that were read with ``key_group=True``. Where their hash code is known, they are checked.
+        Column with key groups, for keys that were read with ``key_group=True``. They are checked if the hash code of the keys is known.
     hashes
-        How classes of keys hash whose ``hashCode()`` lies in user code, as in ``{"com.acme.Key": "Objects.hash(a, b)"}``
-        (:mod:`statetool.hashing.formulas` lists the words). With ``like`` that operator's keys and their key groups prove it.
+        Hash formulas of key classes whose ``hashCode()`` is user code, as in ``{"com.acme.Key": "Objects.hash(a, b)"}``
+        (:mod:`statetool.hashing.formulas` lists the words). With ``like``, that operator's keys and their key groups prove the formula.
     last_access_ms
-        With ``like``: last access of all values with a time to live, whose columns then hold values alone.
+        With ``like``: last access of all values with a TTL. Their columns then hold only values.
     """
     from statetool.api.bootstrap_state import KeyedState
 
@@ -93,17 +93,17 @@ def bootstrap_state(
     hashes: Mapping[str, str] | None = None,
     last_access_ms: int | None = None,
 ) -> KeyedState:
-    """Make one keyed state of a table in the long form that ``op.state(name)`` and ``op.windows(name)`` have.
+    """Declare one keyed state from a table in the long form of ``op.state(name)`` and ``op.windows(name)``.
 
-    Columns are the key, the namespace where there is one, ``value``, and for maps ``map_key``, for lists ``list_index``: each row is
-    one value, one entry of a map or one element of a list, so that neither has to fit into a row.
+    Columns are the key, the namespace if any, ``value``, ``map_key`` for maps, and ``list_index`` for lists. Each row is one value, one
+    map entry or one list element, so a map or list need not fit into a row.
 
     Parameters
     ----------
     type
-        What :func:`statetool.value`, :func:`statetool.list_of` ... declare; by default it follows from the columns.
+        A declaration by :func:`statetool.value`, :func:`statetool.list_of` ...; by default it follows from the columns.
     like
-        Operator of a savepoint whose serializers of this state are taken exactly.
+        Operator of a savepoint whose serializers of this state are used unchanged.
     namespace
         Column with the namespace.
 
@@ -135,9 +135,9 @@ def bootstrap_list_state(
     subtask: str | None = None,
     like: Operator | None = None,
 ) -> OperatorState:
-    """Make a list state of the operator (split among its subtasks) of the column ``value`` of a table.
+    """Declare a list state (split among the operator's subtasks) from the column ``value`` of a table.
 
-    The column ``subtask``, where there is one, says which subtask each element belongs to.
+    The optional column ``subtask`` assigns each element to a subtask.
     """
     return _elements(name, "list", data, like, value_type=type, value=value, subtask=subtask)
 
@@ -151,9 +151,9 @@ def bootstrap_union_state(
     subtask: str | None = None,
     like: Operator | None = None,
 ) -> OperatorState:
-    """Make a union list state (every subtask gets all elements) of the column ``value`` of a table.
+    """Declare a union list state (every subtask gets all elements) from the column ``value`` of a table.
 
-    The column ``subtask``, where there is one, says which subtask each element belongs to.
+    The optional column ``subtask`` assigns each element to a subtask.
     """
     return _elements(name, "union", data, like, value_type=type, value=value, subtask=subtask)
 
@@ -168,7 +168,7 @@ def bootstrap_broadcast_state(
     value: str = "value",
     like: Operator | None = None,
 ) -> OperatorState:
-    """Make a broadcast state of the columns ``key`` and ``value`` of a table."""
+    """Declare a broadcast state from the columns ``key`` and ``value`` of a table."""
     return _elements(name, "broadcast", data, like, value_type=value_type, key_type=key_type, value=value, key=key)
 
 

@@ -1,4 +1,4 @@
-"""What ``bootstrap_keyed_state`` and its like return: tables with types, and the code of the job that will read them."""
+"""Results of ``bootstrap_keyed_state`` and similar functions: tables with types, and the code of the job that will read them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class KeyedState(KeyedBootstrap):
     """Keyed state from a table."""
 
     def describe(self) -> str:
-        """Return the code by which a job declares this state: Java, or Python where types of PyFlink were given.
+        """Return the code by which a job declares this state: Java, or Python if types of PyFlink were given.
 
-        Types follow from the columns where none are declared, and from the serializers with ``like=``. Nothing is read of the table but
-        its schema and, of timers, the names of their services.
+        Undeclared types follow from the columns or, with ``like=``, from the serializers. Only the table's schema and, for timers,
+        the names of their services are read.
 
         Raises
         ------
         OptionError, UnknownNameError
-            Types that do not go together, columns that are missing, as writing it would raise.
+            The types are incompatible or columns are missing. Writing raises the same errors.
         """
         table = _table_of(self)
         key = key_type(self, table)
@@ -42,12 +42,12 @@ class OperatorState(ElementBootstrap):
     """A list, union or broadcast state from a table."""
 
     def describe(self) -> str:
-        """Return the Java by which a job declares this state.
+        """Return the Java code by which a job declares this state.
 
         Raises
         ------
         OptionError, UnknownNameError
-            Types that do not go together, columns that are missing, as writing it would raise.
+            The types are incompatible or columns are missing. Writing raises the same errors.
         """
         (meta,) = element_metas([(self, _table_of(self))])
         return java_of_elements(meta)

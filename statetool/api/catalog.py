@@ -1,4 +1,4 @@
-"""A directory of snapshots as a catalog: each snapshot a database, each operator's tables in it, metadata as tables."""
+"""A directory of snapshots as a catalog: each snapshot is a database with the tables of its operators, and metadata are tables."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-#: Metadata tables of a catalog, beside ``snapshots``.
+#: Metadata tables of a catalog, in addition to ``snapshots``.
 METADATA: Final = ("operators", "states", "files")
 
 
 def catalog(
     spark: SparkSession | None, root: str, *, rebase: Mapping[str, str] | None = None, **load_options: Any
 ) -> Catalog:
-    """Open every snapshot below a directory as a catalog; only the heads of ``_metadata`` files are read.
+    """Open every snapshot below a directory as a catalog. Only the heads of ``_metadata`` files are read.
 
     Parameters
     ----------
     spark
-        The session of its DataFrames; with ``None`` tables are Arrow tables, and nothing needs a JVM.
+        The session of its DataFrames. With ``None``, tables are Arrow tables and no JVM is needed.
     root
         A directory: a local path or any URI that fsspec can list.
     rebase, load_options
@@ -40,7 +40,7 @@ def catalog(
     Raises
     ------
     SnapshotNotFoundError
-        It is not there or cannot be listed.
+        The directory does not exist or cannot be listed.
     """
     return Catalog(spark, root, {"rebase": rebase, **load_options})
 
@@ -55,12 +55,12 @@ class Database:
 
     @property
     def name(self) -> str:
-        """Its name, as SQL takes it: ``chk_42``."""
+        """The database's name as an SQL identifier: ``chk_42``."""
         return self.head.database
 
     @cached_property
     def savepoint(self) -> Savepoint:
-        """The snapshot, opened at first use."""
+        """The snapshot, opened on first use."""
         return load(self.head.path, spark=self._spark, **self._options)
 
     @cached_property
@@ -77,7 +77,7 @@ class Database:
     def tables(self) -> list[str]:
         """Names of its tables: ``<operator>_keyed_state``, ``<operator>_timers``, ``<operator>_<state>``.
 
-        Keyed lists and maps are flattened, an element or entry a row, in ``<operator>_<state>_elements``.
+        ``<operator>_<state>_elements`` holds a keyed list or map flattened, with one row per element or entry.
         """
         return list(self._places)
 
@@ -88,7 +88,7 @@ class Database:
         return self.tables
 
     def table(self, name: str, **options: Any) -> DataFrame | pa.Table:
-        """Return a table: a DataFrame, or an Arrow table where the catalog has no session.
+        """Return a table: a DataFrame, or an Arrow table if the catalog has no session.
 
         Parameters
         ----------
@@ -100,13 +100,13 @@ class Database:
         Raises
         ------
         UnknownNameError
-            There is none; names the near ones.
+            The table does not exist. The error suggests similar names.
         """
         operator, table = self.place(name)
         return operator.to_arrow(table, **options) if self._spark is None else operator.table(table, **options)
 
     def place(self, name: str) -> tuple[Operator, str]:
-        """Return the operator of a table, and the name that it has there; errors as for :meth:`table`."""
+        """Return the operator of a table and the table's name within it; errors as for :meth:`table`."""
         plain = name_in_sql(name)
         if plain not in self._places:
             raise UnknownNameError(f"no table {name!r} in {self.name}", hint=suggest(plain, self._places)).at(
@@ -123,7 +123,7 @@ class Database:
         return _metadata_table(self._spark, "states", [self])
 
     def files(self) -> DataFrame | pa.Table:
-        """Return every piece of state and where it lies."""
+        """Return every piece of state with its location."""
         return _metadata_table(self._spark, "files", [self])
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class Database:
 
 
 class Catalog:
-    """Snapshots by the names of their databases, oldest checkpoint id first; see :func:`catalog`."""
+    """Snapshots by database name, lowest checkpoint id first; see :func:`catalog`."""
 
     def __init__(self, spark: SparkSession | None, root: str, load_options: Mapping[str, Any]) -> None:
         self._spark = spark
@@ -169,7 +169,7 @@ class Catalog:
         return self.databases
 
     def refresh(self) -> Catalog:
-        """Return the catalog as the directory is now."""
+        """Return the catalog for the current contents of the directory."""
         return Catalog(self._spark, self.root, self._options)
 
     def at(self, *, checkpoint_id: int | None = None, time: datetime | str | int | None = None) -> Database:
@@ -178,17 +178,17 @@ class Catalog:
         Parameters
         ----------
         checkpoint_id
-            Its id.
+            The checkpoint id.
         time
-            A datetime, ISO text (both UTC where they have no zone) or epoch milliseconds: the last snapshot whose ``_metadata`` was
-            written by then.
+            A datetime or ISO text (UTC if it has no time zone), or epoch milliseconds: selects the last snapshot whose ``_metadata`` was
+            written at or before this time.
 
         Raises
         ------
         UnknownNameError
-            There is none, or more than one job has this id.
+            No snapshot matches, or several jobs have this id.
         OptionError
-            Neither or both were given, or it is no time.
+            Neither or both were given, or ``time`` is not a valid time.
         """
         if (checkpoint_id is None) == (time is None):
             raise OptionError("say either checkpoint_id= or time=")
@@ -223,27 +223,31 @@ class Catalog:
         return _metadata_table(self._spark, "states", self._readable())
 
     def files(self) -> DataFrame | pa.Table:
-        """Return every piece of state of all snapshots and where it lies."""
+        """Return every piece of state of all snapshots with its location."""
         return _metadata_table(self._spark, "files", self._readable())
 
     def _readable(self) -> list[Database]:
         return [d for d in self._databases.values() if not d.head.problem]
 
     def register(self, *names: str, prefix: str = "", as_name: str | None = None) -> list[str]:
-        """Make snapshots databases of the session's own catalog, for SQL (PySpark 4).
+        """Make snapshots databases of the Spark session's catalog, for SQL (PySpark 4).
 
-        Each has its :attr:`Database.tables`, and ``operators``, ``states`` and ``files``; they are read when they are queried. Without
-        Java of our own, SQL does not find new snapshots by itself (call this again) and has neither ``VERSION AS OF`` (register what
-        :meth:`at` returns under a name), nor ``$`` in names, nor filters on the key that leave out key groups.
+        Each has its :attr:`Database.tables`, and ``operators``, ``states`` and ``files``. They are read when they are queried.
+
+        Limitations, because statetool adds no Java code to Spark:
+
+        * SQL does not find new snapshots by itself: call this method again.
+        * ``VERSION AS OF`` is not supported: register the result of :meth:`at` under a name.
+        * Names have no ``$``, and filters on the key do not skip key groups.
 
         Parameters
         ----------
         names
-            Names of databases, by default all; each table takes about a tenth of a second.
+            Names of databases, by default all. Each table takes about 0.1 seconds.
         prefix
-            Put before the names of the databases.
+            Prefix of the database names.
         as_name
-            Another name for the one database that is given.
+            Alternative name, if exactly one database is given.
 
         Returns
         -------
@@ -253,7 +257,7 @@ class Catalog:
         Raises
         ------
         OptionError
-            The session has a database of this name from elsewhere.
+            The session has a database of this name from another source.
         MissingDependencyError
             There is no session, or PySpark is older than 4.
         """
@@ -279,7 +283,7 @@ class Catalog:
 
 
 def _metadata_table(spark: SparkSession | None, table: str, databases: Iterable[Database]) -> DataFrame | pa.Table:
-    """Return the rows that each database has in a metadata table, behind a column ``database``."""
+    """Return the rows of each database's metadata table, after a column ``database``."""
     record = METADATA_TABLES[table].record
     columns = fields(record)
     row_type = make_dataclass(record.__name__, [("database", "str"), *((c.name, c.type) for c in columns)])

@@ -1,4 +1,4 @@
-"""Fold changes of a job's state into a table that is the state, by a Spark query that may be stopped, repeated and killed."""
+"""Fold a job's state changes into a table that holds the state, by a Spark query that may be stopped, repeated and killed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ def fold_into(
 ) -> Callable[[Any, int], None]:
     """Return a function for ``foreachBatch`` that folds changes into a table, each checkpoint exactly once.
 
-    ``changes.writeStream.foreachBatch(statetool.fold_into("s3a://lake/orders", key=["key"]))``, of a stream with ``mode=changes``. After each
-    batch the table is the state of the last checkpoint in it. A batch that Spark repeats changes nothing; a query that is killed leaves the
-    table as it was or as it should be. A checkpoint that comes whole (null in ``compared_with``) replaces all that was there.
+    Pass it to a stream with ``mode=changes``: ``changes.writeStream.foreachBatch(statetool.fold_into("s3a://lake/orders", key=["key"]))``.
+
+    After each batch the table is the state of the last checkpoint in the batch. Repeating a batch changes nothing. If the query is killed,
+    the table is in its state before or after the batch. A complete checkpoint (null in ``compared_with``) replaces the whole table.
 
     Parameters
     ----------
     target
-        Of ``parquet`` a directory of its own, which holds versions of the table (read it with :func:`folded`): each batch writes all rows
-        anew. Of ``delta`` and ``iceberg`` the name of a table, which is made if it is not there; each batch is one ``MERGE``, and
-        ``checkpoint_id`` says when each row was changed last. The session needs their packages.
+        For ``parquet``, a dedicated directory that holds versions of the table. Read it with :func:`folded`. Each batch rewrites all rows.
+        For ``delta`` and ``iceberg``, the name of a table, created if it does not exist. Each batch is one ``MERGE``, and
+        ``checkpoint_id`` is the checkpoint of each row's last change. The session needs the packages of the format.
     key
-        The columns that tell rows apart: ``key`` in ``keyed_state``; of a state's own table also ``namespace``, ``map_key`` or
-        ``list_index``, where it has them; of ``timers`` all columns.
+        The columns that identify a row. For ``keyed_state``: ``key``. For a state's table: ``key`` and, if present, ``namespace``,
+        ``map_key`` or ``list_index``. For ``timers``: all columns.
     format
-        What the table is.
+        Format of the table.
 
     Raises
     ------
     OptionError
-        No such format, or no columns.
+        The format is not supported, or no columns were given.
     """
     from statetool.spark.folding import fold_into as fold
 
@@ -38,14 +39,14 @@ def fold_into(
 
 
 def folded(spark: Any, target: str) -> Any:
-    """Return what was folded into a directory of Parquet files, as a DataFrame: the last version that is whole.
+    """Return the last complete version of a table that was folded into a directory of Parquet files, as a DataFrame.
 
-    The version that was the last one when the frame was made stays readable until the second batch after it.
+    The version that is the last when the frame is created stays readable until the second batch after it.
 
     Raises
     ------
     SnapshotNotFoundError
-        Nothing was folded into it yet.
+        Nothing was folded into the directory yet.
     """
     from statetool.spark.folding import folded as rows
 

@@ -29,13 +29,13 @@ def connector_table(
 def source_table(
     spark: SparkSession | None, table: str, operator: OperatorInventory, connector: str | None
 ) -> DataFrame | pa.Table:
-    """Return a table of one source; refuse an operator that is no source."""
+    """Return a table of one source. Raise ``OptionError`` if the operator is not a source."""
     needed_source(operator, connector)
     return connector_table(spark, table, [operator], connector)
 
 
 def transactions_table(spark: SparkSession | None, operator: OperatorInventory) -> DataFrame | pa.Table:
-    """Return what a sink has not committed; refuse an operator that is no sink."""
+    """Return the uncommitted transactions of a sink. Raise ``OptionError`` if the operator is not a sink."""
     from statetool.connectors.elements import unknown_state
     from statetool.connectors.sinks import sink_of
 
@@ -49,7 +49,7 @@ def transactions_table(spark: SparkSession | None, operator: OperatorInventory) 
 def lag_table(
     spark: SparkSession | None, operator: OperatorInventory, ends: Any, connector: str | None
 ) -> DataFrame | pa.Table:
-    """Return how far a source is behind ends: a mapping, an Arrow table or a DataFrame."""
+    """Return the lag of a source's splits; end offsets are a mapping, an Arrow table or a DataFrame."""
     from statetool.connectors.lag import LagRow, lag_rows
 
     return shown_records(spark, LagRow, lag_rows(needed_source(operator, connector), split_ends(ends)))
@@ -64,30 +64,30 @@ def split_ends(ends: Any) -> Mapping[str, int | str]:
 
 
 def kafka_ends(operator: Operator, bootstrap_servers: str, **settings: Any) -> dict[str, int]:
-    """Return what a running Kafka writes next to the partitions that a source holds, for :meth:`statetool.Operator.lag`.
+    """Return the end offsets in a running Kafka of the partitions that a source holds, for :meth:`statetool.Operator.lag`.
 
     Parameters
     ----------
     operator
-        A source of Kafka.
+        A Kafka source.
     bootstrap_servers
-        Brokers: ``host:port``, separated by commas.
+        Brokers as ``host:port``, separated by commas.
     settings
-        More settings of the consumer of ``kafka-python`` (the extra ``kafka``), such as ``security_protocol="SSL"``.
+        Further consumer settings of ``kafka-python`` (the extra ``kafka``), such as ``security_protocol="SSL"``.
 
     Returns
     -------
     dict of str to int
-        Offsets by ``topic:partition``, without partitions that Kafka does not have.
+        Offsets by ``topic:partition``. Partitions that do not exist in Kafka are omitted.
 
     Raises
     ------
     OptionError
-        The operator is no source of Kafka; a setting that ``kafka-python`` does not know.
+        The operator is not a Kafka source, or ``kafka-python`` does not know a setting.
     ConnectionFailedError
-        Kafka did not answer, or refused.
+        Kafka did not answer, or refused the connection.
     MissingDependencyError
-        ``kafka-python`` is not there.
+        ``kafka-python`` is not installed.
     """
     from statetool.connectors import kafka_ends as kafka
 
@@ -95,14 +95,14 @@ def kafka_ends(operator: Operator, bootstrap_servers: str, **settings: Any) -> d
 
 
 def needed_source(operator: OperatorInventory, connector: str | None) -> Source:
-    """Return what an operator keeps as a source.
+    """Return the state that an operator keeps as a source.
 
     Raises
     ------
     OptionError
-        It is none.
+        The operator is not a source.
     UnknownSerializerError
-        It has state of an unknown type, so that nobody can tell.
+        State of an unknown type hides whether the operator is a source.
     """
     from statetool.connectors.elements import unknown_state
     from statetool.connectors.sources import source_of

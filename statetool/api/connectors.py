@@ -1,6 +1,6 @@
-"""Change what sources and sinks keep: where a source reads on, and what a sink has not committed.
+"""Edit the state of sources and sinks: source offsets and splits, and uncommitted transactions of sinks.
 
-Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
+The source snapshot is never changed, an existing target raises ``TargetExistsError``, and ``_metadata`` is written last.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ def edit_source(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> edits.EditedSource:
-    """Write a copy of a snapshot in which a source reads on from elsewhere, or reads other splits.
+    """Write a copy of a snapshot in which a source resumes from other offsets, or reads other splits.
 
-    Readers and enumerator stay consistent, versions are as found, and the bytes of what is not named stay.
+    Readers and enumerator stay consistent, and serializer versions do not change. Everything you do not name keeps its bytes.
 
     Parameters
     ----------
     uid
         The source, by uid or operator id.
     positions
-        What is read next, by split (``{"orders:3": 1234}``) or its id; ``earliest``, ``latest``, ... become its own markers.
+        Next offset by split (``{"orders:3": 1234}``) or split id. ``earliest``, ``latest``, ... become the connector's markers.
     to
-        The same for all splits.
+        Next offset of all splits.
     remove
-        Splits to remove from readers and enumerator; those that are discovered again start as new ones do.
+        Splits to remove from readers and enumerator. If the job discovers one again, it starts like a new split.
     add
-        New splits and what is read next of each; each goes to the reader with the fewest splits.
+        New splits with their next offsets. Each is assigned to the reader with the fewest splits.
     upgrade_enumerator
-        Write a newer version of enumerator state where its own stores no positions of unassigned splits (Kafka's 1 and 2 become 3).
+        Write a newer version of enumerator state if the stored version has no positions of unassigned splits (Kafka's 1 and 2 become 3).
     connector
-        Name of the connector, where the bytes do not tell it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError, UnsupportedError
-        No such split or position; the operator is no source, or its connector is not known or not written.
+        The split or position does not exist, the operator is not a source, or statetool does not know or cannot write its connector.
     """
     inventory = opened(src, uids, rebase)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
@@ -98,16 +98,16 @@ def convert_consumer(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertedConsumer:
-    """Write a copy of a snapshot in which the state of ``FlinkKafkaConsumer`` is that of ``KafkaSource``, under the same uid.
+    """Write a copy of a snapshot that has ``KafkaSource`` state instead of ``FlinkKafkaConsumer`` state, under the same uid.
 
-    The source reads on from the records at which the consumer was: it kept the last one read, the source keeps the next.
+    The source resumes where the consumer stopped: the consumer stores the offset of the last record read, the source the next offset.
 
     Parameters
     ----------
     uid
-        The consumer, by uid or operator id; the source of the new job has the same.
+        The consumer, by uid or operator id. The source of the new job has the same uid.
     enumerator_version
-        Version of the enumerator state that is written: 1, which every release of the connector reads, 2 or 3.
+        Version of the enumerator state to write: 1, which every release of the connector reads, 2 or 3.
 
     Others as for :func:`statetool.rescale`.
 
@@ -116,7 +116,7 @@ def convert_consumer(
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     OptionError, UnsupportedError
-        The operator is no such consumer; a partition whose offset it had not found yet.
+        The operator is not such a consumer, or it has not determined the offset of a partition yet.
     """
     from statetool.api.bootstrap import bootstrap_list_state
 
@@ -145,25 +145,25 @@ def convert_source(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertedSource:
-    """Write a copy of a snapshot in which the state of ``KafkaSource`` is that of ``FlinkKafkaConsumer``, under the same uid.
+    """Write a copy of a snapshot that has ``FlinkKafkaConsumer`` state instead of ``KafkaSource`` state, under the same uid.
 
-    The inverse of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x), which reads on from the same
-    records: the source kept the next one, the consumer keeps the last one read.
+    This is the inverse of :func:`convert_consumer`, for a job that goes back to the consumer (Flink 1.x). The consumer resumes from the
+    same records: the source stores the next offset, the consumer the offset of the last record read.
 
     Parameters
     ----------
     uid
-        The source, by uid or operator id; the consumer of the new job has the same.
+        The source, by uid or operator id. The consumer of the new job has the same uid.
     connector
-        Name of the connector, where the bytes do not tell it. Others as for :func:`statetool.rescale`.
+        Name of the connector, if the bytes do not identify it. Others as for :func:`statetool.rescale`.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     OptionError, UnsupportedError
-        The operator is not Kafka's source; a partition that has an end, or begins where the settings of the job say; splits that
-        do not agree with the enumerator; a snapshot of Flink 2.
+        The operator is not a Kafka source, a partition has a stopping offset or starts where the job's settings say, the splits
+        contradict the enumerator, or the snapshot is of Flink 2.
     """
     from statetool.api.bootstrap import bootstrap_union_state
     from statetool.connectors.legacy_kafka import KafkaConsumer, state_type, stored_element
@@ -172,7 +172,7 @@ def convert_source(
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)
     plan = conversion.convert_source(needed_source(inventory.operator(uid), connector), inventory.metadata.version)
     if not dry_run:
-        # Tasks do not know the class: elements travel as their bytes.
+        # Tasks do not know the class, so elements are passed as bytes.
         stored = _by_subtask([(subtask, stored_element(p)) for subtask, p in plan.partitions])
         state = bootstrap_union_state(KafkaConsumer.state, stored, type=state_type(), subtask="subtask")
         change = OperatorChange(bootstraps=(state,), without=plan.states, coordinator=b"")
@@ -181,7 +181,7 @@ def convert_source(
 
 
 def _by_subtask(elements: Sequence[tuple[int, bytes]]) -> pa.Table:
-    """Return elements as a table that says the subtask of each."""
+    """Return elements as a table with the subtask of each."""
     import pyarrow as pa
 
     subtasks, values = [n for n, _ in elements], [v for _, v in elements]
@@ -206,28 +206,29 @@ def forget_transactions(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> list[TransactionRow]:
-    """Write a copy of a snapshot in which a sink does not commit some of its transactions or files: their records are **lost**.
+    """Write a copy of a snapshot in which a sink does not commit some of its transactions or files. Their records are **lost**.
 
     Parameters
     ----------
     uid
-        The operator that holds them (``transactions`` shows it), by uid or operator id.
+        The operator that holds them (see ``transactions``), by uid or operator id.
     names
-        Each by its name there: that is how the loss is accepted.
+        The names of the transactions, which confirms the loss of each.
 
     Others as for :func:`statetool.rescale`.
 
     Returns
     -------
     list of TransactionRow
-        What is lost.
+        The lost transactions.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError, UnsupportedError
-        No such name; one that is open, which nobody commits anyhow; the operator is no sink, or its connector is not known.
+        The name does not exist, the transaction is open (and thus never committed), the operator is not a sink, or statetool does
+        not know its connector.
     """
     inventory = opened(src, uids, rebase)
     check_target(inventory, dst, dry_run=dry_run, take_over=take_over)

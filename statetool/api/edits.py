@@ -1,6 +1,6 @@
-"""Edits of a savepoint, or a new one: collected step by step, previewed, written.
+"""Edits of an existing or new savepoint: collect them step by step, preview them, and write the result.
 
-They run on Spark where a DataFrame or a session is involved, else in this process on ``pyarrow.Table`` s.
+They run on Spark if a DataFrame or a session is involved, otherwise in this process on ``pyarrow.Table`` s.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """A savepoint to be written; each method returns a new one, and nothing is read or written before :meth:`write` or :meth:`preview`.
+    """A savepoint to be written. Each method returns a new object, and only :meth:`write` and :meth:`preview` read or write data.
 
-    Operators of an existing savepoint are named as there (by uid or operator id), also where :meth:`change_uid` gives them
-    another name.
+    Refer to operators of an existing savepoint by their old name (uid or operator id), even after :meth:`change_uid`.
     """
 
     base: Savepoint | None = None
@@ -54,26 +53,26 @@ class Edits:
         parallelism: int | None = None,
         new: bool = False,
     ) -> Self:
-        """Add an operator, or add state to one of the existing savepoint, whose states of the same names it replaces.
+        """Add an operator, or add state to an existing one and replace its states of the same names.
 
-        To replace an operator as a whole, remove it as well. A slip in the uid would add an operator and leave the real one as it
-        is; therefore :meth:`write` refuses a new uid that is near one of the existing savepoint, or whose state is ``like=`` an
-        operator of it, unless ``new`` is set.
+        To replace an operator as a whole, remove it as well. A typo in the uid would add a new operator instead of changing the existing
+        one. Therefore :meth:`write` refuses a new uid that resembles an existing one, or whose state is ``like=`` an existing operator,
+        unless ``new`` is set.
 
         Parameters
         ----------
         uid
-            As in the job's ``.uid("...")``; or the 32 hex digits of the operator's id, for jobs that give none, as SQL jobs.
+            The job's ``.uid("...")``, or the 32 hex digits of the operator id for jobs without uids, such as SQL jobs.
         parallelism
-            Number of subtasks that a new operator's state is written for; Flink can restore it with any other. By default that
-            of Spark, at most the max parallelism.
+            Number of subtasks that a new operator's state is written for. Flink can restore it with any other parallelism. Defaults to
+            Spark's parallelism, up to the max parallelism.
         new
             The operator is not in the existing savepoint.
 
         Raises
         ------
         OptionError
-            The operator was named before, or a number is out of bounds.
+            The operator was already given, or a number is out of bounds.
         """
         change = self.changes.get(uid, OperatorChange())
         if change.bootstraps:
@@ -88,63 +87,65 @@ class Edits:
         )
 
     def remove_operator(self, uid: str) -> Self:
-        """Leave out an operator of the existing savepoint, with all of its state."""
+        """Remove an operator of the existing savepoint with all its state."""
         return replace(self, removed=self.removed | {uid})
 
     def remove_state(self, uid: str, *names: str) -> Self:
-        """Leave out states (timers by the name of their queue) of an operator; the bytes of the others stay."""
+        """Remove states of an operator (timers by the name of their queue). All other states keep their bytes."""
         change = self.changes.get(uid, OperatorChange())
         return self._changed(uid, replace(change, without=change.without | set(names)))
 
     def rename_state(self, uid: str, old: str, new: str) -> Self:
-        """Give a state of an operator another name; all bytes but those of its name stay."""
+        """Rename a state of an operator. Everything but the name keeps its bytes."""
         change = self.changes.get(uid, OperatorChange())
         return self._changed(uid, replace(change, renames={**change.renames, old: new}))
 
     def change_uid(self, old: str, new: str) -> Self:
-        """Give an operator another uid (or, by 32 hex digits, another id); swaps and chains come out as they are written."""
+        """Give an operator another uid (or, by 32 hex digits, another id). All changes apply at once, so swaps and chains work."""
         return replace(self, uids={**self.uids, old: new})
 
     def with_checkpoint_id(self, checkpoint_id: int) -> Self:
-        """Set the checkpoint id; by default that of the existing savepoint, 0 in new ones, as Flink's own writer sets it.
+        """Set the checkpoint id. Defaults to that of the existing savepoint, or 0 for new ones, as in Flink's ``SavepointWriter``.
 
-        An id below those that a sink of Iceberg or Paimon has committed makes it drop commits: see :meth:`statetool.SavepointWriter.new`.
+        A sink of Iceberg or Paimon drops commits if the id is lower than one it has already committed:
+        see :meth:`statetool.SavepointWriter.new`.
         """
         if checkpoint_id < 0:
             raise OptionError(f"checkpoint id {checkpoint_id} is negative")
         return replace(self, checkpoint_id=checkpoint_id)
 
     def transform(self, uid: str, change: Transformation, **options: Unpack[TransformOptions]) -> Self:
-        """Change values of states of an operator of the existing savepoint, by SQL expressions or by a function; the rest stays byte for byte.
+        """Change state values of an existing operator by SQL expressions or by a function. Everything else keeps its bytes.
 
         Parameters
         ----------
         change
-            ``{state: expression}`` over the columns of ``op.keyed_state()``; the last access of values with a time to live stays (in lists
-            and maps those are structs, as ``ttl="raw"`` shows them). Or a function of the table ``op.keyed_state(ttl="raw", key_group=True)``
-            to one whose columns replace the states of their names (new names are new states; keys that it leaves out lose them): a Spark
-            DataFrame, of a savepoint that was opened without a session a ``pyarrow.Table``. Expressions need Spark. One that sets a
-            timestamp ``t`` with nanoseconds needs another that sets these: ``{"t": ..., "t_nanos": "0"}``.
+            Either ``{state: expression}`` over the columns of ``op.keyed_state()``, which needs Spark. Values with a TTL keep their last
+            access (in lists and maps they are structs, as with ``ttl="raw"``). An expression that sets a timestamp ``t`` with nanoseconds
+            needs a second one for these: ``{"t": ..., "t_nanos": "0"}``.
+            Or a function from the table ``op.keyed_state(ttl="raw", key_group=True)`` to a table whose columns replace the states of their
+            names. New names are new states. Keys missing from the result lose these states. Tables are Spark DataFrames, or
+            ``pyarrow.Table`` s if the savepoint was opened without a session.
         states
-            States that a function is given, by default all; what it does not return stays.
+            States passed to a function, by default all. States that it does not return stay.
         where
-            A SQL condition: values of other keys stay as they are, so that the type of the expression has to hold them too.
+            A SQL condition. Values of other keys are unchanged, so the type of the expression must hold them too.
         types
-            Declared types (:func:`statetool.value`, ...) of states; by default a state whose column keeps its type keeps its serializer,
-            and any other gets one that follows from the column. Its kind stays.
+            Declared types (:func:`statetool.value`, ...) of states. By default a state whose column keeps its type keeps its serializer,
+            and any other gets one that follows from the column. The kind of a state never changes.
         decimals
-            How Java's big numbers are given, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, which ``<name>_scale`` has,
-            and gets more digits behind the point where its new value needs them. ``string``: as text, which is written with exactly its
-            digits, for numbers of more than 38 digits.
+            Form of Java's big numbers, as in a read. ``decimal`` (default): each BigDecimal keeps its scale, stored in ``<name>_scale``,
+            which increases if the new value needs more fraction digits. ``string``: text, written with exactly its digits, for numbers
+            of more than 38 digits.
 
         Raises
         ------
         UnknownNameError
             The operator has no such state without a namespace.
         OptionError
-            The result has no key, or a type that no state can have; nothing says what becomes of nanoseconds.
+            The result has no key or a type that no state can have, or the change does not set nanoseconds.
         MissingDependencyError
-            Expressions without a session.
+            Expressions were given without a session.
         """
         from statetool.api.transform import transformed
 
@@ -171,14 +172,14 @@ class Edits:
         Parameters
         ----------
         target
-            Directory that is not there yet: a local path or any URI that fsspec can write to.
+            A new directory: a local path or any URI that fsspec can write to.
         flink_version
-            Release that is to read it, as in ``"2.3"``. By default a new savepoint is what every release from 1.13 reads (it does
-            not store uids, only their hashes), and a changed one has the metadata version of the existing one.
+            Flink release that will read it, such as ``"2.3"``. By default every release from 1.13 reads a new savepoint (which stores
+            only hashes of uids), and a changed one has the metadata version of the existing one.
         reference_files
-            Name files of unchanged operators where they are instead of copying them; the existing savepoint must then stay.
+            Reference files of unchanged operators instead of copying them. The existing savepoint must then be retained.
         inline_bytes
-            Streams with fewer bytes go into ``_metadata``, as Flink's ``execution.checkpointing.data-inline-threshold`` says.
+            Streams with fewer bytes are stored in ``_metadata``, as with Flink's ``execution.checkpointing.data-inline-threshold``.
         take_over
             Take the target over from another write that may still run, as in :func:`statetool.rescale`.
 
@@ -187,14 +188,14 @@ class Edits:
         TargetExistsError
             The target exists, or another write to it may be going on.
         OptionError, UnknownNameError, UnsupportedError
-            What was asked for cannot be written; nothing was written.
+            The edits cannot be written. Nothing was written.
         EncodeError
-            A value that its type cannot hold, or a key that comes twice.
+            A value does not fit its type, or a key occurs twice.
 
         Warns
         -----
         UserWarning
-            An operator of a sink commits by checkpoint id, and the savepoint's id is below those that its state knows, or is 0.
+            An operator of a sink commits by checkpoint id, and the savepoint's id is 0 or lower than the ids in its state.
         """
         from statetool.api.execution import runner_of
         from statetool.saving.compose import write_composition
@@ -208,19 +209,19 @@ class Edits:
         return self._opened(target, spark)
 
     def preview(self, folder: str | None = None) -> Comparison:
-        """Show what differs, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.
+        """Return the differences, as :meth:`statetool.Savepoint.diff` does, without writing the savepoint.
 
-        Only operators that change are written, into a folder that is removed when the comparison is forgotten.
+        Only changed operators are written, into a folder that is removed when the comparison is garbage collected.
 
         Parameters
         ----------
         folder
-            Where to put it, on a cluster one that all of its machines see; by default the system's own for temporary files.
+            Parent of this folder; on a cluster, one that all machines can access. Defaults to the system's temporary directory.
 
         Raises
         ------
         OptionError, UnknownNameError, UnsupportedError, EncodeError
-            As :meth:`write`.
+            As for :meth:`write`.
         """
         if self.base is None:
             raise OptionError("a new savepoint differs from nothing", hint="write it")
@@ -248,7 +249,7 @@ class Edits:
         )
 
     def _check_numbers(self) -> None:
-        """Refuse another parallelism or max parallelism for operators of the existing savepoint."""
+        """Raise an error on a changed parallelism or max parallelism of an operator of the existing savepoint."""
         if self.base is None:
             return
         removed = {self.base[name].operator_id for name in self.removed if name in self.base}
@@ -267,19 +268,19 @@ class Edits:
                     )
 
     def _spark(self) -> Any:
-        """Return the session of the DataFrames, or else that of the existing savepoint, if there is one."""
+        """Return the session of the DataFrames, or else that of the existing savepoint, or ``None``."""
         tables = [t for c in self.changes.values() for b in c.bootstraps for t in (b.data, getattr(b, "timers", None))]
         sessions = [t.sparkSession for t in tables if t is not None and hasattr(t, "sparkSession")]
         return next(iter(sessions), None if self.base is None else self.base.spark)
 
     def _opened(self, target: str, spark: Any) -> Savepoint:
-        """Open what was written, with names for operators whose uid was given but is not stored."""
+        """Open the written savepoint, with names for operators whose uid was given but is not stored."""
         savepoint = self._load(target, spark)
         names = {*self.changes, *self.uids.values(), *(() if self.base is None else self.base)}
         ids = {o.operator_id for o in savepoint.operators.values() if o.uid is None}
         return savepoint.with_uids(sorted(n for n in names if operator_id_for_uid(n) in ids))
 
     def _load(self, target: str, spark: Any) -> Savepoint:
-        """Open what was written, with the type declarations of the base."""
+        """Open the written savepoint, with the type declarations of the base."""
         assert self.base is not None
         return type(self.base)(Inventory(target, types=replace(self.base.inventory.types, kryo=None)), spark)

@@ -1,4 +1,4 @@
-"""Results as DataFrames of a session, or as Arrow tables where there is none."""
+"""Results as DataFrames of a session, or as Arrow tables without one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ShownMapping(Mapping[str, T]):
 
 
 def remarks(states: Mapping[str, StateInfo], table: str) -> list[str]:
-    """Return why states in a table stay bytes, and what would decode them."""
+    """Return the reasons why states in a table stay bytes, with the declarations that would decode them."""
     shown = [s for s in states.values() if s.scope == "keyed"] if table == "keyed_state" else [states.get(table)]
     return [f"{s.name}: {s.reason}" for s in shown if s is not None and s.reason]
 
@@ -60,12 +60,12 @@ def shown_records(spark: SparkSession | None, record: type[Any], rows: list[Any]
 
 
 def needed_session(spark: SparkSession | None) -> SparkSession:
-    """Return the session that was given, or else the one that is active in this process.
+    """Return the given session, or else the active one of this process.
 
     Raises
     ------
     MissingDependencyError
-        There is none.
+        There is no session.
     """
     if spark is not None:
         return spark
@@ -77,7 +77,7 @@ def needed_session(spark: SparkSession | None) -> SparkSession:
 def runner_of(
     spark: SparkSession | None, progress: Callable[[int], object] | None = None, threads: int | None = None
 ) -> Runner:
-    """Return the runner of a session, or threads of this process without one."""
+    """Return the runner of a session, or threads of this process if there is none."""
     if spark is not None:
         from statetool.spark.runner import SparkRunner
 

@@ -1,4 +1,4 @@
-"""Answers about whole snapshots: what is large, what grew, what differs, what restores. Heavy packages are imported at first use."""
+"""Analysis of whole snapshots: large state, growth, differences, compatibility. Heavy packages are imported at first use."""
 
 from __future__ import annotations
 
@@ -70,23 +70,23 @@ def measured(inventory: Inventory, **options: Unpack[StatisticsOptions]) -> Stat
 
 
 def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int | None = None) -> list[GrowthRow]:
-    """Measure every complete snapshot below a directory, and what changed from each to the next of its job.
+    """Measure every complete snapshot below a directory, and the growth from each to the next of its job.
 
     Parameters
     ----------
     root
         A directory with checkpoints: a local path or any URI that fsspec can list.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     threads
-        Threads of this process, one a core by default.
+        Threads of this process, by default one per core.
 
     Raises
     ------
     SnapshotNotFoundError
         There is no complete snapshot below it.
     FormatError, DecodeError
-        Damaged bytes.
+        Bytes are damaged.
     """
     from statetool.statistics.growth import growth_rows
 
@@ -94,21 +94,21 @@ def growth(root: str, *, rebase: Mapping[str, str] | None = None, threads: int |
 
 
 class Comparison:
-    """What differs between two snapshots: in their metadata and headers, in counts, and key by key.
+    """Differences between two snapshots: in their metadata and headers, in counts, and key by key.
 
-    Only headers are read until counts or differences are asked for.
+    Until you request counts or differences, only headers are read.
     """
 
     def __init__(self, plan: ComparisonPlan, spark: SparkSession | None, threads: int | None) -> None:
         self._plan = plan
         self._spark = spark
         self._each = each_of(spark, threads)
-        #: Differences that each compared unit keeps as it is counted.
+        #: Number of differences that are retained per compared unit during counting.
         self._kept_by_unit = 100
 
     @property
     def structure(self) -> tuple[StructureDifference, ...]:
-        """Operators, states, kinds and types that differ (severity ``difference``), and differences that leave values alone (``note``)."""
+        """Differing operators, states, kinds and types (severity ``difference``), and differences that do not affect values (``note``)."""
         return self._plan.structure
 
     @cached_property
@@ -123,7 +123,7 @@ class Comparison:
         Raises
         ------
         FormatError, DecodeError
-            Damaged bytes. What only statetool cannot read is named by :attr:`unread`.
+            Bytes are damaged. Undamaged state that statetool cannot read is listed in :attr:`unread` instead.
         """
         from statetool.comparison.compare import summed
 
@@ -131,18 +131,18 @@ class Comparison:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Why some state could not be compared; errors as those of :meth:`summary`."""
+        """Reasons why some state could not be compared; errors as for :meth:`summary`."""
         reasons = [*map(str, self._plan.unread), *(c.unread for c in self._counted if c.unread)]
         return tuple(dict.fromkeys(reasons))
 
     @property
     def equal(self) -> bool:
-        """Whether all was compared, and there is no difference but notes; errors as those of :meth:`summary`."""
+        """Whether everything was compared and there are no differences other than notes; errors as for :meth:`summary`."""
         structure = any(s.severity == "difference" for s in self.structure)
         return not structure and not self.unread and not any(s.added + s.removed + s.changed for s in self.summary())
 
     def first(self, limit: int) -> pa.Table:
-        """Return the first differences (:meth:`to_arrow` has all), found along with the counts; errors as those of :meth:`summary`."""
+        """Return the first differences, found during counting; errors as for :meth:`summary`. :meth:`to_arrow` returns all."""
         import pyarrow as pa
 
         from statetool.comparison.compare import rows_of
@@ -156,19 +156,19 @@ class Comparison:
         """Compare in this process and yield differences: ``operator``, ``state``, ``key_group``, ``key``, ``namespace``, ``map_key``,
         ``list_index``, ``change`` (``added``, ``removed``, ``changed``), ``before``, ``after``.
 
-        Keys and values are text, what is nested JSON, bytes ``0x`` and hex. A changed list has a row for each element that differs.
+        Keys and values are text. Nested values are JSON, and bytes are ``0x`` and hex. A changed list has one row per differing element.
 
         Parameters
         ----------
         skip_unread
-            Go on with other state after state that statetool cannot read, which :attr:`unread` names.
+            Skip state that statetool cannot read and list it in :attr:`unread`.
 
         Raises
         ------
         FormatError, DecodeError
-            Damaged bytes.
+            Bytes are damaged.
         UnknownSerializerError, UnsupportedError
-            State that statetool cannot read, unless it is skipped.
+            Statetool cannot read some state, and ``skip_unread`` is not set.
         """
         from statetool.comparison.compare import differences
 
@@ -183,20 +183,22 @@ class Comparison:
             raise error
 
     def to_arrow(self) -> pa.Table:
-        """Return all differences in memory; columns and errors as those of :meth:`batches`."""
+        """Read all differences into memory; columns and errors as for :meth:`batches`."""
         import pyarrow as pa
 
         return pa.Table.from_batches(self.batches(), schema=_no_differences().schema)
 
     def frame(self) -> DataFrame:
-        """Return all differences as a DataFrame, one partition for some key groups, unshuffled; columns as those of :meth:`batches`.
+        """Return all differences as a DataFrame, without a shuffle; columns as for :meth:`batches`.
+
+        Each partition holds some key groups.
 
         Raises
         ------
         MissingDependencyError
             There is no session.
         UnknownSerializerError, UnsupportedError
-            State that statetool cannot read; what only its tasks meet is raised by queries.
+            Statetool cannot read some state. If only tasks find out, the query fails.
         """
         from statetool.spark.differences import differences_frame
 
@@ -211,7 +213,7 @@ def _no_differences() -> pa.Table:
 
 
 def checked(old: Inventory, new: Inventory | None, flink: str | None, backend: str | None) -> Check:
-    """Check whether a snapshot is restored; see :func:`statetool.check`."""
+    """Check whether a job would restore from a snapshot; see :func:`statetool.check`."""
     from statetool.compatibility.check import check_inventories
 
     return check_inventories(old, new, flink, backend)
@@ -249,7 +251,7 @@ def _optional_names(option: str, names: Sequence[str] | None) -> tuple[str, ...]
 
 
 def each_of(spark: SparkSession | None, threads: int | None) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
-    """Return a function that calls another for each of many items, in tasks of a session or in threads of this process."""
+    """Return a function that maps another function over many items, in tasks of a session or in threads of this process."""
     if threads is not None:
         whole_number("threads", threads, least=1)
     if spark is None:

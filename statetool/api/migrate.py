@@ -1,6 +1,6 @@
-"""Give states the types of a new job: plan it, then write a new savepoint.
+"""Give states the types of a new job: plan the migration, then write a new savepoint.
 
-Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
+The source snapshot is never changed, an existing target raises ``TargetExistsError``, and ``_metadata`` is written last.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 def plan_migration(src: str | Savepoint, to: str | Savepoint) -> MigrationPlan:
-    """Plan how the states of a snapshot get the types that they have in a savepoint of the new job.
+    """Plan the migration of a snapshot's states to the types in a savepoint of the new job.
 
-    States whose values Flink reads as they are stay unchanged. Fields are matched by name.
+    States whose values Flink can read without a migration stay unchanged. Fields are matched by name.
 
     Parameters
     ----------
     to
-        A savepoint of the new job: its state may be empty, but must be registered.
+        A savepoint of the new job. Its state may be empty, but must be registered.
 
     Returns
     -------
     MigrationPlan
-        ``rows``: one for each step, which says whether to accept it (it loses values, may change or refuse some) or correct the plan.
-        ``accepting(names)`` and ``renaming({new: old})`` return other plans, :func:`write_plan` writes it as JSON.
+        ``rows`` has one row per step. It shows whether you must accept the step (it loses values, or may change or reject some) or
+        correct the plan. ``accepting(names)`` and ``renaming({new: old})`` return changed plans, and :func:`write_plan` writes JSON.
 
     Raises
     ------
     FormatError, UnknownSerializerError
-        A header that cannot be read.
+        A header cannot be read.
     """
     from statetool.migration.plan import plan_migration as planned
 
@@ -52,7 +52,7 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
     Raises
     ------
     TargetExistsError
-        The file is there.
+        The file already exists.
     """
     from statetool.migration.text import plan_record
 
@@ -64,14 +64,14 @@ def write_plan(plan: MigrationPlan, path: str) -> None:
 
 
 def read_plan(path: str, src: str | Savepoint) -> MigrationPlan:
-    """Read a plan for a snapshot and derive its steps anew.
+    """Read a plan for a snapshot and derive its steps again.
 
     Raises
     ------
     OptionError, FormatError
-        It is not a plan.
+        The file is not a valid plan.
     UnknownNameError
-        The snapshot does not have an operator or a state of it.
+        The snapshot does not have an operator or a state of the plan.
     """
     from statetool.io.files import InputFile
     from statetool.migration.plan import read_plan as parsed
@@ -102,21 +102,21 @@ def migrate(
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[MigrationPlan], object] | None = None,
 ) -> MigrationPlan:
-    """Write a copy of a snapshot whose states have the types of a new job; all other bytes stay.
+    """Write a copy of a snapshot whose states have the types of a new job. Everything else keeps its bytes.
 
-    POJOs, Kryo's classes, rows, tuples and Avro records go field by field, by name; lists, maps, enums and numbers follow. What would lose
-    a value, or may change or refuse one, has to be accepted by name. Keys and namespaces stay.
+    POJOs, Kryo classes, rows, tuples and Avro records are migrated field by field, by name, including lists, maps, enums and numbers.
+    You must accept by name each step that would lose a value, or may change or reject one. Keys and namespaces do not change.
 
     Parameters
     ----------
     to, plan
-        A savepoint of the new job, or a plan (or the file of one, :func:`write_plan`): one of the two.
+        Either a savepoint of the new job, or a plan (or its file, see :func:`write_plan`).
     accept
-        Names of steps, as the plan's ``rows`` have them.
+        Names of steps, from the plan's ``rows``.
     renames
-        Old names of fields by the new ones: ``{"orders.totals.value.city": "town"}``.
+        Old field names by new ones: ``{"orders.totals.value.city": "town"}``.
     flink_version
-        Release that is to read it; by default the metadata has the version of the new job's.
+        Flink release that will read it. Defaults to the metadata version of the new job.
     spark, rebase, checkpoint_id, dry_run, take_over, progress, on_plan
         As in :func:`statetool.rescale`.
 
@@ -125,9 +125,9 @@ def migrate(
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnsupportedError
-        A step cannot be done, or was not accepted; nothing was written. (A dry run tells in its plan.)
+        A step is impossible, or was not accepted. Nothing was written. (A dry run reports this in its plan instead.)
     EncodeError
-        A value that the new type cannot hold exactly; names its key.
+        The new type cannot hold a value exactly. The error names the value's key.
     """
     base = Savepoint(opened(src, (), rebase))
     new = load(to) if isinstance(to, str) else to
@@ -157,7 +157,7 @@ def _planned(base: Savepoint, to: str | Savepoint | None, plan: str | MigrationP
 
 
 def _release(plan: MigrationPlan, base: Savepoint) -> str | None:
-    """Return the last release with the metadata of the new job, ``None`` where that is the old one's."""
+    """Return the last release with the new job's metadata version, ``None`` if the old job has the same version."""
     from statetool.saving.versions import RELEASES
 
     if plan.metadata_version == base.metadata_version:

@@ -1,6 +1,6 @@
-"""One operator of an open snapshot: its tables as Spark DataFrames, or in this process as Arrow.
+"""Tables of one operator of an open snapshot: as Spark DataFrames, or in this process as Arrow.
 
-Without a session, ``to_arrow`` and the ``..._batches`` methods give the same rows with no JVM.
+Without a session, ``to_arrow`` and the ``..._batches`` methods return the same rows without a JVM.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Operator:
 
     @property
     def name(self) -> str:
-        """The uid, or the operator id where no uid is known."""
+        """The uid, or the operator id if the uid is not known."""
         return self._operator.label
 
     @property
@@ -74,7 +74,7 @@ class Operator:
 
     @property
     def inventory(self) -> OperatorInventory:
-        """What is known of the operator without reading its state: serializers, files, key groups."""
+        """Everything known about the operator without reading its state: serializers, files, key groups."""
         return self._operator
 
     @property
@@ -94,8 +94,10 @@ class Operator:
 
     @property
     def states(self) -> ShownMapping[StateInfo]:
-        """States by name (that of their tables where keyed and operator state share it), with kind, types, and whether they can be
-        decoded."""
+        """States by name, with kind, types, and whether they can be decoded.
+
+        If keyed and operator state share a name, the name is that of the state's table.
+        """
         table_of = {state: table for table, state in self._operator.state_tables.items()}
         return ShownMapping(
             {table_of.get((s.scope, s.name), s.name): s for s in self._operator.states}, self._repr_html_
@@ -103,11 +105,11 @@ class Operator:
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that the operator has: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows`` (:mod:`statetool.api.operator`),
-        and each state's long form.
+        """Names of the operator's tables: ``keyed_state``, ``timers``, ``waiting``, ``matches``, ``windows``
+        (:mod:`statetool.api.operator`), and each state's long form.
 
-        A long form has the state's name; where that is ambiguous (keyed and operator state of one name, a state called ``timers``),
-        ``keyed:`` or ``operator:`` comes before it.
+        A long form has the state's name. If that is ambiguous (keyed and operator state share a name, or a state is called ``timers``),
+        it is prefixed with ``keyed:`` or ``operator:``.
         """
         states = self._operator.states
         keyed = [s for s in states if s.scope == "keyed"]
@@ -130,68 +132,68 @@ class Operator:
     def keyed_state(
         self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
-        """Return one row a key: ``key`` and a column for each state without a namespace.
+        """Return one row per key: ``key`` and a column for each state without a namespace.
 
         Parameters
         ----------
         states
-            States wanted; others are skipped undecoded.
+            States to read. Others are skipped undecoded.
         keys
-            Keys wanted, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
+            Keys to read, as plain values: numbers, strings, bytes, ``Decimal`` and tuples of them, dates as days since 1970-01-01,
             timestamps as numbers in the unit of their type. Only their key groups are read.
         key_group
             ``True`` adds the int column ``key_group``.
         ttl, ttl_ms, now_ms
-            Of values with a time to live: ``show`` the value alone (default), ``raw`` a struct of ``last_access`` (timestamp) and
-            ``value``, ``hide_expired`` no value that had expired at ``now_ms`` (epoch milliseconds, by default now), ``ttl_ms``
-            milliseconds after its last access.
+            Form of values with a TTL: ``show`` (default) returns only the value, ``raw`` a struct of ``last_access`` (timestamp) and
+            ``value``. ``hide_expired`` omits values that had expired at ``now_ms`` (epoch milliseconds, by default the current time),
+            ``ttl_ms`` milliseconds after their last access.
         nanos
-            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) where the type
-            can have them, ``always`` beside all SQL timestamps above precision 3; ``error`` refuses them, ``truncate`` drops them.
+            Digits below the microsecond: ``companion`` (default) keeps them in an int column ``<name>_nanos`` (0..999) if the type can
+            have them, ``always`` for all SQL timestamps above precision 3. ``error`` raises an error, and ``truncate`` drops them.
         decimals
-            Java's BigDecimal as decimal(38,18) and BigInteger as decimal(38,0), an error where one does not fit: ``decimal``
-            (default), with the scale of each BigDecimal in a column ``<name>_scale``; ``plain`` without that column; ``string`` is their
-            exact text.
+            Form of Java's BigDecimal and BigInteger. ``decimal`` (default): decimal(38,18) and decimal(38,0), with the scale of each
+            BigDecimal in a column ``<name>_scale``; a value that does not fit is an error. ``plain``: the same without that column.
+            ``string``: their exact text.
         presence
-            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` beside states whose values can be null
-            themselves (Scala's ``None``), true for keys that have the state; ``omit`` does not.
+            ``companion`` (default) adds a bool column ``<name>_present`` to ``keyed_state`` for states whose values can be null
+            themselves (Scala's ``None``). It is true for keys that have the state. ``omit`` does not add it.
         on_error
-            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, its bytes are in the map ``_undecoded``.
+            ``error`` (default), or ``keep_raw``: a value that cannot be decoded is null, and its bytes are in the map ``_undecoded``.
         columns
-            Names for the fields of rows, ``{"key": ["user"]}``, or names and types of rows whose snapshot has none,
+            Field names of rows, ``{"key": ["user"]}``, or field names and types of rows for which the snapshot has none,
             ``{"state": "ROW<id BIGINT, name STRING>"}``, by ``key``, state, or path (``state.value``).
         split_bytes
-            Bytes of a task on disk, about: by default 64 MiB, less where cores would have nothing to read.
+            Target split size in bytes on disk. Defaults to 64 MiB, or less if some cores would otherwise be idle.
         memory_bytes
-            Key groups above this (128 MiB by default) are merged as they stream by, or go through local disk.
+            Key groups above this size (128 MiB by default) are merged as a stream, or spilled to local disk.
 
         Raises
         ------
         UnknownNameError
-            The operator has no such state, or none without a namespace.
+            The operator has no such state, or no state without a namespace.
         OptionError
-            An option that does not exist, has no such value, or does not go with another one.
+            An option or its value is not valid, or conflicts with another option.
         EncodeError
-            A key is not of the type of the operator's keys.
+            A key does not have the type of the operator's keys.
         UnsupportedError
-            A type that Arrow and Spark do not have.
+            Arrow and Spark do not support a type.
         """
         return self.frame(ScanRequest.of(KEYED_STATE, states=states, keys=keys, **options))
 
     def state(self, name: str, *, keys: Sequence[Key] | None = None, **options: Unpack[StateOptions]) -> DataFrame:
         """Return one state in long form.
 
-        Keyed: ``key``, ``namespace`` where there is one, ``list_index`` or ``map_key``, ``value``. List and union state:
-        ``value``; broadcast state: ``key``, ``value``.
+        Columns of keyed state: ``key``, ``namespace`` if any, ``list_index`` or ``map_key``, ``value``. Columns of list and union state:
+        ``value``. Columns of broadcast state: ``key``, ``value``.
 
         Parameters
         ----------
         name
-            One of :attr:`states`, or of :attr:`tables` where keyed and operator state share a name.
+            One of :attr:`states`, or of :attr:`tables` if keyed and operator state share a name.
         subtask
-            Of operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
+            For operator state, ``True`` adds the int column ``subtask``, and shows every subtask's copy of union and broadcast state.
         keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`keyed_state`, as are the errors; operator state has neither ``keys`` nor ``key_group``.
+            As for :meth:`keyed_state`, as are the errors. Operator state has neither ``keys`` nor ``key_group``.
         """
         names = self._operator.state_tables
         tables = [t for t, (_, n) in names.items() if n == name]
@@ -203,50 +205,57 @@ class Operator:
         Parameters
         ----------
         states, keys, key_group, subtask, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`keyed_state`, :meth:`timers` and :meth:`state`, as far as the table has them; errors are the same.
+            As for :meth:`keyed_state`, :meth:`timers` and :meth:`state`, if they apply to the table. Errors are the same.
         """
         return self.frame(ScanRequest.of(name, **options))
 
     def timers(
         self, *, states: Sequence[str] | None = None, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
-        """Return timers: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``time`` (the same as a timestamp; null outside of the years 1
-        to 9999, and not looked at where timers are written), ``domain`` (event, processing), ``service``.
+        """Return timers.
+
+        Columns: ``key``, ``namespace``, ``timestamp`` (epoch ms), ``time`` (the same as a timestamp), ``domain`` (event, processing),
+        ``service``. ``time`` is null outside of the years 1 to 9999, and ignored when timers are written.
 
         Parameters
         ----------
         states
-            Names of the timer states wanted (``_timer_state/event_user-timers``).
+            Names of the timer states to read (``_timer_state/event_user-timers``).
         keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`keyed_state`, as are the errors.
         """
         return self.frame(ScanRequest.of(TIMERS, states=states, keys=keys, **options))
 
     def waiting(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
-        """Return the elements that wait in an operator.
+        """Return the elements that an operator has buffered.
 
-        Of asynchronous I/O the calls that had not come back, or whose results wait for an earlier one: ``value``, ``timestamp``,
-        ``element`` (``record``, ``watermark``, ...), ``marker``, ``subtask``, in their order. Of complex event processing the events that the
-        watermark had not reached: ``key``, ``timestamp``, ``value``.
+        For asynchronous I/O: calls that have not returned, or whose results wait for an earlier one, in their order. Columns: ``value``,
+        ``timestamp``, ``element`` (``record``, ``watermark``, ...), ``marker``, ``subtask``. For complex event processing: events that the
+        watermark has not reached. Columns: ``key``, ``timestamp``, ``value``.
 
         Parameters
         ----------
         keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
-            As for :meth:`Operator.keyed_state`, as are the errors; asynchronous I/O has neither ``keys`` nor ``key_group``.
+            As for :meth:`Operator.keyed_state`, as are the errors. Asynchronous I/O has neither ``keys`` nor ``key_group``.
 
         Raises
         ------
         OptionError
-            Nothing waits in such an operator.
+            Operators of this kind do not buffer elements.
         """
         return self._view(WAITING, "no queue of elements that wait", keys, options)
 
     def matches(self, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]) -> DataFrame:
-        """Return the matches of complex event processing that have begun: a row for each match.
+        """Return the started matches of complex event processing, one row per match.
 
-        ``key``; ``status`` (``partial``, or ``completed`` and not yet emitted); ``waiting_for``, the pattern that comes next; ``state``, what
-        Flink calls that inside; ``start_ms``, ``previous_ms``: times of its first and its last event (the latter where that is stored);
-        ``events``, a map of patterns to their events. ``events`` is null where Flink itself would find none in its buffer.
+        Columns:
+
+        * ``key``
+        * ``status``: ``partial``, or ``completed`` and not yet emitted
+        * ``waiting_for``: the next pattern
+        * ``state``: Flink's internal name of the NFA state
+        * ``start_ms``, ``previous_ms``: times of the first and the last event (the latter if it is stored)
+        * ``events``: a map of patterns to their events, null if Flink itself would find no events in its buffer
 
         Parameters
         ----------
@@ -256,29 +265,29 @@ class Operator:
         Raises
         ------
         OptionError
-            The operator matches no patterns.
+            The operator does not match patterns.
         """
         return self._view(MATCHES, "no matches of patterns", keys, options)
 
     def windows(
         self, name: str | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> DataFrame:
-        """Return windows with all of their state, or one state in its long form.
+        """Return windows with all their state, or one state in its long form.
 
-        Without a name a row for each key and window: ``key``, ``window`` (global windows have no such column), and a column for each
-        state that is kept by window: contents, states of triggers, the user's own. Merged windows are shown as they are now.
+        Without a name there is one row per key and window: ``key``, ``window`` (global windows have no such column), and a column for each
+        state with a window namespace: contents, trigger state, user state. Merged windows appear as the merged window.
 
         Parameters
         ----------
         name
-            A state whose namespace is a window: its long form.
+            A state whose namespace is a window, to be returned in its long form.
         keys, key_group, ttl, ttl_ms, now_ms, nanos, decimals, presence, on_error, columns, split_bytes, memory_bytes
             As for :meth:`Operator.keyed_state`, as are the errors.
 
         Raises
         ------
         OptionError
-            The operator has no windows, or the namespace of the state is none.
+            The operator has no windows, or the namespace of the state is not a window.
         """
         if name is None:
             return self._view(WINDOWS, "no state that is kept by window", keys, options)
@@ -297,7 +306,7 @@ class Operator:
         return self.frame(ScanRequest.of(table, keys=keys, **options))
 
     def frame(self, request: ScanRequest) -> DataFrame:
-        """Return what a request asks for as a DataFrame, in the session that was given or the active one.
+        """Run the request and return a DataFrame of the given session or the active one.
 
         Raises
         ------
@@ -307,7 +316,7 @@ class Operator:
         return self.planned(request).frame()
 
     def planned(self, request: ScanRequest) -> SparkTable:
-        """Return what a request asks for, planned for the tasks of the session that was given or the active one; errors as :meth:`frame`."""
+        """Plan the request for tasks of the given session or the active one; errors as for :meth:`frame`."""
         spark = needed_session(self._spark)
         from statetool.spark.frames import SparkTable, plan_for_tasks
 
@@ -316,31 +325,34 @@ class Operator:
     def in_flight(
         self, side: Side | None = None, like: Record | None = None, **options: Unpack[ShowingOptions]
     ) -> DataFrame | pa.Table:
-        """Return data in flight (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
+        """Return in-flight data (unaligned checkpoints): a DataFrame, or an Arrow table if no session was given.
 
-        Without ``like`` a row for each channel: ``side``, ``subtask``, ``gate`` and ``channel`` (of outputs result partition and
-        subpartition), ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others); of these elements, the number of
-        ``attributes`` (they describe the records behind them) and of those that say backlog (``backlog_attributes``; ``backlog`` is what
-        the last one says); ``cut_bytes`` of elements that go on in another channel's data.
+        Without ``like`` there is one row per channel:
+
+        * ``side``, ``subtask``, ``gate`` and ``channel`` (for outputs: result partition and subpartition)
+        * ``buffers``, ``size_bytes``, ``elements`` (records, watermarks and others)
+        * ``attributes``: number of record attributes among the elements (they describe the records after them)
+        * ``backlog_attributes``: number of these that signal backlog; ``backlog`` is the value of the last one
+        * ``cut_bytes``: bytes of elements that continue in another channel's data
 
         Parameters
         ----------
         side
             ``input`` or ``output``.
         like
-            What the records are, which no snapshot says: a state (of ``states``) with values or elements of the same type, or
-            the same of another operator as ``(operator, name)``; or a Java type (``"com.acme.Order"``, declared; ``"String"``).
-            Then there is a row for each element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
-            (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut one.
+            Type of the records, which no snapshot stores: a state (of ``states``) with values or elements of the same type, such a
+            state of another operator as ``(operator, name)``, or a Java type (``"com.acme.Order"``, declared; ``"String"``).
+            The result then has one row per element: ``subtask``, ``gate``, ``channel``, ``value``, ``timestamp``, ``element``
+            (``record``, ``watermark``, ...), ``marker``, and ``part``, the bytes of a cut element.
         ttl, ttl_ms, now_ms, nanos, decimals, presence
-            As for :meth:`keyed_state`; without ``like`` there is nothing to show by them.
+            As for :meth:`keyed_state`. They have no effect without ``like``.
 
         Raises
         ------
         OptionError
-            ``like`` without ``side``; an option that does not exist.
+            ``like`` was given without ``side``, or an option does not exist.
         FormatError
-            The bytes are no stream elements, or not of this type.
+            The bytes are not stream elements, or not of this type.
         """
         refuse_unknown(options, list(ShowingOptions.__annotations__))
         read_options = ReadOptions.of(**options)
@@ -361,63 +373,63 @@ class Operator:
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)
 
     def source_splits(self, connector: str | None = None) -> DataFrame | pa.Table:
-        """Return the splits that the readers of a source hold, with where they are: a DataFrame, or Arrow without a session.
+        """Return the splits of a source's readers with their positions: a DataFrame, or Arrow without a session.
 
         Parameters
         ----------
         connector
-            Name of the connector, where the bytes do not tell it.
+            Name of the connector, if the bytes do not identify it.
 
         Raises
         ------
         OptionError
-            The operator is no source.
+            The operator is not a source.
         UnknownNameError, FormatError
-            There is no such connector; bytes that are not its own, or damaged.
+            The connector does not exist, or the bytes are damaged or of another connector.
         """
         return source_table(self._spark, "source_splits", self._operator, connector)
 
     def enumerator(self, connector: str | None = None) -> DataFrame | pa.Table:
-        """Return the splits that the enumerator of a source keeps, and whether they are assigned; as :meth:`source_splits`."""
+        """Return the splits of a source's enumerator, and whether they are assigned; otherwise as for :meth:`source_splits`."""
         return source_table(self._spark, "enumerators", self._operator, connector)
 
     def lag(self, ends: Mapping[str, int | str] | Any, connector: str | None = None) -> DataFrame | pa.Table:
-        """Return how far each split that a reader holds is behind its end; DataFrame or Arrow as :meth:`source_splits`.
+        """Return the lag of each split of the source's readers; DataFrame or Arrow as for :meth:`source_splits`.
 
         Parameters
         ----------
         ends
-            What is written next, by ``topic:partition`` or by the split's id: a mapping, or a table (Arrow or DataFrame) with the
-            columns ``topic``, ``partition``, ``offset``, or ``split``, ``position``.
+            End offsets by ``topic:partition`` or by split id: a mapping, or a table (Arrow or DataFrame) with the columns ``topic``,
+            ``partition``, ``offset``, or ``split``, ``position``.
         """
         return lag_table(self._spark, self._operator, ends, connector)
 
     def transactions(self) -> DataFrame | pa.Table:
-        """Return what a sink has written and not committed: transactions, files; a DataFrame, or Arrow without a session.
+        """Return the uncommitted transactions and files of a sink: a DataFrame, or Arrow without a session.
 
         Raises
         ------
         OptionError
-            The operator is no sink.
+            The operator is not a sink.
         """
         return transactions_table(self._spark, self._operator)
 
     def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
-        """Measure what is large, where and since when; parameters, result and errors as those of :meth:`Savepoint.stats`."""
+        """Measure sizes, skew and ages of the state; parameters, result and errors as for :meth:`Savepoint.stats`."""
         options.setdefault("operators", [self.name])
         return measured(self._inventory, **options)
 
     def transform(self, change: Transformation, **options: Unpack[TransformOptions]) -> Edits:
-        """Change values of states; ``.preview()`` shows what differs, ``.write(target)`` writes the savepoint.
+        """Change values of states. Call ``.preview()`` to show the differences, or ``.write(target)`` to write the savepoint.
 
-        Parameters and errors as those of :meth:`statetool.api.edits.Edits.transform`.
+        Parameters and errors as for :meth:`statetool.api.edits.Edits.transform`.
         """
         from statetool.api.edits import Edits
 
         return Edits(base=self._savepoint).transform(self.name, change, **options)
 
     def _record(self, like: Record) -> Serializer:
-        """Return the serializer that ``like`` of :meth:`in_flight` means."""
+        """Return the serializer that ``like`` of :meth:`in_flight` selects."""
         match like:
             case str():
                 types = self._operator.types
@@ -429,15 +441,15 @@ class Operator:
         raise OptionError(f"like={like!r} is neither a state nor (operator, state name) nor a Java type")
 
     def columns_from_plan(self, plan: str, *, node: int | None = None) -> dict[str, list[str]]:
-        """Return names for the rows of a SQL operator, to be passed on as ``columns=``.
+        """Return field names for the rows of a SQL operator, to pass as ``columns=``.
 
         Parameters
         ----------
         plan
-            Path or URI of the JSON that ``COMPILE PLAN`` wrote for the job.
+            Path or URI of the job's ``COMPILE PLAN`` JSON.
         node
-            Id of the operator's node in it; by default the number that the uid begins with (``4_group-aggregate``), or the node
-            to one of whose uids the operator's id belongs.
+            Id of the operator's node in the plan. Defaults to the number at the start of the uid (``4_group-aggregate``), or the node
+            with a uid that hashes to the operator id.
 
         Raises
         ------
@@ -456,27 +468,27 @@ class Operator:
     # ---- Arrow --------------------------------------------------------------------------------
 
     def scan(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> TableScan:
-        """Plan a table: its Arrow schema and the splits that tasks read; options as for :meth:`table`."""
+        """Plan a table: its Arrow schema and the splits for tasks; options as for :meth:`table`."""
         return self.plan(ScanRequest.of(table, **options))
 
     def plan(self, request: ScanRequest) -> TableScan:
-        """Plan what a request asks for; reads headers only."""
+        """Plan the request. Only headers are read."""
         from statetool.tables.scan import scan_table
 
         return scan_table(self._operator, request)
 
     def batches(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> Iterator[pa.RecordBatch]:
-        """Read a table in this process, batch by batch, with no JVM; options as for :meth:`table`."""
+        """Read a table in this process, batch by batch, without a JVM; options as for :meth:`table`."""
         return self.scan(table, **options).batches()
 
     def keyed_state_batches(
         self, states: Sequence[str] | None = None, *, keys: Sequence[Key] | None = None, **options: Unpack[KeyedOptions]
     ) -> Iterator[pa.RecordBatch]:
-        """Read ``keyed_state`` in this process, batch by batch, with no JVM; parameters as for :meth:`keyed_state`."""
+        """Read ``keyed_state`` in this process, batch by batch, without a JVM; parameters as for :meth:`keyed_state`."""
         return self.batches(KEYED_STATE, states=states, keys=keys, **options)
 
     def to_arrow(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pa.Table:
-        """Read a whole table into memory, with no JVM.
+        """Read a whole table into memory, without a JVM.
 
         Parameters
         ----------
@@ -488,10 +500,10 @@ class Operator:
         Raises
         ------
         DecodeError
-            A value that does not fit its type, or that the options do not let be shown; with file, offset, operator, state and key
-            group.
+            A value does not fit its type, or cannot be shown with these options. The error has the file, offset, operator, state and
+            key group.
         FormatError
-            Other damage.
+            The snapshot is damaged in another way.
         """
         import pyarrow as pa
 
@@ -499,7 +511,10 @@ class Operator:
         return pa.Table.from_batches(scan.batches(), schema=scan.schema)
 
     def to_pandas(self, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> pd.DataFrame:
-        """Read a whole table as a pandas frame: integers stay such beside nulls, maps are dicts, lists lists; as :meth:`to_arrow`."""
+        """Read a whole table as a pandas frame; otherwise as for :meth:`to_arrow`.
+
+        Integer columns with nulls stay integers, maps are dicts, and lists are lists.
+        """
         from statetool.columns.to_pandas import pandas_frame
 
         return pandas_frame(self.to_arrow(table, **options))

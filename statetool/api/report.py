@@ -1,4 +1,4 @@
-"""Collect all that is known of a snapshot, and write it as one page."""
+"""Collect all findings about a snapshot and write them as one HTML page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reported(inventory: Inventory, other: Inventory | None, target: str, options
 
 
 def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions) -> Facts:
-    """Collect all answers; a question that cannot be answered leaves its error as the answer and hides no other."""
+    """Collect all findings. A failed analysis yields its error as the finding and does not affect the others."""
     spark, threads, history = options.get("spark"), options.get("threads"), options.get("history")
     now_ms = options.get("now_ms")
     if now_ms is None:
@@ -82,7 +82,10 @@ def _facts(inventory: Inventory, other: Inventory | None, options: ReportOptions
 
 
 def _attempt(answer: Callable[[], T]) -> Answer[T]:
-    """Return an answer, or the error that prevented it; raise errors of the user's own options and names, and those that are no finding."""
+    """Return an answer, or the error that prevented it.
+
+    Errors in the user's options and names, and errors that are not findings, are raised.
+    """
     try:
         return answer()
     except (OptionError, UnknownNameError, *NO_FINDING):
@@ -100,7 +103,7 @@ def _measuring(options: ReportOptions, now_ms: int) -> StatisticsOptions:
 
 def _verified(inventory: Inventory, options: ReportOptions) -> Verification:
     each = each_of(options.get("spark"), options.get("threads"))
-    # Facts.unread counts what was not read, here as in other answers.
+    # Facts.unread counts unread state here, as for other findings.
     return verify_inventory(inventory, each, deep=options.get("deep", False), allow_unread=True)
 
 
@@ -114,7 +117,7 @@ def _connections(inventory: Inventory) -> Connections:
 
 
 def _growth(root: str, inventory: Inventory, threads: int | None) -> list[GrowthRow]:
-    """Return the growth over the snapshots below a directory that are of the same job."""
+    """Return the growth over the snapshots of the same job below a directory."""
     rebase = dict(inventory.rebase)
     snapshots = list_snapshots(root, rebase=rebase)
     folder = files.parent(inventory.metadata_file)

@@ -1,6 +1,6 @@
-"""Make a new snapshot of an old one: copy, rescale, convert, change uids, drop operators and states.
+"""Write a new snapshot from an existing one: copy, rescale, convert, change uids, drop operators and states.
 
-Nothing is changed in place; an existing target is refused; ``_metadata`` appears last, when all else is there.
+The source snapshot is never changed, an existing target raises ``TargetExistsError``, and ``_metadata`` is written last.
 """
 
 from __future__ import annotations
@@ -38,38 +38,40 @@ def rescale(
     progress: Callable[[int], object] | None = None,
     on_plan: Callable[[RescalePlan], object] | None = None,
 ) -> RescalePlan:
-    """Write a copy of a snapshot with another max parallelism; values pass through undecoded.
+    """Write a copy of a snapshot with another max parallelism. Values are not decoded.
 
     Parameters
     ----------
     src, dst
-        The snapshot's path, or an open one (:func:`statetool.load` takes declarations of its types); directory of the new savepoint.
+        The snapshot's path, or an open one (:func:`statetool.load` accepts type declarations), and the directory of the new savepoint.
     max_parallelism
-        For all operators, or ``{uid: number}``; operators are named by uid or operator id.
+        One number for all operators, or ``{uid: number}`` by uid or operator id.
     parallelism
-        Number of subtasks, likewise; by default it stays, at most the new max parallelism.
+        Number of subtasks, in the same form. Defaults to the old parallelism, up to the new max parallelism.
     hashes
-        ``{Java class: "Objects.hash(a, b)"}`` where keys do not prove their ``hashCode()`` (words: :mod:`statetool.hashing.formulas`).
+        ``{Java class: "Objects.hash(a, b)"}`` if keys do not prove their ``hashCode()`` (words: :mod:`statetool.hashing.formulas`).
     spark
-        Session to run on; threads of this process without.
+        Session to run on. Without one, threads of this process are used.
     uids, rebase
-        As in :func:`statetool.load`.
+        As for :func:`statetool.load`.
     checkpoint_id
-        Id of the new snapshot, by default the old one's.
+        Checkpoint id of the new snapshot, by default that of the old one.
     dry_run
-        Only plan, without writing: what would be done to each operator, and how its keys hash.
+        Only plan, without writing: the changes to each operator, and the hash formula of its keys.
     take_over
-        Take the target over from another write that may still run: whichever publishes first succeeds, the other fails. Without it, statetool
-        takes over only from a write whose process on this machine ended, or that began 24 hours ago on another machine.
+        Take over the target from another write that may still be running. The write that publishes first succeeds, the other fails.
+        By default, statetool takes over only from a write whose process on this machine ended, or that began 24 hours ago on
+        another machine.
     progress, on_plan
-        Called with numbers of bytes as they are done (not on Spark), and with the plan before anything is written.
+        Callbacks: ``progress`` gets numbers of processed bytes (not on Spark), and ``on_plan`` gets the plan before anything is written.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnsupportedError
-        Keys whose hash code is not known, records in flight, an operator's own raw keyed state. (A dry run tells in its plan.)
+        The snapshot has keys with an unknown hash code, in-flight records, or raw keyed state of user code. (A dry run reports this in
+        its plan instead.)
     """
     from statetool.saving.rescale import plan_rescale
 
@@ -95,22 +97,23 @@ def convert(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> ConvertPlan:
-    """Write a snapshot as a self-contained canonical savepoint, which any state backend restores.
+    """Write a snapshot as a self-contained canonical savepoint, which any state backend can restore.
 
-    Incremental and full checkpoints, native savepoints and the heap backend's own layout become canonical; all else is copied.
-    Parameters as in :func:`rescale`.
+    Incremental and full checkpoints, native savepoints and the heap backend's layout become canonical. Everything else is copied.
+
+    Parameters as for :func:`rescale`.
 
     Returns
     -------
     ConvertPlan
-        What was done to the keyed state of each operator.
+        The conversion of each operator's keyed state.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnsupportedError, FormatError
-        State that cannot be read.
+        Some state cannot be read.
     """
     from statetool.saving.convert import plan_convert
 
@@ -134,24 +137,24 @@ def change_uids(
     take_over: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> list[UidChange]:
-    """Write a copy of a snapshot in which operators have other uids; swaps and chains happen at once.
+    """Write a copy of a snapshot in which operators have other uids. All changes apply at once, so swaps and chains work.
 
     Parameters
     ----------
     changes
-        New uid by old one; either may be the 32 hex digits of an operator id (``setUidHash``).
+        New uid by old uid. Either may be the 32 hex digits of an operator id (``setUidHash``).
 
     Returns
     -------
     list of UidChange
-        What was changed.
+        The changed operators.
 
     Raises
     ------
     TargetExistsError
         ``dst`` exists, or another write to it may be going on.
     UnknownNameError, OptionError
-        No such operator, or two operators would get the same id.
+        The operator does not exist, or two operators would get the same id.
     """
     from statetool.saving.uids import change_uids as changed
     from statetool.saving.uids import uid_changes
@@ -182,14 +185,14 @@ def drop(
     Parameters
     ----------
     operators
-        Operators to leave out, by uid or operator id.
+        Operators to drop, by uid or operator id.
     states
-        ``{uid: [state, ...]}`` of operators that stay.
+        States to drop from other operators: ``{uid: [state, ...]}``.
 
     Returns
     -------
     DropPlan
-        What was left out.
+        The dropped operators and states.
 
     Raises
     ------
@@ -220,35 +223,35 @@ def copy(
     compare: bool = False,
     progress: Callable[[int], object] | None = None,
 ) -> SnapshotCopy:
-    """Copy a snapshot of any kind, so that the copy needs nothing of the original; the state's bytes stay as they are.
+    """Copy a snapshot of any kind to a self-contained snapshot. State keeps its bytes.
 
     Parameters
     ----------
     source
         Directory of the snapshot, or its metadata file.
     target
-        Directory of the copy, which must not exist: a local path or any URI that fsspec can write to.
+        Directory of the copy, which must not exist yet: a local path or any URI that fsspec can write to.
     dry_run
-        Plan only; writes nothing.
+        Only plan, without writing.
     take_over
-        As in :func:`rescale`.
+        As for :func:`rescale`.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     spark
-        Copy in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+        Copy in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
     compare
         Read every copied file back and compare it with the original.
     progress
-        Called with the bytes of each file that was copied.
+        Called with the number of bytes of each copied file.
 
     Raises
     ------
     TargetExistsError
-        The target holds something, or another write to it may be going on.
+        The target is not empty, or another write to it may be going on.
     SnapshotNotFoundError
-        The snapshot, or a file that it needs, is not there.
+        The snapshot, or a file that it needs, does not exist.
     FormatError
-        Its metadata is damaged, a file is shorter than it says, or a copy differs.
+        The metadata is damaged, a file is shorter than the metadata says, or a copy differs.
     """
     from statetool.saving.copies import Copying
 
@@ -261,7 +264,7 @@ def copy(
 
 
 def check_target(base: Inventory, dst: str, *, dry_run: bool, take_over: bool) -> None:
-    """Refuse a target inside the snapshot ``base``; unless nothing is written, also one that exists. Nothing of the state is read."""
+    """Raise an error if the target is inside the snapshot ``base`` or, unless ``dry_run`` is set, already exists. No state is read."""
     from statetool.saving.overlap import check_outside
     from statetool.saving.publish import Publication
 
@@ -271,7 +274,7 @@ def check_target(base: Inventory, dst: str, *, dry_run: bool, take_over: bool) -
 
 
 def opened(src: str | Savepoint, uids: Iterable[str], rebase: Mapping[str, str] | None) -> Inventory:
-    """Return the inventory of a snapshot, given by its path or open."""
+    """Return the inventory of a snapshot, given as a path or as an open snapshot."""
     if isinstance(src, Savepoint):
         return src.inventory.with_uids(uids) if uids else src.inventory
     return load(src, uids=uids, rebase=rebase).inventory
@@ -288,7 +291,7 @@ def write_changed(
     flink_version: str | None = None,
     **composition: Any,
 ) -> None:
-    """Write a snapshot for a release, by default with the metadata version of its base; ``composition`` says what becomes of it."""
+    """Write a snapshot for a release, by default with the metadata version of its base. ``composition`` describes the changes."""
     from statetool.saving.compose import write_composition
     from statetool.saving.composition import Composition
     from statetool.saving.versions import parse_release

@@ -1,7 +1,7 @@
-"""What users hold: an open savepoint, and how one is opened and verified.
+"""Open, inspect and verify savepoints.
 
-With a Spark session, tables are Spark DataFrames; without one, ``to_arrow`` and the ``..._batches`` methods give the same rows
-in this process, with no JVM.
+With a Spark session, tables are Spark DataFrames. Without one, ``to_arrow`` and the ``..._batches`` methods return the same rows in this
+process, without a JVM.
 """
 
 from __future__ import annotations
@@ -52,35 +52,36 @@ def load(
     Parameters
     ----------
     path
-        Its directory, or its metadata file: a local path or any URI that fsspec can open.
+        Directory or metadata file of the snapshot: a local path or any URI that fsspec can open.
     spark
-        Session for the DataFrame methods; everything else works without. On PySpark 4 it gets to know the data sources.
+        Session for the DataFrame methods. Everything else works without one. On PySpark 4 this also registers the data sources.
     uids
-        Names for operators of snapshots before Flink 2.0, which store only hashes of them.
+        Uids of operators, for snapshots before Flink 2.0, which store only hashes of uids.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     key_types
-        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator whose keys are of the same
-        type. Only needed for a change log on top of nothing whose bytes fit keys of several types, or of no common one.
+        ``{operator: type}``: a SQL type (``"DOUBLE"``), a type of :mod:`statetool.flink`, or any operator with keys of the same type.
+        Only needed for a changelog without a materialized base, if its bytes fit several key types, or no common one.
     declarations
-        What the snapshot does not say of its classes: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``) or folders of
-        them. Those made by :func:`declare` come first.
+        Declarations of classes that the snapshot does not describe: :class:`ClassDeclaration` objects, Avro schema files (``*.avsc``)
+        or folders of them. Declarations by :func:`declare` take precedence.
     kryo
-        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), where the version of the metadata does not tell.
+        2 for Kryo 2.24 (Flink 1.x), 5 for Kryo 5 (Flink 2.x), if the metadata version does not determine it.
     python
-        What states of a PyFlink job hold, by the names that the job gave them (:mod:`statetool.pyflink`, or text): ``{"count":
-        Types.LONG(), "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``; a type alone is that of a value, reducing
-        or aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, several values in each.
+        Types of the states of a PyFlink job, by their names in the job (:mod:`statetool.pyflink`, or text): ``{"count": Types.LONG(),
+        "items": ListState(Types.STRING()), "sizes": "MapState(STRING, LONG)"}``. A plain type declares a value, reducing or
+        aggregating state. ``operator.count`` is the state of one operator. Undeclared states are byte arrays, each with several values.
     unsafe_pickle
-        Load the pickles of ``PICKLED_BYTE_ARRAY`` states, shown as JSON. This runs what they say: only for snapshots that you trust.
+        Load the pickles of ``PICKLED_BYTE_ARRAY`` states and show them as JSON. This executes code in the pickles: use it only for
+        snapshots that you trust.
     local_bytes
-        DataFrame methods read tables of at most so many stored bytes at once, here, so that queries need no Python worker
-        (PySpark 4): what ``spark.statetool.localBytes`` says by default, or 8 MiB.
+        DataFrame methods read tables of up to this many bytes on disk at once, on the driver, so that queries need no Python worker
+        (PySpark 4). Defaults to ``spark.statetool.localBytes``, or 8 MiB.
 
     Raises
     ------
     SnapshotNotFoundError, FormatError
-        There is no snapshot, or its metadata is damaged.
+        The snapshot does not exist, or its metadata is damaged.
     """
     keys = {
         name: other._operator.keyed.needed_key() if isinstance(other, Operator) else parse_type(other)
@@ -112,36 +113,41 @@ def verify(
     most: int = 1000,
     allow_unread: bool = False,
 ) -> Verification:
-    """Check that a snapshot is whole.
+    """Check that a snapshot is complete and undamaged.
 
-    Every handle resolves, lengths match, key groups are there exactly once, offsets are sound, every entry can be walked and
-    every key lies in the key group of its hash code (where that lies in user code: of the formula that a sample of the keys proves, and
-    then what does not fit is a warning). Memory does not grow with the size of the state.
+    The checks:
+
+    * Every handle resolves, and lengths match.
+    * Each key group exists exactly once.
+    * Offsets are valid, and every entry can be parsed.
+    * Every key is in the key group of its hash code. If ``hashCode()`` is user code, statetool uses a formula that a sample of the keys
+      proves, and a key in another key group is a warning.
+
+    Memory use does not grow with the size of the state. A changed letter or digit inside a value cannot be detected where Flink writes no
+    checksum.
 
     Parameters
     ----------
     src
         The snapshot's path, or an open one.
     deep
-        Decode every value to its last byte too, and compare checksums.
+        Also decode every value to its last byte, and compare checksums.
     spark
-        Check the contents in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+        Check the contents in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
     uids, rebase
-        As in :func:`load`.
+        As for :func:`load`.
     most
-        Stop after about so many problems.
+        Stop after about this many problems.
     allow_unread
         Accept keyed or operator state that cannot be read (serializers that statetool does not know). Otherwise a snapshot with
         such state is not ``ok``.
 
-    What no reader can see is not found: a changed letter or digit inside of a value, where Flink writes no checksum.
-
     Raises
     ------
     SnapshotNotFoundError
-        There is no snapshot.
+        The snapshot does not exist.
     FormatError
-        Its metadata is damaged.
+        The metadata is damaged.
     """
     from statetool.verification.verify import verify_inventory
 
@@ -160,43 +166,43 @@ def check(
     flink: str | None = None,
     backend: Literal["heap", "rocksdb"] | None = None,
 ) -> Check:
-    """Tell whether a job would restore from a snapshot, before it does.
+    """Check whether a job would restore from a snapshot, and return the verdict.
 
-    Headers are read; of states with POJOs also the values, unless they are in databases of RocksDB.
+    Only headers are read. For states with POJOs the values are read too, unless they are stored in RocksDB databases.
 
     Parameters
     ----------
     a
         The snapshot to restore.
     b
-        A snapshot of the new job: start it empty and take a savepoint. What it does not say (state that it registers later, subclasses
-        that it has not met) is not checked, or unknown.
+        A snapshot of the new job: start the job empty and take a savepoint. State that the job registers later, and subclasses that it has
+        not seen yet, are unchecked or unknown.
     flink
-        The release that restores, such as ``"2.3"``; by default 1.20 or 2.3, as the metadata of ``b`` says. Without ``b`` it is
-        only checked what that release reads.
+        The Flink release that restores, such as ``"2.3"``. Defaults to 1.20 or 2.3, depending on the metadata of ``b``. Without ``b``,
+        only support by this release is checked.
     backend
-        The state backend of the new job; by default what ``b`` tells, and where it does not, what all of them do.
+        The state backend of the new job. Defaults to the backend of ``b``. If ``b`` does not determine it, the check covers all backends.
 
     Returns
     -------
     Check
-        ``verdict``: ``fully``, ``after_migration`` (Flink converts values as it restores or reads them), ``unknown`` or ``not``; ``operators``
-        and their ``states``, each with its own, a reason and a remedy; ``warnings`` about what is lost or may change though the
-        restore succeeds; ``ok``.
+        ``verdict`` is ``fully``, ``after_migration`` (Flink converts values when it restores or reads them), ``unknown`` or ``not``.
+        ``operators`` and their ``states`` each have a verdict, a reason and a remedy. ``warnings`` list losses and possible changes
+        despite a successful restore. ``ok`` summarizes the result.
 
     Raises
     ------
     OptionError
-        Neither ``b`` nor ``flink``; a release or backend that is not known.
+        Neither ``b`` nor ``flink`` was given, or the release or backend is not known.
     FormatError
-        A damaged header. An operator with state that only statetool cannot read is ``unknown``.
+        A header is damaged. An operator with undamaged state that statetool cannot read is ``unknown`` instead.
     """
     old, new = (load(s) if isinstance(s, str) else s for s in (a, a if b is None else b))
     return checked(old.inventory, None if b is None else new.inventory, flink, backend)
 
 
 class Savepoint:
-    """An open snapshot. ``sp["uid"]`` is an operator; iteration gives their names."""
+    """An open snapshot. ``sp["uid"]`` is an operator, and iteration yields operator names."""
 
     def __init__(self, inventory: Inventory, spark: SparkSession | None = None, local_bytes: int | None = None) -> None:
         self._inventory = inventory
@@ -205,22 +211,22 @@ class Savepoint:
 
     @property
     def inventory(self) -> Inventory:
-        """What the snapshot holds, read from its metadata."""
+        """The contents of the snapshot, read from its metadata."""
         return self._inventory
 
     @property
     def spark(self) -> SparkSession | None:
-        """The session that was given to :func:`load`."""
+        """The session given to :func:`load`."""
         return self._spark
 
     @property
     def path(self) -> str:
-        """The path as it was given."""
+        """The path as given to :func:`load`."""
         return self._inventory.path
 
     @property
     def checkpoint_id(self) -> int:
-        """Id of the checkpoint; 0 for savepoints that the State Processor API wrote."""
+        """Id of the checkpoint; 0 for savepoints written by the State Processor API."""
         return self._inventory.metadata.checkpoint_id
 
     @property
@@ -230,7 +236,7 @@ class Savepoint:
 
     @property
     def operators(self) -> ShownMapping[Operator]:
-        """Operators by uid, or by hex id where no uid is known."""
+        """Operators by uid, or by hex id if the uid is not known."""
         return ShownMapping({name: self[name] for name in self._inventory.operators}, self._repr_html_)
 
     def __getitem__(self, name: str) -> Operator:
@@ -256,23 +262,23 @@ class Savepoint:
         return snapshot_html(self._inventory)
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Return what completes ``sp["``."""
+        """Return the completions of ``sp["``."""
         return list(self)
 
     def with_uids(self, uids: Iterable[str]) -> Savepoint:
-        """Return the savepoint with names for operators known by id only; each uid is hashed as Flink does.
+        """Return the savepoint with uids for operators known only by id. Each uid is hashed as in Flink.
 
         Raises
         ------
         UnknownNameError
-            No operator has such a uid.
+            No operator has the uid.
         """
         return Savepoint(self._inventory.with_uids(uids), self._spark, self._local_bytes)
 
     def with_session(self, spark: SparkSession) -> Savepoint:
         """Return the savepoint with a session for its DataFrame methods.
 
-        Unlike :func:`load` it does not make the data sources known: :func:`statetool.register` does.
+        Unlike :func:`load`, this does not register the data sources. Call :func:`statetool.register` to do so.
         """
         _prepare(spark, sources=False)
         return Savepoint(self._inventory, spark, self._local_bytes)
@@ -283,12 +289,12 @@ class Savepoint:
         Raises
         ------
         UnknownNameError
-            There is no such table.
+            The table does not exist.
         """
         return metadata_rows(table, self._inventory.operators.values())
 
     def to_arrow(self, table: str) -> pa.Table:
-        """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``, ``in_flight``) as Arrow, with no JVM."""
+        """Return a metadata table (``operators``, ``states``, ``files``, ``key_groups``, ``in_flight``) as Arrow, without a JVM."""
         from statetool.tables.metadata import metadata_table
 
         return metadata_table(table, self.metadata_rows(table))
@@ -301,7 +307,7 @@ class Savepoint:
         return arrow_frame(self._spark, self.to_arrow(table))
 
     def files(self) -> DataFrame | pa.Table:
-        """Return every piece of state and where it lies: a DataFrame, or an Arrow table if no session was given."""
+        """Return every piece of state with its location: a DataFrame, or an Arrow table if no session was given."""
         return self._metadata_table("files")
 
     def states(self) -> DataFrame | pa.Table:
@@ -315,22 +321,22 @@ class Savepoint:
     def sources(
         self, *, ends: Mapping[str, int | str] | Any = None, behind: int | None = None, last_source: int | None = None
     ) -> DataFrame | pa.Table:
-        """Return every source: its connector, numbers of splits, and problems that a cross-check of readers and enumerator finds.
+        """Return every source: its connector, numbers of splits, and inconsistencies between readers and enumerator.
 
-        Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred (``backlog_inferred_from`` says by what): a hybrid
-        source that is not at its last one, change data capture that reads the snapshot; and by what the parameters say.
+        Columns: :class:`statetool.connectors.rows.SourceRow`. ``backlog`` is inferred, with the reason in ``backlog_inferred_from``: a
+        hybrid source is not at its last source, change data capture is in its snapshot phase, or the parameters imply it.
 
         Parameters
         ----------
         ends, behind
-            What is written next, as for :meth:`Operator.lag`, and how far before that a split counts as behind.
+            End offsets, as for :meth:`Operator.lag`, and the lag from which a split counts as behind.
         last_source
-            The index of the last source of hybrid ones, from 0 on.
+            The index of the last source of hybrid sources, starting at 0.
 
         Raises
         ------
         OptionError
-            ``ends`` without ``behind`` or the other way round; a number that is none, or below 0.
+            Only one of ``ends`` and ``behind`` was given, or a number is not valid or negative.
         """
         from statetool.connectors.backlog import BacklogRules, source_rows
         from statetool.connectors.rows import SourceRow
@@ -339,11 +345,11 @@ class Savepoint:
         return shown_records(self._spark, SourceRow, source_rows(self._inventory.operators.values(), rules))
 
     def source_checks(self) -> DataFrame | pa.Table:
-        """Return what a cross-check of readers and enumerators finds: :class:`statetool.connectors.checks.SourceCheck`."""
+        """Return the inconsistencies between readers and enumerators: :class:`statetool.connectors.checks.SourceCheck`."""
         return connector_table(self._spark, "source_checks", self._inventory.operators.values())
 
     def sinks(self) -> DataFrame | pa.Table:
-        """Return every operator of a sink, and how much it has not committed: :class:`statetool.connectors.rows.SinkRow`."""
+        """Return every operator of a sink, with its amount of uncommitted data: :class:`statetool.connectors.rows.SinkRow`."""
         return connector_table(self._spark, "sinks", self._inventory.operators.values())
 
     def commit_ids(self) -> DataFrame | pa.Table:
@@ -359,87 +365,88 @@ class Savepoint:
         Raises
         ------
         UnknownNameError
-            There is no such table.
+            The table does not exist.
         """
         from statetool.connectors.tables import connector_rows
 
         return connector_rows(table, self._inventory.operators.values())
 
     def stats(self, **options: Unpack[StatisticsOptions]) -> Statistics:
-        """Measure what is large, where and since when; values are not decoded where their size is enough.
+        """Measure sizes, skew and ages of the state. Values are decoded only if their size is not enough.
 
         Parameters
         ----------
         operators
             Names of the operators to measure; by default all.
         largest
-            How many of the largest keys, values, lists and maps are named; 10 by default.
+            Number of largest keys, values, lists and maps to return, by default 10.
         parallelism
-            Show the skew over subtasks, and what a restore reads, for this parallelism too.
+            Also show the skew over subtasks, and the bytes read by a restore, for this parallelism.
         ttl_ms
-            A time to live, by which values that have one are counted as expired.
+            A TTL in milliseconds, for counting expired values among those with a TTL.
         now_ms
-            Epoch milliseconds that ages and timers count from; by default now.
+            Reference time for ages and timers in epoch milliseconds. Defaults to the current time.
         bandwidth_mib, latency_ms
-            MiB a second that a subtask reads, and milliseconds that a request waits, by which the time of a restore is reckoned: 100 and
-            20 by default.
+            MiB per second that a subtask reads, and milliseconds of latency per request, for estimating the restore time. Default to 100
+            and 20.
         spark
-            Measure in tasks of a cluster; otherwise in ``threads`` of this process (one a core by default).
+            Measure in tasks of a cluster. Without a session, ``threads`` of this process are used (by default one per core).
 
         Returns
         -------
         Statistics
-            Tables of plain rows: ``operators``, ``states``, ``sizes`` (by state, key group and subtask; the bytes of all rows are together
-            those of the files), ``largest``, ``distribution``, ``skew``, ``ages``, ``timers``, ``restore``. ``rows(table)`` gives records,
-            ``to_arrow(table)`` Arrow.
+            Tables of plain rows: ``operators``, ``states``, ``sizes`` (by state, key group and subtask; the bytes of all rows add up to
+            those of the files), ``largest``, ``distribution``, ``skew``, ``ages``, ``timers``, ``restore``. ``rows(table)`` returns
+            records, ``to_arrow(table)`` returns Arrow.
 
         Raises
         ------
         OptionError
-            An option that makes no sense.
+            An option is not valid.
         FormatError, DecodeError
-            Damaged bytes. State that only statetool cannot read is counted as ``unread``.
+            Bytes are damaged. Undamaged state that statetool cannot read is counted as ``unread`` instead.
         """
         return measured(self._inventory, **options)
 
     def diff(self, other: Savepoint | str, **options: Unpack[ComparisonOptions]) -> Comparison:
-        """Compare with another snapshot, key by key; this one is ``before``.
+        """Compare with another snapshot, key by key. This snapshot is ``before``.
 
-        Backend, form, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded, and equal values
-        with other bytes are equal. Operators belong together by uid.
+        Backend, format, release, parallelism and max parallelism of the two may differ. Equal bytes are not decoded. Equal values with
+        different bytes count as equal. Operators are matched by uid.
 
         Parameters
         ----------
         other
-            The snapshot ``after``, or its path: it is opened with the types and the ``rebase`` of this one.
+            The snapshot ``after``, or its path, which is opened with the types and ``rebase`` of this snapshot.
         operators, states
-            Names of those that are compared; by default all.
+            Names of operators and states to compare, by default all.
         keys
-            Keys that are compared, as plain values (see :meth:`Operator.keyed_state`), of one operator.
+            Keys of one operator to compare, as plain values (see :meth:`Operator.keyed_state`).
         access_times
-            Whether values with a time to live differ that were only accessed at another time; by default they do.
+            Whether values with a TTL differ if only their last access differs. By default they do.
         threads
-            Threads of this process, one a core by default; with a session, differences are counted in tasks.
+            Threads of this process, by default one per core. With a session, differences are counted in tasks.
 
         Returns
         -------
         Comparison
-            ``structure``, what the snapshots say differently of states; ``summary()``, counts by state; ``frame()``, ``batches()`` and
-            ``to_arrow()``, the differences; ``equal``.
+            ``structure``: differences between the declarations of states. ``summary()``: counts by state. ``frame()``, ``batches()`` and
+            ``to_arrow()``: the differences. ``equal``: whether there are none.
 
         Raises
         ------
         UnknownNameError
-            Neither has such an operator or state.
+            Neither snapshot has the operator or state.
         OptionError, EncodeError
-            Keys of no operator, or of another type; ``other`` is neither a savepoint nor a path.
+            Keys were given without an operator or have another type, or ``other`` is neither a savepoint nor a path.
         FormatError
-            A damaged header. State that only statetool cannot read is named by :attr:`Comparison.unread`, and the two are not ``equal``.
+            A header is damaged. Undamaged state that statetool cannot read is listed in :attr:`Comparison.unread` instead, and the two
+            snapshots are not ``equal``.
         """
         return compared(self._inventory, self._opened(other), self._spark, **options)
 
     def _opened(self, other: Savepoint | str) -> Inventory:
-        """Return another snapshot, opened as this one was where only its path is given."""
+        """Return the inventory of another snapshot. A path is opened with the same types and ``rebase`` as this snapshot."""
         match other:
             case Savepoint():
                 return other.inventory
@@ -448,46 +455,54 @@ class Savepoint:
         raise OptionError(f"{other!r} is neither a savepoint nor a path", hint="sp.diff(statetool.load(path))")
 
     def report(self, target: str, other: Savepoint | None = None, **options: Unpack[ReportOptions]) -> bool:
-        """Write one HTML page of all answers about the snapshot, which loads and runs nothing; what cannot be answered is said in its place.
+        """Write all findings about the snapshot to one HTML page.
+
+        The page loads no resources and runs no scripts. A failed analysis appears on the page with its error.
 
         Parameters
         ----------
         target
             A new file: a local path or any URI that fsspec can open.
         other
-            A snapshot of the new job, against which it is checked (:func:`check`, with ``flink`` and ``backend``) and compared (:meth:`diff`).
+            A snapshot of the new job to check this one against (:func:`check`, with ``flink`` and ``backend``) and to compare it with
+            (:meth:`diff`).
         history
-            A directory with checkpoints of the job, whose growth is shown.
+            A directory with checkpoints of the job, for showing their growth.
         allow_unread
-            Do not count state that cannot be read as a failure.
+            Do not count unreadable state as a failure.
 
-        Others as for :func:`verify` and :meth:`stats`. Returns whether all was answered and read, the snapshot and its sources are whole,
-        and, if that was asked, a job would restore with nothing lost or changed.
+        Others as for :func:`verify` and :meth:`stats`.
+
+        Returns
+        -------
+        bool
+            True if every analysis succeeded, all state was read, the snapshot and its sources are consistent and, if requested, a job would
+            restore without lost or changed state.
 
         Raises
         ------
         OptionError, TargetExistsError, WriteFailedError
-            An option that makes no sense; the file is there, or cannot be written.
+            An option is not valid, or the file already exists or cannot be written.
         """
         from statetool.api.report import reported
 
         return reported(self._inventory, None if other is None else other.inventory, target, options).ok
 
     def register(self, prefix: str) -> list[str]:
-        """Make temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
+        """Create temporary views ``<prefix>_<uid>_keyed_state``, ``..._timers`` and ``..._<state>`` for ``spark.sql``.
 
-        Nothing is read before a query asks for it.
+        Data is read only when a query needs it.
 
         Returns
         -------
         list of str
-            Names of the views, in the order of operators and tables; characters that SQL names cannot have are underscores in
-            them, and ``_2``, ``_3`` follow where a name is taken.
+            Names of the views, in the order of operators and tables. Characters that are not valid in SQL names become underscores, and
+            duplicate names get the suffix ``_2``, ``_3``.
 
         Warns
         -----
         UserWarning
-            Keyed or operator state of an operator cannot be listed, and has no views: says why.
+            Keyed or operator state of an operator cannot be listed and has no views. The warning gives the reason.
         """
         from statetool.spark.views import register_views
 
@@ -500,12 +515,12 @@ class Savepoint:
 
 
 def register(spark: object) -> None:
-    """Make the data sources ``flink-state`` and ``flink-state-metadata`` known to a Spark session (PySpark 4).
+    """Register the data sources ``flink-state`` and ``flink-state-metadata`` with a Spark session (PySpark 4).
 
     Raises
     ------
     MissingDependencyError
-        PySpark is older than 4, which has no Python data sources.
+        PySpark is older than 4 and has no Python data sources.
     """
     from statetool.spark.session import register as register_sources
 

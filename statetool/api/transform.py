@@ -1,6 +1,6 @@
-"""Change values of keyed states by SQL expressions or by a function of tables, as tables of a composition.
+"""Changes to the values of keyed states, by SQL expressions or by a function of tables, as tables of a composition.
 
-A state whose column keeps its type keeps its serializer; any other gets the type that follows from the column, as in a bootstrap.
+A state whose column keeps its type keeps its serializer. Any other gets the type that follows from the column, as in a bootstrap.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _by_expressions(
             raise UnknownNameError(f"operator {operator.name!r} has no state {name!r}", hint=suggest(name, metas))
     if not change:
         raise OptionError("nothing to change", hint='as in {"balance": "CAST(balance AS DECIMAL(20, 4))"}')
-    # What an expression refers to stands in its text; a star may be all.
+    # An expression refers to columns by name in its text, and a star may refer to all.
     text = " ".join((*change.values(), where or "")).lower()
     needed = [
         n
@@ -143,7 +143,7 @@ def _bootstraps(
     data: Any,
     types: Mapping[str, StateType],
 ) -> list[KeyedBootstrap]:
-    """Return one table for states that keep their serializers, and one for those that get new ones."""
+    """Return one table for states that keep their serializers, and one for those with new serializers."""
     from statetool.columns.companions import column_of_companion, needs_companion
     from statetool.columns.infer import infer_state
     from statetool.saving.bootstrap import KeyedBootstrap
@@ -200,14 +200,14 @@ def _same(before: pa.Schema, after: pa.Schema, name: str) -> bool:
 
     if name not in before.names:
         return False
-    # A BigDecimal holds decimals of all types.
+    # A BigDecimal can hold decimals of any precision and scale.
     any_decimal = f"{name}{SCALE}" in before.names
     old, new = before.field(name).type, after.field(name).type
     return bool(_shape(old, any_decimal=any_decimal) == _shape(new, any_decimal=any_decimal))
 
 
 def _shape(kind: pa.DataType, *, any_decimal: bool = False) -> Any:
-    """Return what a type says of a state's values, apart from Arrow's layout, the order of fields and whether one may be null."""
+    """Return the shape of a state's values, ignoring Arrow's layout, the order of fields and nullability."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -227,7 +227,7 @@ def _shape(kind: pa.DataType, *, any_decimal: bool = False) -> Any:
 
 
 def _state_type(meta: StateMeta, before: pa.DataType, after: pa.DataType) -> StateType:
-    """Return the same kind of state for a column of another type; key or element whose type is the same keeps its serializer."""
+    """Return the state's type for a column of another type. A key or element with an unchanged type keeps its serializer."""
     import pyarrow as pa
 
     from statetool.columns.values import StateShape

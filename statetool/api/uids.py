@@ -1,6 +1,6 @@
-"""Find uids of operators that a snapshot knows by id only, in the job's jar, plan or source.
+"""Search the job's jar, plan or source code for uids of operators that a snapshot knows only by id.
 
-An operator's id is the hash of its uid, so any text that hashes to it is the uid: names are tried, none is guessed.
+An operator id is the hash of the uid, so a text with this hash is the uid. Candidates are tried, never guessed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from statetool.formats.operator_id import operator_id_for_uid
 from statetool.io import files
 from statetool.io.cursor import Cursor
 
-#: Larger files, also in an archive, are not searched for uids.
+#: Larger files, including those in an archive, are not searched for uids.
 _MOST_BYTES: Final = 64 << 20
 _MOST_UID_CHARACTERS: Final = 1000
 _QUOTED: Final = re.compile(r'"(?:[^"\\\n]|\\.)+"|\'(?:[^\'\\\n]|\\.)+\'')
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CLASS_MAGIC: Final = b"\xca\xfe\xba\xbe"
-#: Bytes that follow the tag of a class file's constant, for all tags but that of texts.
+#: Bytes after the tag of a constant in a class file, for all tags except those of texts.
 _CONSTANT_BYTES: Final = {
     3: 4,
     4: 4,
@@ -45,22 +45,22 @@ _STRING: Final = 8
 
 
 def uids_in(file: str, operator_ids: Collection[str]) -> list[str]:
-    """Return the uids of operators that a file names.
+    """Return the operators' uids that occur in a file.
 
     Parameters
     ----------
     file
-        The job's jar (the texts in its classes are tried), a compiled plan or any other JSON, source code (what stands in quotes), or a
-        list with a uid on each line. A local path, or any URI that fsspec can open.
+        The job's jar (string constants of its classes are tried), a compiled plan or any other JSON, source code (quoted texts are
+        tried), or a list with one uid per line. A local path, or any URI that fsspec can open.
     operator_ids
-        Ids of the operators, 32 hex digits each.
+        Operator ids of 32 hex digits each.
 
     Raises
     ------
     SnapshotNotFoundError
-        The file is not there.
+        The file does not exist.
     FormatError, UnsupportedError
-        It is damaged, or too large for what it should be.
+        The file is damaged, or too large for its kind.
     """
     unnamed = set(operator_ids)
     tried: set[str] = set()
@@ -149,7 +149,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def _texts_of_class(data: bytes) -> Iterator[str]:
-    """Yield the texts that a class has as constants."""
+    """Yield the string constants of a class."""
     cursor = Cursor(data)
     cursor.skip(8)
     texts: dict[int, str] = {}

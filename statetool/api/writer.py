@@ -1,4 +1,4 @@
-"""Write savepoints: new ones from DataFrames, changed ones from existing ones."""
+"""Write new savepoints from DataFrames, or changed copies of existing savepoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.formats.key_groups import check_max_parallelism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWriter(Edits):
-    """A savepoint to be written, see :class:`statetool.api.edits.Edits`; it begins with nothing, or with all that an existing one has."""
+    """A savepoint to be written, either new or based on an existing one; see :class:`statetool.api.edits.Edits`."""
 
     @classmethod
     def new(cls, *, max_parallelism: int = 128, checkpoint_id: int | None = None) -> SavepointWriter:
@@ -21,11 +21,12 @@ class SavepointWriter(Edits):
         Parameters
         ----------
         max_parallelism
-            Max parallelism of operators that do not say theirs.
+            Max parallelism of operators without an explicit one.
         checkpoint_id
             Checkpoint id of the savepoint, 0 by default. The first checkpoint of the job has the next id. A sink of Iceberg or Paimon
-            drops commits of ids that its table has: give the highest of these (Iceberg: ``flink.max-committed-checkpoint-id`` in the
-            table's newest snapshot; Paimon: ``commit_identifier`` in its system table ``$snapshots``) or more.
+            drops commits with ids that its table already has. Pass at least the highest of these ids (Iceberg:
+            ``flink.max-committed-checkpoint-id`` in the table's newest snapshot; Paimon: ``commit_identifier`` in its system table
+            ``$snapshots``).
 
         Raises
         ------
@@ -37,10 +38,10 @@ class SavepointWriter(Edits):
 
     @classmethod
     def from_existing(cls, savepoint: Savepoint, *, max_parallelism: int = 128) -> SavepointWriter:
-        """Start with all that an existing snapshot has; ``max_parallelism`` is that of operators that are added.
+        """Start from a copy of an existing snapshot. ``max_parallelism`` applies to added operators.
 
-        Checkpoint id, master and coordinator state, properties and channel state are carried over; so are the bytes of all
-        state that is not replaced.
+        Checkpoint id, master and coordinator state, properties and channel state are carried over, and all state that is not replaced keeps
+        its bytes.
         """
         return cls(base=savepoint, max_parallelism=check_max_parallelism(max_parallelism))
 

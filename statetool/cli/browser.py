@@ -1,4 +1,4 @@
-"""A browser of one snapshot for the terminal: operators and tables at the left, rows at the right. It only reads."""
+"""A read-only terminal browser of one snapshot: operators and tables on the left, rows on the right."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from statetool.cli.output import shown_text
 from statetool.errors import StatetoolError, printable, several
 from statetool.tables.request import ScanRequest
 
-#: Rows that are read at once.
+#: Number of rows read at once.
 PAGE: Final = 200
-#: Columns that a terminal shows at once, at least: cells are cut to make room for them. A row opened alone shows all.
+#: Minimum number of columns that a terminal shows at once. Cells are cut to make room for them. A single opened row shows all columns.
 _COLUMNS_SEEN: Final = 3
 _LEAST_CELL: Final = 16
 _STATES: Final = "states"
@@ -65,7 +65,7 @@ class Browser(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """List the operators; their tables are looked for when one is opened."""
+        """List the operators. The tables of an operator are searched when it is opened."""
         tree = self.query_one(Tree)
         tree.root.expand()
         for row in self._savepoint.metadata_rows("operators"):
@@ -98,7 +98,7 @@ class Browser(App[None]):
         self._open(operator, table)
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Show a row alone, whole."""
+        """Show a single row completely."""
         if event.cursor_row < len(self._shown):
             self.push_screen(_Row(self._shown[event.cursor_row]))
 
@@ -108,7 +108,7 @@ class Browser(App[None]):
 
     @work(thread=True, exclusive=True)
     def _open(self, operator: str, table: str) -> None:
-        """Start to read a table, in a thread; reading of the table before ends."""
+        """Start to read a table in a thread, and stop reading the previous table."""
         opened = self._savepoint[operator]
         try:
             self._rows = _rows(opened, table)
@@ -146,7 +146,7 @@ class Browser(App[None]):
 
 
 class _Row(ModalScreen[None]):
-    """One row, a line each column."""
+    """One row, with one line per column."""
 
     CSS = "VerticalScroll { margin: 2 4; padding: 1 2; border: round $primary; background: $surface; }"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "Back")]
@@ -163,7 +163,7 @@ class _Row(ModalScreen[None]):
 
 
 def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
-    """Yield rows as people read them; what cannot be decoded stays bytes."""
+    """Yield rows in readable form. Values that cannot be decoded stay bytes."""
     if table == _STATES:
         yield from (
             {"name": name, "kind": s.kind, "key": s.key_type, "namespace": s.namespace_type, "value": s.value_type}
@@ -178,7 +178,7 @@ def _rows(operator: Operator, table: str) -> Iterator[dict[str, Any]]:
 
 
 def about_table(operator: Operator, table: str) -> list[str]:
-    """Return lines on what a table is, and why some of its values stay bytes."""
+    """Return lines that describe a table, and the reasons why some of its values stay bytes."""
     state = operator.states.get(table)
     title = f"{operator.name} {table}"
     if state is not None:
@@ -187,7 +187,7 @@ def about_table(operator: Operator, table: str) -> list[str]:
 
 
 def _label(text: str) -> str:
-    """Return text that neither the terminal nor rich's markup takes for more than text."""
+    """Return text escaped for the terminal and for rich's markup."""
     return escape(printable(text))
 
 

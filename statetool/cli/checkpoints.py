@@ -1,4 +1,4 @@
-"""Commands on how a job takes its checkpoints: what to configure, and what is configured wrong."""
+"""Commands about a job's checkpointing: recommended settings, and conflicting settings."""
 
 from __future__ import annotations
 

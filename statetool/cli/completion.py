@@ -1,4 +1,4 @@
-"""Completion in a shell: of commands, of operators and tables of the snapshot that is given."""
+"""Shell completion of commands, and of operators and tables of the given snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VARIABLE: Final = "_STATETOOL_COMPLETE"
 _SHELLS: Final = ("bash", "zsh", "fish")
 #: Names of the arguments that hold the path of a snapshot.
 _PATH_ARGUMENTS: Final = ("path", "source", "before", "a")
-#: What zsh needs before completions can be declared.
+#: Code that zsh must run before completions can be declared.
 _ZSH_FIRST: Final = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
 
 
@@ -30,17 +30,17 @@ def complete_path(context: click.Context, parameter: click.Parameter, incomplete
 
 
 def complete_operator(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete uids, and ids where no uid is known."""
+    """Complete uids, and operator ids if the uid is not known."""
     return _items(context, incomplete, lambda savepoint: savepoint)
 
 
 def complete_table(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete tables of the operator in the argument before."""
+    """Complete tables of the operator in the previous argument."""
     return _items(context, incomplete, lambda savepoint: savepoint[context.params["operator"]].tables)
 
 
 def complete_state(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete names of states, of the chosen operators or of all."""
+    """Complete names of states, of the chosen operators or of all operators."""
 
     def states(savepoint: Savepoint) -> Iterable[str]:
         chosen = context.params.get("names") or context.params.get("operators") or savepoint
@@ -54,13 +54,13 @@ def _items(
 ) -> list[CompletionItem]:
     import statetool
 
-    # While the value of an option is typed, the arguments before it have no names yet.
+    # While the user types the value of an option, the arguments before it have no names yet.
     path = next((p for p in (*map(context.params.get, _PATH_ARGUMENTS), *context.args[:1]) if p), None)
     if path is None:
         return []
     try:
         return [CompletionItem(n) for n in names(statetool.load(path)) if n.startswith(incomplete) and n.isprintable()]
-    except (StatetoolError, KeyError):  # a prompt is no place for errors
+    except (StatetoolError, KeyError):  # a prompt must not show errors
         return []
 
 
@@ -88,7 +88,7 @@ def _script(shell: str) -> str:
 
 
 def _install(shell: str, text: str) -> list[Path]:
-    """Write the script where the shell looks, or where its start-up file is told to; return the files that changed."""
+    """Write the script to a folder that the shell reads, or source it in the shell's start-up file, and return the changed files."""
     home = Path.home()
     if shell == "fish":
         folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "fish" / "completions"

@@ -1,4 +1,4 @@
-"""Commands on sources and sinks: show what they keep in state, and write copies of a snapshot in which it is changed."""
+"""Commands about sources and sinks: show their state, and write copies of a snapshot with changed offsets, splits or transactions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHANGE_COLUMNS = ("split_id", "place", "subtask", "change", "before", "after")
 
 
 def _reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options and arguments of all commands that only read."""
+    """Add the options and arguments of all read-only commands."""
     for decorator in (
         output_option,
         finding_options,
@@ -57,7 +57,7 @@ def _rows(path: str, rebase: tuple[str, ...], only: str | None, table: str) -> l
     savepoint = opened(path, rebase)
     if only is None:
         return savepoint.connector_rows(table)
-    # A committer with nothing to commit is recognised only through its writer, so all operators are read.
+    # A committer with nothing to commit is recognized only through its writer, so all operators are read.
     operators = savepoint.inventory.operators.values() if table == "sinks" else [savepoint[only].inventory]
     return [r for r in connector_rows(table, operators) if r.operator == savepoint[only].name]
 
@@ -160,7 +160,7 @@ def lag(
 
 
 def _setting(value: str) -> Any:
-    """Return a setting as kafka-python takes it: numbers, booleans and None are not text."""
+    """Return a setting as kafka-python expects it, with numbers, booleans and None converted from text."""
     words = {"true": True, "false": False, "none": None}
     return int(value) if value.isascii() and value.isdigit() else words.get(value.lower(), value)
 

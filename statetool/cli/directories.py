@@ -91,7 +91,7 @@ def orphans(
 
 
 def _print(rows: Sequence[Any], form: str, columns: Sequence[str]) -> None:
-    """Print records; in text with their time as ISO 8601."""
+    """Print records. Text output shows times in ISO 8601."""
     if form == "json":
         Output(form).rows(rows)
         return

@@ -52,7 +52,7 @@ def _java() -> dict[str, Any]:
 
 
 def check_kernels() -> dict[str, Any]:
-    """Return a finding about compiled kernels, which only make the first large read quicker."""
+    """Return a finding about compiled kernels, which only speed up the first large read."""
     from statetool.kernels import kept
 
     kept.names.cache_clear()
@@ -63,7 +63,7 @@ def check_kernels() -> dict[str, Any]:
 
 
 def check_java_classes() -> dict[str, Any]:
-    """Return a finding about the archive of Spark's Java classes, which only makes sessions start quicker."""
+    """Return a finding about the archive of Spark's Java classes, which only speeds up the start of sessions."""
     from statetool.spark.java_classes import archive, is_whole
 
     file = archive()

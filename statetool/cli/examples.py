@@ -43,6 +43,6 @@ EXAMPLES: Final = {
 
 
 def add_examples(group: click.Group) -> None:
-    """Add to each command's help its example."""
+    """Add an example to each command's help."""
     for name, example in EXAMPLES.items():
         group.commands[name].epilog = f"\b\nExample:\n  {example}"

@@ -1,4 +1,4 @@
-"""Commands that answer what people ask of snapshots: what is large, what differs."""
+"""Commands that analyze snapshots: large state, growth, differences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from statetool.api.inspect import Comparison
     from statetool.compatibility.verdicts import OperatorVerdict, StateVerdict
 
-#: Tables of statistics that are shown in text, with their columns.
+#: Statistics tables shown in text output, with their columns.
 _SHOWN = {
     "operators": ("operator", "size_bytes", "entries_bytes", "header_bytes", "framing_bytes", "entries", "keys", "snappy_ratio"),
     "states": ("operator", "scope", "state", "kind", "entries", "keys", "size_bytes", "share", "mean_value", "largest_value"),
@@ -45,7 +45,7 @@ _SHOWN = {
     "ages": ("operator", "state", "age_at_least_ms", "age_below_ms", "count", "expired"),
     "timers": ("operator", "state", "domain", "in_at_least_ms", "in_below_ms", "count", "first", "last"),
 }  # fmt: skip
-#: Options that growth has too.
+#: Options that also apply to growth.
 _OF_GROWTH = ("form", "wide", "json", "rebase", "threads")
 _ALL_TABLES = ("operators", "states", "sizes", "largest", "distribution", "skew", "ages", "timers", "restore")
 
@@ -273,7 +273,7 @@ def _write_parquet(comparison: Comparison, target: str) -> None:
 
 
 def _dated(row: dict[str, Any]) -> dict[str, Any]:
-    """Add the times of a row as people write them."""
+    """Add the times of a row in readable form."""
     return row | {name: _date(row[f"{name}_ms"]) for name in ("first", "last") if f"{name}_ms" in row}
 
 

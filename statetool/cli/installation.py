@@ -1,4 +1,4 @@
-"""Commands on this installation: check it, compile its kernels, show a demo."""
+"""Commands about this installation: check it, compile its kernels, show a demo."""
 
 from __future__ import annotations
 

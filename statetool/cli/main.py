@@ -1,6 +1,7 @@
-"""Commands. Each is a few lines over the public API.
+"""The command group and its basic commands, each a few lines over the public API.
 
-Exit codes: 0 fine, 1 problems found or state that could not be read, 2 usage, 3 unreadable input, or output that cannot be written, 130 interrupted.
+Exit codes: 0 success, 1 problems found or state that could not be read, 2 usage error, 3 unreadable input or output that cannot be written,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ if TYPE_CHECKING:
 _INFO_COLUMNS = ("operator", "name", "parallelism", "max_parallelism", "subtasks", "state_bytes")
 _STATE_COLUMNS = ("operator", "name", "scope", "kind", "key_type", "namespace_type", "value_type", "ttl", "readable")
 
-#: What shells give for Ctrl-C: 128 and the number of the signal.
+#: The shells' exit code for Ctrl-C: 128 plus the number of the signal.
 _INTERRUPTED: Final = 130
 #: Commands that write snapshots.
 _WRITES: Final = {"rescale", "convert", "uid", "drop", "migrate", "transform", "copy", "export", "report"}
 
 
 class _Commands(click.Group):
-    """Names near commands for unknown ones, and turns our errors into messages and exit codes."""
+    """Suggests similar names for unknown commands, and turns statetool's errors into messages and exit codes."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -100,7 +101,7 @@ class _Commands(click.Group):
             ctx.exit(_INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:
-                # The reader of stdout is gone; whether a write came to its end is then unknown. Nothing more is flushed at exit.
+                # The reader of stdout has closed it, so the success of a write is not known. Prevent flushing at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 ctx.exit(1 if ctx.invoked_subcommand in _WRITES else 0)
             if ctx.params.get("debug"):
@@ -116,7 +117,7 @@ class _Commands(click.Group):
 
 @contextmanager
 def _printable_usage() -> Iterator[None]:
-    """Escape what click's errors repeat of the command line, which a script may have from a snapshot or from names of files."""
+    """Escape the parts of the command line in click's errors, which a script may have taken from a snapshot or from file names."""
     try:
         yield
     except click.ClickException as error:
@@ -125,7 +126,7 @@ def _printable_usage() -> Iterator[None]:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    """Tell whether Spark raised an error, as for a division by zero in a user's expression."""
+    """Return True if Spark raised an error, such as a division by zero in a user's expression."""
     return any(kind.__module__.startswith("pyspark.errors") for kind in type(error).__mro__)
 
 
@@ -187,7 +188,7 @@ def _backlogs(savepoint: statetool.Savepoint) -> list[Any]:
 
 
 def _print_unnamed(savepoint: statetool.Savepoint, unnamed: Sequence[OperatorRow], out: Output) -> None:
-    """Show operators without a uid by what tells them apart: their states."""
+    """Show operators without a uid with their states, which distinguish them."""
     states = savepoint.metadata_rows("states")
     out.rows(
         [
@@ -228,7 +229,7 @@ def states(path: str, rebase: tuple[str, ...], form: str) -> None:
 
 
 def _say_unread(rows: Sequence[StateInfo]) -> None:
-    """Tell which operators have keyed or operator state that could not even be listed."""
+    """Report the operators whose keyed or operator state could not be listed."""
     for row in rows:
         if row.kind == "unread":
             Output.say(f"{row.operator}: its {row.scope} state is not listed: {row.reason}")
@@ -345,7 +346,7 @@ add_examples(cli)
 
 
 def _replace_closed_streams() -> None:
-    """Let stdin, stdout and stderr that are closed lead to nowhere: their numbers would go to the next files that are opened."""
+    """Redirect closed stdin, stdout and stderr to the null device. Otherwise the next opened files would get their file descriptors."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)

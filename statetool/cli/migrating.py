@@ -1,4 +1,4 @@
-"""Commands that change values or their types: a new snapshot in which some states are others."""
+"""Commands that change values or their types, by writing a new snapshot in which some states differ."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def migrate(
 def _report_result(
     plan: MigrationPlan, checked: Check | None, target: str, new_job: str | None, *, dry_run: bool
 ) -> None:
-    """Print refusals and the verdict, and exit with 1 if a step is open or the result is not known to restore."""
+    """Print refusals and the verdict. Exit with 1 if a step is open or the result is not known to restore."""
     for refusal in plan.refused:
         Output.say(f"refused: {refusal}")
     say_done(target, dry_run)
@@ -148,7 +148,7 @@ def _say_verdict(checked: Check | None, target: str, new_job: str | None) -> Non
 
 
 def _verdict_row(checked: Check) -> StepRow:
-    """Return what check says of the result, as the last row of the plan."""
+    """Return the verdict of a check on the result, as the last row of the plan."""
     from statetool.migration.plan import StepRow
 
     fine = checked.verdict in ("fully", "after_migration")

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _TYPES = "statetool.types"
 _FINDING = "statetool.finding"
 _READING = "statetool.reading"
-#: So many snapshots may be deleted while a command reads the newest.
+#: Maximum number of snapshots that may be deleted while a command reads the newest.
 _MOST_DELETED: Final = 5
 
 
 def _keeper(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return an option's callback that keeps its value under ``key`` in the context of the running command."""
+    """Return an option callback that stores its value under ``key`` in the context of the running command."""
 
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value:
@@ -44,16 +44,16 @@ _keep = _keeper(_TYPES)
 
 
 def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = None) -> statetool.Savepoint:
-    """Open a snapshot with the options of the running command for types, places and names.
+    """Open a snapshot with the running command's options for types, locations and names.
 
     Raises
     ------
     OptionError
-        An option that is malformed.
+        An option is malformed.
     UnknownNameError
-        The uid of an operator that the snapshot does not have.
+        The snapshot has no operator with a given uid.
     SnapshotNotFoundError
-        There is none; snapshots below the path are named.
+        The snapshot does not exist. The error names snapshots below the path.
     """
     (savepoint,) = opened_together([path], rebase, spark=spark)
     return savepoint
@@ -62,7 +62,7 @@ def opened(path: str, rebase: tuple[str, ...], *, spark: SparkSession | None = N
 def opened_together(
     paths: Sequence[str], rebase: tuple[str, ...], *, spark: SparkSession | None = None
 ) -> list[statetool.Savepoint]:
-    """Open snapshots as :func:`opened` does; ``--name-uid`` may name an operator that only one of them has."""
+    """Open several snapshots like :func:`opened`. ``--name-uid`` may name an operator that exists in only one of them."""
     finding = click.get_current_context().meta.get(_FINDING, {})
     savepoints = [_loaded(path, rebase_pairs(rebase), spark) for path in paths]
     uids = finding.get("name_uid", ())
@@ -87,7 +87,7 @@ def _loaded(path: str, rebase: dict[str, str], spark: SparkSession | None) -> st
 
 
 def _expected_bytes(savepoint: statetool.Savepoint) -> int:
-    """Return how many bytes the running command reads and writes, about."""
+    """Return the approximate number of bytes that the running command reads and writes."""
     arguments = click.get_current_context().params
     operators = {arguments.get("operator"), arguments.get("only"), *arguments.get("operators", ())}
     rows = savepoint.metadata_rows("operators")
@@ -106,7 +106,7 @@ def type_arguments() -> dict[str, Any]:
     Raises
     ------
     OptionError
-        ``--python`` that is not of the form STATE=TYPE.
+        ``--python`` is not of the form STATE=TYPE.
     """
     arguments: dict[str, Any] = dict(click.get_current_context().meta.get(_TYPES, {}))
     if "python" in arguments:
@@ -123,7 +123,7 @@ def _set(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
 
 
 def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command show its progress, unless it prints JSON."""
+    """Make a command show its progress, unless it prints JSON."""
 
     @wraps(command)
     def run(**params: Any) -> None:
@@ -134,7 +134,7 @@ def showing_progress(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def output_of(*forms: str) -> Callable[[Any], Any]:
-    """Add ``--output``, one of ``forms``, which a command gets as ``form``; except in JSON it shows its progress."""
+    """Add ``--output``, one of ``forms``, passed to a command as ``form``. The command shows its progress unless it prints JSON."""
 
     def add(command: Any) -> Any:
         command = showing_progress(command)
@@ -170,7 +170,7 @@ output_option: Final = output_of("text", "json")
 
 
 def given_options() -> dict[str, str]:
-    """Return the options given on the command line, as they are written there, by the names of their parameters."""
+    """Return the options given on the command line, as written there, by parameter name."""
     context = click.get_current_context()
     return {
         option.name: max(option.opts, key=len)
@@ -192,12 +192,12 @@ take_over_option: Any = click.option(
 
 
 def spark_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add ``--spark``, which a command gets as ``on_spark``."""
+    """Add ``--spark``, passed to a command as ``on_spark``."""
     return click.option("--spark", "on_spark", is_flag=True, help=what)
 
 
 def session(on_spark: bool) -> SparkSession | None:
-    """Return the session for a command with ``--spark``, started if there is none; ``None`` without ``--spark``."""
+    """Return the session for a command with ``--spark``, and start one if needed. Return ``None`` without ``--spark``."""
     if not on_spark:
         return None
     from statetool.spark.session import local_session
@@ -207,7 +207,7 @@ def session(on_spark: bool) -> SparkSession | None:
 
 
 def latest_option(command: Any) -> Any:
-    """Add ``--latest``; if Flink deletes the newest snapshot while it is read, the command reads the next one."""
+    """Add ``--latest``. If Flink deletes the newest snapshot while it is read, the command reads the next one."""
     option = click.option(
         "--latest",
         is_flag=True,
@@ -235,7 +235,7 @@ def _reading_the_next(command: Any) -> Any:
 
 
 def finding_options(command: Any) -> Any:
-    """Add options that say where a snapshot is and name its operators."""
+    """Add options for the location of a snapshot and the uids of its operators."""
     for option in (
         click.option(
             "--uids",
@@ -261,7 +261,7 @@ def finding_options(command: Any) -> Any:
 
 
 def latest_wanted() -> bool:
-    """Tell whether the running command was asked for the newest snapshot."""
+    """Return True if ``--latest`` was given to the running command."""
     return bool(click.get_current_context().meta.get(_FINDING, {}).get("latest"))
 
 
@@ -303,7 +303,7 @@ def type_options(command: Any) -> Any:
 
 
 def _reading_option(option: Option) -> Any:
-    """Return the command line option for an option of a read; its value stays text, which :class:`ScanRequest` parses."""
+    """Return the command line option for an option of a read. Its value stays text, which :class:`ScanRequest` parses."""
     shown: dict[str, Any] = {"is_flag": True} if option.kind == "flag" else {"metavar": option.kind.upper()}
     if option.kind == "word":
         shown = {"type": click.Choice(option.words)}
@@ -320,7 +320,7 @@ def _keep_reading(context: click.Context, parameter: click.Parameter, value: Any
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add every option of a read but the table."""
+    """Add every option of a read except the table."""
     for option in reversed(OPTIONS.values()):
         if option.name != "table":
             command = _reading_option(option)(command)
@@ -333,23 +333,23 @@ def asked_for(table: str) -> ScanRequest:
     Raises
     ------
     OptionError
-        A text that its option does not accept, or options that do not go together.
+        A text is not valid for its option, or options conflict.
     """
     return ScanRequest.from_options({"table": table, **click.get_current_context().meta.get(_READING, {})})
 
 
 def pairs(arguments: Sequence[str], what: str, hint: str = "") -> dict[str, str]:
-    """Split arguments ``NAME=VALUE`` at the first equals sign: a value may have more of them, as ``timestamp=`` has.
+    """Split arguments ``NAME=VALUE`` at the first equals sign, because values such as ``timestamp=`` may contain more.
 
     Parameters
     ----------
     what
-        The form of each, for messages: ``--uid UID=N``.
+        The form of each argument, for messages: ``--uid UID=N``.
 
     Raises
     ------
     OptionError
-        An argument that is not of this form, or a name that comes twice.
+        An argument is not of this form, or a name occurs twice.
     """
     values: dict[str, str] = {}
     for argument in arguments:
@@ -363,5 +363,5 @@ def pairs(arguments: Sequence[str], what: str, hint: str = "") -> dict[str, str]
 
 
 def rebase_pairs(rebase: tuple[str, ...]) -> dict[str, str]:
-    """Return ``OLD=NEW`` arguments as a mapping; errors as of :func:`pairs`."""
+    """Return ``OLD=NEW`` arguments as a mapping; errors as for :func:`pairs`."""
     return pairs(rebase, "--rebase OLD=NEW")

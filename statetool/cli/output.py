@@ -1,6 +1,6 @@
-"""Results of commands: data on stdout as a table or as JSON, words on stderr.
+"""Results of commands: data on stdout as a table or as JSON, messages on stderr.
 
-Everything that commands print goes through :func:`print_line`, which escapes what a terminal would obey: names, keys and paths come from
+All output of commands goes through :func:`print_line`, which escapes terminal control characters: names, keys and paths come from
 snapshots, which are not trusted.
 """
 
@@ -30,18 +30,18 @@ _PRINTED: Final = "statetool.printed"
 _GAP: Final = "  "
 _LEAST_WIDTH: Final = 12
 _CUT: Final = "…"
-#: What :func:`json.dumps` leaves as it is, and a terminal may not.
+#: Characters that :func:`json.dumps` does not escape, but that a terminal may not support.
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
 
 
 def use_escapes() -> None:
-    """Escape characters that the encoding of stdout does not have, as Python does on stderr, instead of failing."""
+    """Escape characters that the encoding of stdout does not support, as Python does on stderr, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def print_line(line: str, file: TextIO | None = None) -> None:
-    """Print one line, by default on stdout: whatever it holds, its end is the only one."""
+    """Print exactly one line, by default on stdout. Line ends inside the text are escaped."""
     hide_progress()
     context = click.get_current_context(silent=True)
     if file is None and context is not None:
@@ -50,7 +50,7 @@ def print_line(line: str, file: TextIO | None = None) -> None:
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an error that nobody expected as Python does; lines within a message are indented, so that none looks like one of ours."""
+    """Print an unexpected error in Python's form. Lines within a message are indented, so that none looks like a message of statetool."""
     for part in traceback.format_exception(kind, error, trace):
         first, *more = part.rstrip("\n").split("\n")
         for line in (first, *(f"    {line.lstrip(' ')}" for line in more)):
@@ -58,16 +58,17 @@ def print_traceback(kind: type[BaseException], error: BaseException, trace: Trac
 
 
 class Output:
-    """Prints results of commands, as ``text`` or ``json``.
+    """Prints results of commands as ``text`` or ``json``.
 
-    Rows of text are at most as wide as the terminal; cells that are cut end with an ellipsis. Elsewhere, and with ``--wide``, they are whole.
+    On a terminal, text rows are at most as wide as the terminal, and cells that are cut end with an ellipsis. Elsewhere, and with
+    ``--wide``, they are complete.
     """
 
     def __init__(self, form: str) -> None:
         self.form = form
 
     def rows(self, rows: Sequence[Any], *, columns: Sequence[str] | None = None) -> None:
-        """Print records (dataclasses or mappings); in text, only ``columns``."""
+        """Print records (dataclasses or mappings). Text output shows only ``columns``."""
         records = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else dict(r) for r in rows]
         if self.form == "json":
             print_line(_json(records))
@@ -94,7 +95,7 @@ class Output:
 
     @staticmethod
     def text(*lines: str) -> None:
-        """Print lines of text: a schema, a heading, an empty line."""
+        """Print lines of text, such as a schema, a heading or an empty line."""
         for line in lines:
             print_line(line)
 
@@ -111,15 +112,15 @@ def has_printed() -> bool:
 
 
 def _json(value: Any) -> str:
-    """Return JSON, which has no numbers for NaN and infinities: they are text, as Spark writes them."""
-    # Of the escapes that use_escapes() makes, JSON knows those of surrogates alone.
+    """Return JSON. NaN and infinities, which JSON does not support as numbers, become text as in Spark."""
+    # Of the escapes made by use_escapes(), only those of surrogates are valid JSON.
     ascii_only = codecs.lookup(sys.stdout.encoding or "utf-8").name != "utf-8"
     try:
         text = json.dumps(value, default=_plain, ensure_ascii=ascii_only, allow_nan=False)
     except ValueError:
         plain = json.loads(json.dumps(value, default=_plain), parse_constant=str)
         text = json.dumps(plain, ensure_ascii=ascii_only)
-    # JSON itself escapes only what is below the space, and has such characters in strings alone.
+    # JSON escapes only control characters below the space. Other unprintable characters occur only inside strings.
     return text if text.isprintable() else _NOT_ASCII.sub(_json_escape, text)
 
 
@@ -135,7 +136,7 @@ def _plain(value: Any) -> Any:
 
 
 def shown_text(value: Any, nothing: str = "-") -> str:
-    """Return a value in one line: maps and structs as Spark shows them, control characters escaped."""
+    """Return a value in one line. Maps and structs have Spark's form, and control characters are escaped."""
     if value is None:
         return nothing
     if isinstance(value, bytes):
@@ -152,7 +153,7 @@ def shown_text(value: Any, nothing: str = "-") -> str:
 
 
 def _terminal_width() -> int | None:
-    """Return how wide rows may be; ``None`` is without limit."""
+    """Return the maximum width of rows, ``None`` if unlimited."""
     context = click.get_current_context(silent=True)
     if not sys.stdout.isatty() or (context is not None and context.meta.get(WIDE)):
         return None
@@ -160,7 +161,10 @@ def _terminal_width() -> int | None:
 
 
 def _fitting(widths: list[int], limit: int | None) -> list[int]:
-    """Return widths of columns that fit the limit: the widest are cut first; columns at the right that still do not fit are left out."""
+    """Return column widths that fit the limit.
+
+    The widest columns are cut first. Columns on the right that still do not fit are left out.
+    """
     if limit is None:
         return widths
     widest = max(widths)
@@ -177,7 +181,7 @@ def _fitting(widths: list[int], limit: int | None) -> list[int]:
 
 
 def _cell(text: str, width: int) -> str:
-    """Return text of this width: filled up, or cut and ended with an ellipsis."""
+    """Return text of exactly this width, either padded, or cut and ended with an ellipsis."""
     if _width(text) > width:
         end, room = 0, width - 1
         while (room := room - _width(text[end])) >= 0:
@@ -187,7 +191,7 @@ def _cell(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     if text.isascii():
         return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,7 +1,7 @@
-"""Progress of long work, on a terminal's stderr.
+"""Progress of long commands, on a terminal's stderr.
 
-Commands do not report progress: bytes read and written are counted anyway, and Spark knows its tasks. A command that has printed nothing
-for two seconds gets a bar with an estimate of what is left, which goes away before anything is printed.
+Commands do not report progress. Progress follows from the counters of bytes read and written, and from Spark's tasks. After two seconds
+without output a command gets a bar with an estimate of the remaining time, which disappears before anything is printed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from statetool.io.files import BYTES_READ, BYTES_WRITTEN
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Seconds that a command may be silent.
+#: Seconds without output before the bar appears.
 SILENT: Final = 2.0
 _REFRESH: Final = 0.25
 
 
 class _Watcher:
-    """A thread that shows how far the running command is."""
+    """A thread that shows the progress of the running command."""
 
     def __init__(self, what: str) -> None:
         self.what = what
-        #: Bytes that the command is to read and write, about.
+        #: Approximate number of bytes that the command will read and write.
         self.expected = 0
         self._before = _bytes_done()
         self._last_output = time.monotonic()
@@ -46,7 +46,7 @@ class _Watcher:
         self.hide()
 
     def hide(self) -> None:
-        """Take the bar away, until the command has been silent for :data:`SILENT` seconds again."""
+        """Hide the bar until the command has printed nothing for :data:`SILENT` seconds again."""
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()
@@ -66,7 +66,7 @@ class _Watcher:
             self._bar.start()
         done, total = _tasks_of_spark() or (_bytes_done() - self._before, self.expected)
         (task,) = self._bar.tasks
-        # Reading twice or compression is not in the estimate: more than the total counts as the total.
+        # The estimate does not cover repeated reads or compression, so a count above the total is shown as the total.
         self._bar.update(task.id, completed=min(done, total), total=total or None)
         self._bar.refresh()
 
@@ -76,7 +76,7 @@ _running: _Watcher | None = None
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Show on a terminal's stderr how far the block is."""
+    """Show the progress of the block on a terminal's stderr."""
     global _running
     if _running is not None or not sys.stderr.isatty():
         yield
@@ -91,13 +91,13 @@ def progress(what: str) -> Iterator[None]:
 
 
 def expect(size_bytes: Callable[[], int]) -> None:
-    """Add an estimate of the bytes to be read and written; ``size_bytes`` is called only where progress is shown."""
+    """Add an estimate of the bytes to be read and written. ``size_bytes`` is called only if progress is shown."""
     if _running is not None:
         _running.expected += size_bytes()
 
 
 def hide_progress() -> None:
-    """Take the bar away before something is printed."""
+    """Hide the bar before something is printed."""
     if _running is not None:
         _running.hide()
 
@@ -107,12 +107,12 @@ def _bytes_done() -> int:
 
 
 def _tasks_of_spark() -> tuple[int, int] | None:
-    """Return how many tasks of the running stages are done, and of how many; ``None`` where Spark runs none."""
+    """Return the numbers of finished and of all tasks of the running stages, ``None`` if Spark runs no stages."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context  # asking for it otherwise makes one; Spark Connect has none
+    context = SparkContext._active_spark_context  # other accessors create a context; Spark Connect has none
     if context is None:
         return None
     tracker = context.statusTracker()
@@ -125,7 +125,7 @@ def _new_bar() -> Progress:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    # Data goes to stdout meanwhile: rich must not redirect it to the bar's stderr.
+    # Data goes to stdout at the same time: rich must not redirect it to the bar's stderr.
     return Progress(
         *columns, console=Console(stderr=True), transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
     )  # fmt: skip

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from statetool.api.report import ReportOptions
     from statetool.report.facts import Facts
 
-#: So many reasons are printed; the page has all.
+#: Maximum number of printed reasons. The page has all.
 _MOST_REASONS: Final = 5
 
 

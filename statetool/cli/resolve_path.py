@@ -1,4 +1,4 @@
-"""Where a snapshot is: at the path itself, or below it."""
+"""Resolution of a path to a snapshot: the path itself, or a snapshot below it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from statetool.io.deletion import grace_end, is_deleted
 from statetool.snapshot.locate import METADATA_NAME
 
 _MOST_NAMED = 10
-#: The key of the snapshot that ``--latest`` chose, in the context of the running command.
+#: Context key of the running command for the snapshot that ``--latest`` chose.
 _NEWEST = "statetool.newest"
 
 
 class SnapshotChoicesError(SnapshotNotFoundError):
-    """A directory of snapshots where one snapshot is needed; ``choices`` are lines that name them."""
+    """A directory of snapshots given instead of one snapshot. ``choices`` are lines that name the snapshots."""
 
     choices: tuple[str, ...] = ()
 
 
 def is_snapshot(path: str) -> bool:
-    """Tell whether a path is a snapshot itself: its metadata file, or a directory with one."""
+    """Return True if a path is a snapshot itself: its metadata file, or a directory with one."""
     return not files.is_dir(path) or files.exists(files.join(path, METADATA_NAME))
 
 
 def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
-    """Return the path itself if it is a snapshot, else that of the newest complete snapshot below it.
+    """Return the path itself if it is a snapshot, else the path of the newest complete snapshot below it.
 
     Raises
     ------
     SnapshotNotFoundError
-        There is none.
+        The path contains no complete snapshot.
     """
     if is_snapshot(path):
         return path
@@ -47,13 +47,13 @@ def newest_snapshot(path: str, rebase: Mapping[str, str]) -> str:
 
 
 def newest_is_deleted() -> bool:
-    """Return True if the snapshot that :func:`newest_snapshot` chose below a directory is gone."""
+    """Return True if the snapshot that :func:`newest_snapshot` chose below a directory was deleted."""
     newest = click.get_current_context().meta.get(_NEWEST)
     return newest is not None and is_deleted(files.join(newest, METADATA_NAME), grace_end())
 
 
 def naming_choices(error: SnapshotNotFoundError, path: str, rebase: Mapping[str, str]) -> SnapshotNotFoundError:
-    """Return an error that names the snapshots below a directory, or the same error if there are none or it is one itself."""
+    """Return an error that names the snapshots below a directory, or the same error if there are none or the path is a snapshot itself."""
     if is_snapshot(path):
         return error
     rows = statetool.list_snapshots(path, rebase=rebase)

@@ -1,4 +1,4 @@
-"""Commands that make a new snapshot of an old one. Each shows its plan, takes ``--dry-run``, and never touches what is there."""
+"""Commands that write a new snapshot from an existing one. Each shows its plan, has ``--dry-run``, and never changes existing files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def rewriting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options and arguments of all of these commands."""
+    """Add the options and arguments that all these commands share."""
     for decorator in (
         output_option,
         rebase_option,
@@ -120,7 +120,7 @@ def rescale(
 
 
 def _row(plan: RescaleRow) -> dict[str, Any]:
-    """Return the columns that text output shows of one operator."""
+    """Return the columns of one operator for text output."""
     proof = f"{several(plan.keys_tested, 'key')}, chance {plan.chance:.0e}" if plan.formula else ""
     return {
         "operator": plan.operator,
@@ -138,7 +138,7 @@ def _change(old: int, new: int) -> str:
 
 
 def say_done(target: str, dry_run: bool, size: int | None = None) -> None:
-    """Say where the new snapshot is, or that there is none."""
+    """Print the path of the new snapshot, or that none was written."""
     moved = "" if size is None else f" ({size:,} bytes of keyed state)"
     Output.say(f"nothing was written{moved}" if dry_run else f"written to {target}{moved}")
 

@@ -1,4 +1,4 @@
-"""A Python prompt on one snapshot."""
+"""A Python prompt for one snapshot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BANNER = """\
 
 
 class LazySession:
-    """A Spark session that starts when its first attribute is asked for."""
+    """A Spark session that starts when an attribute is first accessed."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         self._start = start
@@ -41,7 +41,7 @@ class _Shell:
 
     def __init__(self, path: str, rebase: tuple[str, ...]) -> None:
         self.spark = LazySession(self._start)
-        # Opening with the session would start it.
+        # Passing the session to load() would start it.
         self.sp = statetool.Savepoint(opened(path, rebase).inventory, cast("Any", self.spark))
         self.names: dict[str, Any] = {"sp": self.sp, "spark": self.spark, "statetool": statetool}
 

@@ -1,4 +1,4 @@
-"""``statetool doctor --warm``: compile and keep once for a machine what a first query would wait for."""
+"""``statetool doctor --warm``: compile kernels and archive Java classes once per machine, so that first queries do not wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statetool.demo import SAVEPOINT
 
 
 def compile_kernels() -> None:
-    """Compile all kernels, or load them where they are kept already."""
+    """Compile all kernels, or load them from the cache."""
     from statetool.kernels.ahead import SIGNATURES, compile_all
 
     Output.say(f"compiling {len(SIGNATURES)} kernels, which takes a minute or two the first time")
@@ -20,7 +20,7 @@ def compile_kernels() -> None:
 
 
 def keep_java_classes() -> None:
-    """Start Spark once, query and write, and let its JVM archive the classes it loaded; do nothing without Java or PySpark 4."""
+    """Start Spark once, run a query and a write, and make the JVM archive its loaded classes. Do nothing without Java or PySpark 4."""
     from statetool.spark import java_classes
     from statetool.spark.session import has_data_sources, local_session
 
@@ -34,13 +34,13 @@ def keep_java_classes() -> None:
         _use(session, Path(folder))
     gateway = session.sparkContext._gateway
     session.stop()
-    # The JVM writes when it ends.
+    # The JVM writes the archive when it exits.
     gateway.proc.stdin.close()
     gateway.proc.wait()
 
 
 def _use(session: Any, folder: Path) -> None:
-    """Query by SQL and in tasks, and write a savepoint in tasks."""
+    """Run queries by SQL and in tasks, and write a savepoint in tasks."""
     operator = statetool.load(SAVEPOINT, spark=session, local_bytes=0)["timers"]
     operator.keyed_state().write.parquet(str(folder / "rows"))
     rows = session.read.parquet(str(folder / "rows"))

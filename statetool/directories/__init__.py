@@ -1,1 +1,1 @@
-"""Directories of snapshots: what is there, what retained checkpoints share, which files nobody names."""
+"""Directories of snapshots: listing, files shared by retained checkpoints, and unreferenced files."""

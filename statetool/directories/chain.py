@@ -1,4 +1,4 @@
-"""What retained checkpoints share: first and last reference of each file, what each checkpoint added and what it holds."""
+"""Files shared by retained checkpoints: first and last reference of each file, and the added and total bytes of each checkpoint."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from statetool.directories.survey import FoundSnapshot, Survey, covered, survey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainCheckpoint:
-    """A retained snapshot; all sizes count ``_metadata`` with the state inline in it.
+    """A retained snapshot. All sizes include ``_metadata`` with its inline state.
 
-    Earlier retained snapshots need the ``reused_bytes`` too, but not the ``new_bytes``; ``reuse`` is the share of ``reused_bytes``
-    in ``total_bytes``. ``freed_bytes`` is what deleting the snapshot would free: its ``_metadata`` and the ``freed_files`` files
-    (at their whole size) that no other retained snapshot needs.
+    Earlier retained snapshots also need the ``reused_bytes``, but not the ``new_bytes``. ``reuse`` is the share of ``reused_bytes`` in
+    ``total_bytes``. Deleting the snapshot would free ``freed_bytes``: its ``_metadata`` and the ``freed_files`` files (at their full size)
+    that no other retained snapshot needs.
     """
 
     path: str
@@ -35,9 +35,9 @@ class ChainCheckpoint:
 class ChainFile:
     """A file that retained snapshots need.
 
-    ``needed_bytes`` is how much of it they need together: less than ``size_bytes`` where segments of merged files are no longer
-    needed. ``references`` snapshots need it; ``first_checkpoint`` and ``last_checkpoint`` are the ids of the first and the last of
-    them. ``size_bytes`` is ``None`` where the file is missing.
+    ``needed_bytes`` is the part of the file that they need together. It is less than ``size_bytes`` if segments of merged files are no
+    longer needed. ``references`` is the number of snapshots that need the file, and ``first_checkpoint`` and ``last_checkpoint`` are the
+    ids of the first and the last of them. ``size_bytes`` is ``None`` if the file is missing.
     """
 
     path: str
@@ -52,8 +52,8 @@ class ChainFile:
 class Chain:
     """Snapshots in the order in which they were taken, and the files that they need.
 
-    ``unreadable`` are the directories whose metadata could not be read, with the reason. Which files those snapshots need is not
-    known, so a file may be needed longer, and deleting a snapshot may free less, than the rows say.
+    ``unreadable`` lists the directories with unreadable metadata, with the reason. The files needed by those snapshots are not known. A
+    file may therefore be needed longer, and deleting a snapshot may free less, than the rows say.
     """
 
     checkpoints: tuple[ChainCheckpoint, ...]
@@ -62,21 +62,21 @@ class Chain:
 
 
 def chain(root: str, *, rebase: Mapping[str, str] | None = None) -> Chain:
-    """Return which files the retained snapshots below a directory share.
+    """Return the retained snapshots below a directory and the files that they share.
 
-    Snapshots are ordered by checkpoint id, which goes on counting when a job is restored.
+    Snapshots are ordered by checkpoint id, which continues to increase when a job is restored.
 
     Parameters
     ----------
     root
         A directory: a local path or any URI that fsspec can list.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
 
     Raises
     ------
     SnapshotNotFoundError
-        The directory is not there or cannot be listed.
+        The directory does not exist or cannot be listed.
     """
     tree = survey([root], rebase=tuple((rebase or {}).items()))
     retained = sorted((s for s in tree.snapshots if s.metadata is not None), key=_order)
@@ -107,7 +107,7 @@ def _checkpoint(
     users: Mapping[str, list[int]],
     tree: Survey,
 ) -> ChainCheckpoint:
-    """Return the row of a snapshot, and add the ranges that it needs to ``needed_ranges``."""
+    """Return the row of a snapshot, and add its needed ranges to ``needed_ranges``."""
     metadata, file = snapshot.metadata, snapshot.metadata_file
     assert metadata is not None
     assert file is not None

@@ -1,4 +1,4 @@
-"""Which checkpoints of a job are read next, by one who follows their directory."""
+"""Selection of the checkpoints to read next when following the checkpoint directory of a job."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ BEFORE_ALL: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowOptions:
-    """How a directory of checkpoints is followed.
+    """Options for following a directory of checkpoints.
 
     Attributes
     ----------
     changes
-        Whether what changed against the checkpoint that was read before is read, not the whole state.
+        Read the changes since the previously read checkpoint instead of the whole state.
     initial_rows
-        Of changes: whether the first checkpoint comes too, all its rows as inserted.
+        With ``changes``: also read the first checkpoint, with all its rows as inserts.
     upserts
-        Of changes: inserts and updates are one, so that less has to be read.
+        With ``changes``: do not distinguish inserts from updates, so that less has to be read.
     starting
-        The first checkpoint, by id; ``earliest`` that is there, or ``latest``: the newest, and those after it.
+        The first checkpoint: an id, ``earliest`` for the first that exists, or ``latest`` for the newest and those after it.
     ending
-        The last checkpoint, by id; ``None`` never ends.
+        Id of the last checkpoint. ``None`` never ends.
     most
-        How many are read at once; ``None`` all that are there.
+        Maximum number of checkpoints to read at once. ``None`` reads all that exist.
     threshold
-        More unread checkpoints than this are backlog; ``None`` never.
+        More unread checkpoints than this count as backlog. ``None``: there is never a backlog.
     backlog_interval_ms
-        While there is backlog, checkpoints are read that were taken so far apart at least; 0 reads the newest alone. Less than
-        the interval at which the job takes them leaves out none: that is said (FLIP-309 allows 0, or at least the interval).
+        During backlog, minimum interval between the checkpoints that are read. 0 reads only the newest. An interval below the
+        job's checkpoint interval skips no checkpoint and causes a warning (FLIP-309 allows 0, or at least the interval).
     skip_backlog
-        What is backlog when the stream is started for the first time is not read, but for its newest.
+        When the stream starts for the first time, skip the backlog except for its newest checkpoint.
     fail_on_data_loss
-        Whether a checkpoint that is gone before it was read is an error, or left out with a warning.
+        Whether a checkpoint that was deleted before it was read is an error. Otherwise it is skipped with a warning.
     """
 
     changes: bool = False
@@ -91,7 +91,7 @@ class FollowOptions:
         Raises
         ------
         OptionError
-            A text that is not one of its kind, or what the class itself refuses.
+            A text is not valid for its option, or the class refuses the options.
         """
         changes = _flag(texts, "changes", default=texts.get("mode") == "changes")
         if texts.get("mode", "changes" if changes else "full") != ("changes" if changes else "full"):
@@ -142,7 +142,7 @@ def _flag(texts: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The checkpoints that are read next, oldest first; ``behind`` are left unread after them."""
+    """The checkpoints to read next, oldest first. ``behind`` is the number of unread checkpoints after them."""
 
     chosen: tuple[int, ...]
     behind: int
@@ -150,16 +150,16 @@ class Step:
 
 
 def completed_checkpoints(root: str) -> list[SnapshotHead]:
-    """Return the checkpoints below a directory by id; savepoints, and what has no readable head, are left out.
+    """Return the checkpoints below a directory by id. Savepoints, and snapshots without a readable head, are left out.
 
     Raises
     ------
     SnapshotNotFoundError
-        The directory is not there or cannot be listed.
+        The directory does not exist or cannot be listed.
     OptionError
-        Two have one id: the directory is of more than one job.
+        Two checkpoints have the same id, so the directory holds more than one job.
     UnsupportedError
-        One has metadata of a version that is not known.
+        The metadata version of a checkpoint is not known.
     """
     heads = [h for h in snapshot_heads(root) if h.kind == "checkpoint"]
     for head in heads:
@@ -179,7 +179,7 @@ def completed_checkpoints(root: str) -> list[SnapshotHead]:
 
 
 def first_offset(completed: Sequence[SnapshotHead], options: FollowOptions) -> int:
-    """Return the id after which a new stream reads."""
+    """Return the checkpoint id after which a new stream starts to read."""
     if isinstance(options.starting, int):
         return options.starting - 1
     ids = [h.checkpoint_id for h in completed if h.checkpoint_id is not None]
@@ -188,20 +188,20 @@ def first_offset(completed: Sequence[SnapshotHead], options: FollowOptions) -> i
 
 
 def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOptions, most: int | None) -> Step:
-    """Choose what is read after a checkpoint; nothing where nothing new is complete.
+    """Choose the checkpoints to read after a given one. The step is empty if no new checkpoint is complete.
 
     Parameters
     ----------
     completed
-        As :func:`completed_checkpoints` gives them.
+        The result of :func:`completed_checkpoints`.
     most
-        How many at once.
+        Maximum number of checkpoints to read at once.
     """
     last = options.ending
     unread = [
         h for h in completed if (h.checkpoint_id or 0) > after and (last is None or (h.checkpoint_id or 0) <= last)
     ]
-    # Where metadata is not written in one piece, the newest may still be on its way.
+    # On file systems without atomic writes, the newest metadata may be incomplete.
     if unread and not _is_whole(unread[-1]):
         unread.pop()
     is_backlog = options.threshold is not None and len(unread) > options.threshold
@@ -218,7 +218,7 @@ def next_step(completed: Sequence[SnapshotHead], after: int, options: FollowOpti
 
 
 def _thinned(unread: Sequence[SnapshotHead], interval_ms: int) -> list[SnapshotHead]:
-    """Return the newest, and if there is an interval those before it that are so far apart."""
+    """Return the newest checkpoint and, if there is an interval, those before it that are at least this interval apart."""
     kept: list[SnapshotHead] = []
     for head in unread[:-1] if interval_ms else ():
         if not kept or (head.modified_ms or 0) - (kept[-1].modified_ms or 0) >= interval_ms:
@@ -227,7 +227,10 @@ def _thinned(unread: Sequence[SnapshotHead], interval_ms: int) -> list[SnapshotH
 
 
 def _is_whole(head: SnapshotHead) -> bool:
-    """Tell whether metadata is there to its end; of a version that nobody can read here it is an error, not a checkpoint to come."""
+    """Return True if metadata is complete.
+
+    An unsupported version raises an error, because such a checkpoint will never become readable.
+    """
     file = files.join(head.path, METADATA_NAME)
     try:
         parse_metadata(files.read_whole(file), file=file)

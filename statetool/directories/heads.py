@@ -1,6 +1,6 @@
-"""The snapshots below a directory by the first bytes of their metadata: quick for thousands of snapshots, and to repeat often.
+"""The snapshots below a directory by the first bytes of their metadata: fast for thousands of snapshots and for frequent calls.
 
-Whether the files that a snapshot needs are there is checked by :mod:`statetool.directories.snapshots` only.
+Only :mod:`statetool.directories.snapshots` checks that the files of a snapshot exist.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHead:
-    """What the path of a snapshot and the head of its metadata tell.
+    """Properties of a snapshot from its path and the head of its metadata.
 
-    ``database`` is its name in a catalog: that of its directory, with underscores (``chk_42``, ``savepoint_5ca1ab_0123456789ab``);
-    where several snapshots have this name, the first six digits of the job follow, and then a number. ``kind`` is checkpoint,
-    savepoint or unknown, by the directory's name. ``modified_ms`` is when ``_metadata`` was written, in epoch milliseconds.
-    ``problem`` says why the head could not be read; ``checkpoint_id`` is ``None`` then, and ``metadata_version`` too unless it is a
-    version that this release does not know.
+    ``database`` is its name in a catalog: that of its directory, with underscores (``chk_42``, ``savepoint_5ca1ab_0123456789ab``). If
+    several snapshots have this name, the first six digits of the job id are appended, and then a number. ``kind`` is checkpoint,
+    savepoint or unknown, by the directory's name. ``modified_ms`` is the time when ``_metadata`` was written, in epoch milliseconds.
+    ``problem`` is the reason why the head could not be read. In this case ``checkpoint_id`` is ``None``, and so is ``metadata_version``
+    unless it is a version that this release does not know.
     """
 
     database: str
@@ -50,7 +50,7 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
     Raises
     ------
     SnapshotNotFoundError
-        The directory is not there or cannot be listed.
+        The directory does not exist or cannot be listed.
     StorageError
         The storage fails.
     """
@@ -64,12 +64,12 @@ def snapshot_heads(root: str) -> list[SnapshotHead]:
 
 
 def name_in_sql(name: str) -> str:
-    """Return a name that SQL takes without quotes: small letters, digits and underscores."""
+    """Return a name that is valid in SQL without quotes: lower-case letters, digits and underscores."""
     return re.sub(r"\W", "_", name, flags=re.ASCII).lower()
 
 
 def unique_names(wanted: list[str]) -> list[str]:
-    """Return the names, each made unique: ``_2``, ``_3`` follow a name that is taken."""
+    """Return unique names: duplicates get the suffix ``_2``, ``_3``."""
     taken, names = set(wanted), list[str]()
     used: set[str] = set()
     for plain in wanted:
@@ -99,7 +99,7 @@ def _read(file: FoundFile) -> SnapshotHead | None:
         if magic != MAGIC or version not in VERSIONS or checkpoint_id < 0:
             problem = f"{METADATA_NAME} does not start as one of versions {VERSIONS[0]} to {VERSIONS[-1]}"
             checkpoint_id = None
-            # A later version's number is kept: whoever waits for checkpoints must not pass over the snapshot.
+            # Retain the number of a later version, so that followers do not skip the snapshot.
             version = version if magic == MAGIC and version not in VERSIONS else None
     except StorageError:
         raise

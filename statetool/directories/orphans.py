@@ -1,4 +1,4 @@
-"""Files that no retained metadata names. They are reported, never deleted."""
+"""Files that no retained metadata references. They are reported, never deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_MIN_AGE: Final = "7d"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFile:
-    """A file that no metadata names; ``reason`` says why, ``modified_ms`` is in epoch milliseconds."""
+    """A file that no metadata references. ``reason`` says why it is an orphan, and ``modified_ms`` is in epoch milliseconds."""
 
     path: str
     size_bytes: int
@@ -30,12 +30,12 @@ class OrphanFile:
 
 
 def age_seconds(age: str | float) -> float:
-    """Read an age: ``7d``, ``12h``, ``30m``, ``45s``, ``2w``, or a number of seconds.
+    """Return an age in seconds, parsed from ``7d``, ``12h``, ``30m``, ``45s``, ``2w``, or a number of seconds.
 
     Raises
     ------
     OptionError
-        It is none of these.
+        The age is not valid.
     """
     if isinstance(age, int | float) and age >= 0:
         return float(age)
@@ -54,34 +54,34 @@ def orphans(
     rebase: Mapping[str, str] | None = None,
     now_ms: int | None = None,
 ) -> list[OrphanFile]:
-    """Return the files below a directory that no metadata there names.
+    """Return the files below a directory that no metadata references.
 
-    Files are compared by name, without their directory: Flink's names are unique, and a copied checkpoint may still point to the
-    place that it was copied from.
+    Files are compared by name, without their directory: Flink's file names are unique, and a copied checkpoint may still reference its
+    original location.
 
     Parameters
     ----------
     root
         A directory: a local path or any URI that fsspec can list.
     min_age
-        Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that names them.
+        Leave out younger files (``"7d"``, ``"12h"``, seconds): a running job writes files before the metadata that references them.
     retained
-        Further directories whose snapshots count, such as where savepoints are kept.
+        Further directories with retained snapshots, such as those of savepoints.
     ignore_unreadable
-        Report files even if some metadata cannot be read; files that only such metadata names are then reported too.
+        Report files even if some metadata cannot be read. Files that only such metadata references are then reported too.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
     now_ms
-        The time from which ages count, in epoch milliseconds; the clock's by default.
+        Reference time for ages in epoch milliseconds. Defaults to the current time.
 
     Raises
     ------
     FormatError
         Some metadata cannot be read, and ``ignore_unreadable`` is not set.
     SnapshotNotFoundError
-        A directory is not there or cannot be listed, or there is no snapshot at all to judge by.
+        A directory does not exist or cannot be listed, or there are no snapshots at all.
     OptionError
-        ``min_age`` is not an age, or the file system does not tell the age of a file.
+        ``min_age`` is not a valid age, or the file system does not provide the age of a file.
     """
     seconds = age_seconds(min_age)
     tree = survey([root, *retained], rebase=tuple((rebase or {}).items()))

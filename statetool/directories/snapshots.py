@@ -1,4 +1,4 @@
-"""List the snapshots below a directory, and say from which one a job would restore."""
+"""List the snapshots below a directory, and mark the one from which a job would restore."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from statetool.io import files
 class SnapshotRow:
     """A checkpoint or savepoint.
 
-    ``kind`` is checkpoint, savepoint or unknown: by the metadata since version 4, by the directory's name before. ``type_name`` and
-    ``format`` (canonical, native) are those of the metadata. ``modified_ms`` is when ``_metadata`` was written, in epoch
-    milliseconds. ``own_bytes`` counts ``_metadata`` and the files in the snapshot's directory that it needs, ``shared_bytes`` what
-    it needs elsewhere. ``problem`` says why it is not ``complete``. ``newest_of_job`` marks the complete snapshot of a job with the
-    highest id, ``newest`` the one of them that was written last.
+    ``kind`` is checkpoint, savepoint or unknown. Since version 4 it is read from the metadata, in older versions it follows from the
+    directory's name. ``type_name`` and ``format`` (canonical, native) are those of the metadata. ``modified_ms`` is the time when
+    ``_metadata`` was written, in epoch milliseconds. ``own_bytes`` counts ``_metadata`` and the needed files in the snapshot's directory,
+    and ``shared_bytes`` the needed bytes elsewhere. ``problem`` is the reason why the snapshot is not ``complete``. ``newest_of_job``
+    marks the complete snapshot of a job with the highest id, and ``newest`` the most recently written of these.
     """
 
     path: str
@@ -42,19 +42,19 @@ class SnapshotRow:
 def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> list[SnapshotRow]:
     """List every checkpoint and savepoint below a directory, by job and id.
 
-    Reads metadata only. A directory that is named like a snapshot but has no ``_metadata`` is listed as not complete.
+    Reads only metadata. A directory that is named like a snapshot but has no ``_metadata`` is listed as incomplete.
 
     Parameters
     ----------
     root
         A directory: a local path or any URI that fsspec can list.
     rebase
-        ``{old prefix: new prefix}`` for files that absolute paths no longer reach.
+        ``{old prefix: new prefix}`` for absolute paths of files that were moved.
 
     Raises
     ------
     SnapshotNotFoundError
-        The directory is not there or cannot be listed.
+        The directory does not exist or cannot be listed.
     """
     tree = survey([root], rebase=tuple((rebase or {}).items()))
     rows = [_row(s) for s in tree.snapshots]
@@ -62,7 +62,7 @@ def list_snapshots(root: str, *, rebase: Mapping[str, str] | None = None) -> lis
 
 
 def chain_of(row: SnapshotRow) -> str:
-    """Return what the snapshots of a job have in common: the first six digits of its id, as in a savepoint's name, else their directory."""
+    """Return a common identifier of a job's snapshots: the first six digits of the job id (as in savepoint names), else their directory."""
     return row.job[:6] or files.parent(row.path)
 
 
@@ -103,7 +103,7 @@ def _row(snapshot: FoundSnapshot) -> SnapshotRow:
 
 
 def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
-    """Mark the newest complete snapshots: the one with the highest id of each job, and of these the one that was written last."""
+    """Mark the newest complete snapshots: the one with the highest id of each job, and the most recently written of these."""
     job_ids = {r.job for r in rows if len(r.job) == 32}
     newest: dict[str, int] = {}
     for i, row in enumerate(rows):
@@ -121,7 +121,7 @@ def _marked(rows: list[SnapshotRow]) -> list[SnapshotRow]:
 
 
 def _job_of(row: SnapshotRow, job_ids: set[str]) -> str:
-    """Return what the snapshots of the row's job have in common: its id (the whole one, if only one fits), else their directory."""
+    """Return a common identifier of the job's snapshots: the job id (complete, if only one matches), else their directory."""
     if len(row.job) == 6:
         matching = [job for job in job_ids if job.startswith(row.job)]
         return matching[0] if len(matching) == 1 else row.job

@@ -1,4 +1,4 @@
-"""Every snapshot below a directory, with the files that each needs: from one listing and from the metadata of each."""
+"""Every snapshot below a directory with the files that it needs, based on one listing and the metadata of each snapshot."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from statetool.snapshot.locate import METADATA_NAME, Locator
 CHECKPOINT: Final = re.compile(r"chk-[0-9]+")
 SAVEPOINT: Final = re.compile(r"savepoint-([0-9a-f]{6})-[0-9a-f]{12}")
 JOB: Final = re.compile(r"[0-9a-f]{32}")
-#: How often directories are listed again where snapshots were deleted while they were read.
+#: Maximum number of listings, if snapshots are deleted while they are read.
 _MOST_LISTINGS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A range of a file that a snapshot needs; where the file is ``missing``, ``file`` is its path in the metadata."""
+    """A range of a file that a snapshot needs. If the file is ``missing``, ``file`` is its path in the metadata."""
 
     file: str
     start: int
@@ -35,9 +35,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSnapshot:
-    """A snapshot; ``problem`` says what is wrong with it, always where there is no ``metadata``.
+    """A snapshot. ``problem`` describes a defect, and is always set if ``metadata`` is ``None``.
 
-    ``named`` are the names, without directories, of all files that the metadata names.
+    ``named`` are the names, without directories, of all files that the metadata references.
     """
 
     directory: str
@@ -49,7 +49,7 @@ class FoundSnapshot:
 
     @property
     def kind_by_name(self) -> str:
-        """``checkpoint`` or ``savepoint`` if its directory is named as Flink names one, else ``unknown``."""
+        """``checkpoint`` or ``savepoint`` if its directory has a name in Flink's form, else ``unknown``."""
         name = self.directory.rpartition("/")[2]
         if CHECKPOINT.fullmatch(name):
             return "checkpoint"
@@ -57,7 +57,7 @@ class FoundSnapshot:
 
     @property
     def job(self) -> str:
-        """The job id in its path, or the six digits of it in a savepoint's name, or an empty text."""
+        """The job id in its path, or its first six digits from a savepoint's name, or an empty text."""
         head, _, name = self.directory.rpartition("/")
         if match := SAVEPOINT.fullmatch(name):
             return match.group(1)
@@ -72,12 +72,12 @@ class FoundSnapshot:
         return ranges
 
     def needed_bytes(self) -> dict[str, int]:
-        """Return how many bytes of each file the snapshot needs; ranges that overlap count once."""
+        """Return the number of bytes of each file that the snapshot needs. Overlapping ranges count once."""
         return {name: covered(ranges) for name, ranges in self.ranges().items()}
 
 
 def covered(ranges: list[tuple[int, int]]) -> int:
-    """Return how many bytes lie in at least one of the ranges."""
+    """Return the number of bytes in at least one of the ranges."""
     total = end = 0
     for start, stop in sorted(ranges):
         total += max(0, stop - max(start, end))
@@ -92,11 +92,11 @@ class Survey:
     roots: tuple[str, ...]
     files: dict[str, FoundFile]
     snapshots: list[FoundSnapshot] = field(default_factory=list)
-    #: By URI, the answers of :meth:`find`: checkpoints of one job name the same files again and again.
+    #: Results of :meth:`find` by URI: checkpoints of one job reference the same files many times.
     _asked: dict[str, FoundFile | None] = field(default_factory=dict)
 
     def find(self, uri: str) -> FoundFile | None:
-        """Return a file, ``None`` where there is none; the file system is asked only for files outside of the directories."""
+        """Return a file, or ``None`` if it does not exist. The file system is queried only for files outside of the directories."""
         if uri not in self._asked:
             self._asked[uri] = self._look(files.canonical(uri))
         return self._asked[uri]
@@ -110,12 +110,12 @@ class Survey:
 
 
 def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) -> Survey:
-    """List directories and read the metadata of every snapshot in them; those that are deleted meanwhile are left out.
+    """List directories and read the metadata of every snapshot in them. Snapshots deleted in the meantime are left out.
 
     Raises
     ------
     SnapshotNotFoundError
-        A directory is not there, is a file or cannot be listed.
+        A directory does not exist, is a file or cannot be listed.
     """
     roots = [r.rstrip("/") or "/" for r in roots]
     for root in roots:
@@ -130,12 +130,12 @@ def survey(roots: Iterable[str], *, rebase: tuple[tuple[str, str], ...] = ()) ->
         deleted = {id(s) for s in found if s.problem and s.metadata_file and is_deleted(s.metadata_file.uri, end)}
         tree.snapshots += [s for s in found if id(s) not in deleted]
         if not deleted:
-            break  # else what a running job took meanwhile is missing, too
+            break  # otherwise list again: new snapshots of the running job are missing, too
     return tree
 
 
 def _directories(tree: Survey) -> set[str]:
-    """Return the directories with metadata, and those that are named like a snapshot but have none."""
+    """Return the directories with metadata, and those that are named like a snapshot but have no metadata."""
     snapshots = {files.parent(uri) for uri in tree.files if uri.rpartition("/")[2] == METADATA_NAME}
     for uri in tree.files:
         root = next(r for r in tree.roots if uri.startswith(f"{r.rstrip('/')}/"))
@@ -177,7 +177,7 @@ def _read(tree: Survey, directory: str, rebase: tuple[tuple[str, str], ...]) -> 
 
 
 def pieces_of(metadata: SnapshotMetadata, tree: Survey, locator: Locator) -> Iterator[Piece]:
-    """Yield the ranges of files that a snapshot needs; a range that several states share comes several times."""
+    """Yield the ranges of files that a snapshot needs. A range shared by several states occurs several times."""
     for handle in handles_of(metadata):
         for stream, is_log in file_streams(handle):
             start = stream.start if isinstance(stream, SegmentHandle) else 0

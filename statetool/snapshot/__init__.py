@@ -1,1 +1,1 @@
-"""What a snapshot contains: operators, their states and types, and where each stream lies. Nothing is decoded beyond headers."""
+"""Contents of a snapshot: operators, their states and types, and the location of each stream. Only headers are decoded."""

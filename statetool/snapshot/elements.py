@@ -1,4 +1,4 @@
-"""The operator state of one operator: where its elements lie, and its states by name over all subtasks. Reads headers only."""
+"""The operator state of one operator: the ranges of its elements, and its states by name over all subtasks. Reads headers only."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class ElementStream:
 
     @property
     def first(self) -> int:
-        """Where the first element is: the header ends there or, in some releases, a little before."""
+        """Offset of the first element: the end of the header or, in some releases, slightly before it."""
         first = min((o for offsets in self.offsets.values() for o in offsets), default=self.stream.size_bytes)
         return min(first, self.stream.size_bytes)
 
     def ends(self) -> dict[int, int]:
-        """Return the end of each element by its start, in the order of the stream.
+        """Return the end offset of each element by its start offset, in stream order.
 
         Raises
         ------
         FormatError
-            An offset outside of the stream.
+            An offset is outside of the stream.
         """
         starts = sorted({o for offsets in self.offsets.values() for o in offsets})
         if starts and not 0 <= starts[0] <= starts[-1] <= self.stream.size_bytes:
@@ -48,7 +48,7 @@ class ElementStream:
         return dict(pairwise([*starts, self.stream.size_bytes]))
 
     def ranges(self, state: str) -> tuple[tuple[int, int], ...]:
-        """Return where the elements of a state start and end; errors as those of :meth:`ends`."""
+        """Return the start and end offsets of a state's elements; errors as for :meth:`ends`."""
         ends = self.ends()
         return tuple((o, ends[o]) for o in self.offsets.get(state, ()))
 
@@ -73,7 +73,7 @@ class ElementInventory:
         return tuple(streams)
 
     def header(self, elements: ElementStream) -> OperatorHeader:
-        """Read the header of a stream; errors name file, offset and operator."""
+        """Read the header of a stream. Errors name the file, offset and operator."""
         try:
             with elements.stream.open() as f:
                 data = f.read_at(0, elements.first)
@@ -87,7 +87,7 @@ class ElementInventory:
             raise error.at(file=elements.stream.file, operator=self._around.operator) from None
 
     def headers(self) -> Iterator[tuple[ElementStream, OperatorHeader]]:
-        """Yield each stream whose states were not read from the streams before, with its header."""
+        """Yield each stream with its header, except streams whose states were all read from earlier streams."""
         read_names: set[tuple[str, ...]] = set()
         described: set[str] = set()
         for elements in self.streams:
@@ -114,7 +114,7 @@ class ElementInventory:
 
     @cached_property
     def descriptions(self) -> tuple[tuple[bytes, int], ...]:
-        """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all agree."""
+        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all headers agree."""
         by_header: dict[bytes, ElementStream] = {}
         for elements in self.streams:
             with elements.stream.open() as f:

@@ -1,4 +1,4 @@
-"""Tables as HTML, which notebooks show."""
+"""HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statetool.errors import printable
 
 
 def html_table(title: str, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a table; without names of columns it has no head."""
+    """Return an HTML table. Without column names it has no header row."""
     head = f"<tr>{''.join(f'<th>{_text(name)}</th>' for name in names)}</tr>" if names else ""
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><caption>{_text(title)}</caption>{head}{body}</table>"

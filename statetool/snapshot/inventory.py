@@ -1,6 +1,6 @@
-"""The inventory of a snapshot: operators, their states and types, where their bytes are.
+"""The inventory of a snapshot: operators, their states and types, and the locations of their bytes.
 
-Read from ``_metadata`` and the first bytes of streams only; needs neither numpy, Arrow nor Spark.
+Only ``_metadata`` and the first bytes of streams are read. Neither numpy, Arrow nor Spark is needed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Inventory:
         self.given_uids = uids
         self.types = types or NOTHING_DECLARED
         if self.types.kryo is None:
-            # Names and uids are in the metadata since Flink 2.0, which is also when Kryo 5 came.
+            # Flink 2.0 introduced both names and uids in the metadata, and Kryo 5.
             self.types = replace(self.types, kryo=5 if self.metadata.version >= 5 else 2)
         self._locator = Locator(self.metadata_file, rebase)
         self.key_types = dict(key_types or {})
@@ -76,11 +76,11 @@ class Inventory:
         return operators
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
-        """Return where the bytes of a stream handle are, ``None`` where there are none."""
+        """Return the location of a stream handle's bytes, ``None`` for a null or empty handle."""
         return self._locator.resolve(handle)
 
     def with_uids(self, uids: Iterable[str]) -> Inventory:
-        """Return the inventory with names for operators that the snapshot knows by id only."""
+        """Return the inventory with uids for operators that the snapshot knows only by id."""
         if isinstance(uids, str):
             raise OptionError("with_uids takes a list of uids, not one string")
         return Inventory(
@@ -97,7 +97,7 @@ class Inventory:
         Raises
         ------
         UnknownNameError
-            Names the nearest ones.
+            The operator does not exist. The error suggests similar names.
         """
         if name in self.operators:
             return self.operators[name]

@@ -1,4 +1,4 @@
-"""The keyed state of one operator: its states by name over all subtasks, and sources of its entries. Reads headers only."""
+"""The keyed state of one operator: its states by name over all subtasks, and readers of its entries. Reads headers only."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class KeyedInventory:
 
     @cached_property
     def managed(self) -> tuple[StoredState, ...]:
-        """What the state backend stored, by key groups.
+        """State stored by the state backend, by key groups.
 
         Raises
         ------
         FormatError
-            A handle of a kind that no form reads.
+            No format reads handles of this kind.
         """
         places = [
             KeyedPlace(subtask=s.index, handle=s.managed_keyed)
@@ -64,21 +64,21 @@ class KeyedInventory:
 
     @property
     def raw_timers(self) -> tuple[StoredState, ...]:
-        """Timers that lie in raw keyed state."""
+        """Timers stored in raw keyed state."""
         return tuple(self._raw[0])
 
     @cached_property
     def own_raw_subtasks(self) -> tuple[int, ...]:
-        """Subtasks whose raw keyed state holds no timers: only the operator's own code can read it."""
+        """Subtasks whose raw keyed state does not hold timers. Only the operator's code can read it."""
         return tuple(place.subtask for place in self._raw[1] if is_own_state(place, self._around))
 
     @cached_property
     def raw_timer_states(self) -> frozenset[str]:
-        """Names of the timer states that lie in raw keyed state."""
+        """Names of the timer states stored in raw keyed state."""
         return frozenset(m.name for s in self.raw_timers for m in s.header().states)
 
     def headers(self, *, raw: bool = True) -> Iterator[KeyedHeader]:
-        """Read each different header anew; ``raw``: those of raw timers too."""
+        """Read each distinct header again. With ``raw``, include the headers of raw timers."""
         seen: set[bytes] = set()
         for stored in (*self.managed, *(self.raw_timers if raw else ())):
             identity = stored.identity()
@@ -98,7 +98,7 @@ class KeyedInventory:
 
     @cached_property
     def descriptions(self) -> tuple[tuple[bytes, int], ...]:
-        """Headers (bytes and offset) that together describe all subclasses of POJOs; none where all subtasks agree."""
+        """Headers (bytes and offset) that together describe all subclasses of POJOs. Empty if all subtasks agree."""
         bases: dict[bytes, int] = {}
         for stored in self.managed:
             if (description := stored.description()) is not None:
@@ -114,7 +114,7 @@ class KeyedInventory:
 
     @property
     def key(self) -> Serializer | None:
-        """The serializer of the keys, ``None`` where there is no keyed state."""
+        """The serializer of the keys, ``None`` if there is no keyed state."""
         return next((header.key for header, _ in self.states.values()), None)
 
     def needed_key(self) -> Serializer:
@@ -131,12 +131,12 @@ class KeyedInventory:
 
     @property
     def key_found(self) -> bool:
-        """Whether the type of the keys was inferred from their key groups, as the snapshot does not say it."""
+        """Whether the key type was inferred from key groups, because the snapshot does not store it."""
         return any(s.key_found for s in self.managed)
 
     @cached_property
     def context(self) -> KeyedContext:
-        """What reading entries needs to know."""
+        """The context for reading entries."""
         return replace(self._around.context, descriptions=self.descriptions)
 
     def sources(
@@ -151,14 +151,14 @@ class KeyedInventory:
         Parameters
         ----------
         groups
-            Key groups wanted, ``None`` for all.
+            Key groups to read, ``None`` for all.
         raw
-            Whether timers in raw keyed state are taken too, as managed ones.
+            Whether to include timers in raw keyed state, in the same form as managed ones.
 
         Raises
         ------
         FormatError, UnknownSerializerError
-            Damaged headers or offsets; or nothing tells the type of the keys.
+            Headers or offsets are damaged, or the key type cannot be determined.
         """
         return [
             source
@@ -167,9 +167,9 @@ class KeyedInventory:
         ]
 
     def joined_header(self, *, raw: bool = False, without: Collection[str] = ()) -> KeyedHeader | None:
-        """Return the header that new keyed streams of the operator get, ``None`` where it has no keyed state.
+        """Return the header for new keyed streams of the operator, ``None`` if it has no keyed state.
 
-        It has all states of all subtasks; entries belong to the state of the same name.
+        The header has all states of all subtasks. Entries belong to the state of the same name.
 
         Raises
         ------

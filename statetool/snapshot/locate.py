@@ -1,4 +1,4 @@
-"""Find a snapshot's metadata file, and the files that its handles name, also after the snapshot was moved."""
+"""Find a snapshot's metadata file, and the files that its handles reference, even after the snapshot was moved."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _TAIL_PARTS = 4
 
 
 def find_metadata(path: str) -> str:
-    """Return the metadata file that a path means: itself, or ``_metadata`` in the directory.
+    """Return the metadata file for a path: the path itself, or ``_metadata`` in the directory.
 
     Raises
     ------
     SnapshotNotFoundError
-        Neither is there; names the snapshots right below a directory, if any.
+        Neither exists. The error names the snapshots directly below a directory, if any.
     """
     metadata_file = files.join(path, METADATA_NAME)
-    if files.exists(metadata_file):  # asked first: whether a remote directory is there takes more than one request
+    if files.exists(metadata_file):  # checked first: whether a remote directory exists takes more than one request
         return metadata_file
     if not files.exists(path):
         files.check_links(path)
@@ -45,13 +45,16 @@ def find_metadata(path: str) -> str:
 
 @dataclass(slots=True)
 class Existence:
-    """Tells whether files are there. The first file of a remote directory is fetched, as it will be read; then the directory is listed."""
+    """Checks that files exist.
+
+    The first file of a remote directory is requested directly, because it will be read. For further files the directory is listed.
+    """
 
     _asked: set[str] = field(default_factory=set)
     _listed: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, uri: str) -> bool:
-        """Tell whether a file is there."""
+        """Return True if a file exists."""
         if files.is_local(uri):
             return files.exists(uri)
         folder = files.parent(uri)
@@ -74,8 +77,8 @@ class Existence:
 class Locator:
     """Resolve stream handles of one snapshot.
 
-    ``rebase`` maps prefixes of absolute paths to where the files are now. ``exists`` tells whether a file is there. Of a snapshot that is
-    not ``published`` yet the metadata file is still to come.
+    ``rebase`` maps prefixes of absolute paths to the current location of the files. ``exists`` returns whether a file exists. The
+    metadata file of a snapshot that is not ``published`` does not exist yet.
     """
 
     metadata_file: str
@@ -83,16 +86,16 @@ class Locator:
     exists: Callable[[str], bool] = field(default_factory=Existence)
     published: bool = True
     _known: dict[str, str] = field(default_factory=dict)
-    #: Directories in the metadata's paths, and where their files are now.
+    #: Directories in the metadata's paths, and the current location of their files.
     _moved: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
-        """Return where the bytes are, ``None`` for a null or empty handle.
+        """Return the location of the bytes, ``None`` for a null or empty handle.
 
         Raises
         ------
         SnapshotNotFoundError
-            An absolute path that is neither there nor anywhere near the metadata.
+            An absolute path does not exist, and the file was not found near the metadata.
         CheckpointDeletedError
             The snapshot was deleted.
         """
@@ -105,7 +108,7 @@ class Locator:
                 )
             case RelativeFileHandle():
                 if ".." in handle.path.split("/"):
-                    # Flink names files of the snapshot's own directory there, nothing else.
+                    # Flink uses relative paths only for files in the snapshot's directory.
                     raise FormatError(f"a relative path leads out of the snapshot: {handle.path!r}").at(
                         file=self.metadata_file
                     )
@@ -122,7 +125,7 @@ class Locator:
 
     @property
     def _deleted_with(self) -> str:
-        """The file that is gone where the snapshot is; empty before it is published."""
+        """The file whose absence shows that the snapshot was deleted. Empty before the snapshot is published."""
         return self.metadata_file if self.published else ""
 
     def _find(self, path: str) -> str:
@@ -135,8 +138,8 @@ class Locator:
         for place in tried:
             if self.exists(place):
                 return place
-        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned lie side by side. The longest tail
-        # that is found anywhere near is the surest.
+        # A moved snapshot keeps its inner structure: chk-N, shared and taskowned are siblings. The longest path suffix
+        # that is found near the metadata is the most reliable match.
         parts = [p for p in path.partition("://")[2].split("/") if p] if "://" in path else path.strip("/").split("/")
         above = [files.parent(files.canonical(self.metadata_file))]
         for _ in range(_TAIL_PARTS - 1):
@@ -155,13 +158,13 @@ class Locator:
         )
 
     def _moved_along(self, path: str) -> Iterator[str]:
-        """Yield where a path is if it was moved like other files of its directory."""
+        """Yield the location of a file that was moved together with other files of its directory."""
         for old, new in self._moved.items():
             if path.startswith(old):
                 yield new + path.removeprefix(old)
 
     def _rebased(self, path: str) -> Iterator[str]:
-        """Yield where the rebase rules put a path; a local prefix means the same in all its spellings."""
+        """Yield the locations of a path by the rebase rules. All spellings of a local prefix are equivalent."""
         if not self.rebase:
             return
         plain = files.local_path(path) if files.is_local(path) else path

@@ -1,4 +1,4 @@
-"""Rows of the metadata tables: operators, states, files, key groups, channels with data in flight."""
+"""Rows of the metadata tables: operators, states, files, key groups, channels with in-flight data."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyGroupRow:
-    """One key group of one subtask; ``size_bytes`` is on disk, header excluded, 0 for an empty one.
+    """One key group of one subtask. ``size_bytes`` is its size on disk without headers, 0 if it is empty.
 
-    Where it is mixed with others (RocksDB's files), offset and size are not known.
+    If it is mixed with other key groups (RocksDB files), offset and size are not known.
     """
 
     operator: str
@@ -76,7 +76,7 @@ def operator_row(operator: OperatorInventory) -> OperatorRow:
 
 
 def file_rows(operator: OperatorInventory) -> list[FileRow]:
-    """Return every stream of state and where it lies."""
+    """Return every stream of state with its location."""
     rows = []
     for subtask in operator.state.subtasks:
         for slot, handle in _slots(subtask):
@@ -98,7 +98,7 @@ def file_rows(operator: OperatorInventory) -> list[FileRow]:
 
 
 def key_group_rows(operator: OperatorInventory) -> list[KeyGroupRow]:
-    """Return every key group of managed state; in databases and change logs only their numbers are known."""
+    """Return every key group of managed state. For databases and changelogs, only the key group numbers are known."""
     return [
         KeyGroupRow(
             operator=operator.label,
@@ -125,19 +125,19 @@ def _slots(subtask: SubtaskState) -> tuple[tuple[str, Handle], ...]:
 
 
 def in_flight_rows(operator: OperatorInventory) -> list[InFlightRow]:
-    """Return every channel with data in flight; counts are of whole stream elements, as far as they can be told.
+    """Return every channel with in-flight data. Counts cover complete stream elements, as far as they can be determined.
 
     Raises
     ------
     FormatError
-        Buffers that do not lie where the metadata says, or that hold no records.
+        Buffers are not at the offsets in the metadata, or do not hold records.
     """
     return [in_flight_row(c, operator.label) for c in operator.channels]
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A table about a snapshot: the dataclass of its rows, and the rows of an operator."""
+    """A table about a snapshot: the dataclass of its rows, and a function that returns an operator's rows."""
 
     record: type[Any]
     rows: Callable[[OperatorInventory], Sequence[Any]]
@@ -158,7 +158,7 @@ def metadata_rows(table: str, operators: Iterable[OperatorInventory]) -> list[An
     Raises
     ------
     UnknownNameError
-        There is no such table.
+        The table does not exist.
     """
     if table not in METADATA_TABLES:
         raise UnknownNameError(f"no metadata table {table!r}", hint=suggest(table, METADATA_TABLES))

@@ -1,4 +1,4 @@
-"""Choose the headers of an operator's subtasks that are needed to read all of them."""
+"""Selection of the subtask headers that are needed to read all subtasks of an operator."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Header = TypeVar("Header")
 def needed_headers(
     raws: Sequence[bytes], parse: Callable[[bytes], Header], learn: Callable[[Header, Header], bool]
 ) -> list[bytes]:
-    """Return the headers that together describe all subclasses of POJOs; none where all of them describe the same.
+    """Return the headers that together describe all subclasses of POJOs, or no headers if all describe the same subclasses.
 
     Parameters
     ----------
     raws
-        The different headers of an operator's streams.
+        The distinct headers of an operator's streams.
     parse
-        Parses one of them anew.
+        Parses a header from scratch.
     learn
-        Adds what its second argument describes to the first; tells whether it added anything.
+        Adds the subclasses described by its second argument to the first, and returns whether it added any.
     """
     if len(raws) < 2:
         return []

@@ -1,4 +1,4 @@
-"""What notebooks show of snapshots and operators."""
+"""HTML representation of snapshots and operators in notebooks."""
 
 from __future__ import annotations
 

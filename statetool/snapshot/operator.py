@@ -1,6 +1,6 @@
 """One operator of a snapshot: its states and their types.
 
-Read from the metadata and the first bytes of streams only; needs neither numpy, Arrow nor Spark.
+Only the metadata and the first bytes of streams are read. Neither numpy, Arrow nor Spark is needed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class OperatorInventory:
     Parameters
     ----------
     given_key
-        The type of the keys, where the user says it.
+        The key type, if the user declared it.
     types
-        What is known of its types from outside of the snapshot.
+        Type information from outside of the snapshot.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OperatorInventory:
         self.elements = ElementInventory(state, around)
 
     def as_described(self) -> OperatorInventory:
-        """Return the operator as the snapshot alone describes it: without subclasses of POJOs that the user declared."""
+        """Return the operator as the snapshot alone describes it, without subclasses of POJOs declared by the user."""
         classes = tuple(replace(c, extends=()) for c in self.types.classes)
         if classes == self.types.classes:
             return self
@@ -76,11 +76,11 @@ class OperatorInventory:
 
     @property
     def label(self) -> str:
-        """The uid, or the operator id where no uid is known."""
+        """The uid, or the operator id if the uid is not known."""
         return self.uid or self.state.operator_id
 
     def resolve(self, handle: StreamHandle) -> Stream | None:
-        """Return where the bytes of a stream handle are, ``None`` where there are none; errors name the operator."""
+        """Return the location of a stream handle's bytes, ``None`` for a null or empty handle. Errors name the operator."""
         try:
             return self._locator.resolve(handle)
         except StatetoolError as error:
@@ -88,7 +88,7 @@ class OperatorInventory:
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Channels with data in flight (unaligned checkpoints), by subtask."""
+        """Channels with in-flight data (unaligned checkpoints), by subtask."""
         subtasks = sorted(self.state.subtasks, key=lambda s: s.index)
         try:
             return tuple(c for s in subtasks for c in channels_of(s, self.resolve))
@@ -107,7 +107,7 @@ class OperatorInventory:
 
     @cached_property
     def unread(self) -> Mapping[Scope, StatetoolError]:
-        """Why keyed or operator state cannot be listed: a header is damaged, missing, or of a class whose end is not known."""
+        """Reasons why keyed or operator state cannot be listed: a header is damaged, missing, or of a class of unknown length."""
         readers: dict[Scope, Callable[[], object]] = {
             "keyed": lambda: (self.keyed_states, self.keyed.own_raw_subtasks),
             "operator": lambda: self.operator_states,
@@ -130,16 +130,16 @@ class OperatorInventory:
 
     @property
     def listed_keyed(self) -> Mapping[str, tuple[KeyedHeader, StateMeta]]:
-        """:attr:`keyed_states`, none where they cannot be listed."""
+        """:attr:`keyed_states`, empty if they cannot be listed."""
         return _NO_STATES if "keyed" in self.unread else self.keyed_states
 
     @property
     def listed_elements(self) -> Mapping[str, StateMeta]:
-        """:attr:`operator_states`, none where they cannot be listed."""
+        """:attr:`operator_states`, empty if they cannot be listed."""
         return _NO_STATES if "operator" in self.unread else self.operator_states
 
     def value_serializer(self, name: str) -> Serializer:
-        """Return the serializer of a state's values, of its elements where it is a list.
+        """Return the serializer of a state's values, or of its elements if it is a list.
 
         Raises
         ------
@@ -162,20 +162,20 @@ class OperatorInventory:
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        """Which of :data:`~statetool.snapshot.views.VIEWS` the operator has."""
+        """The operator's views, out of :data:`~statetool.snapshot.views.VIEWS`."""
         return views_of({name: meta for name, (_, meta) in self.listed_keyed.items()}, self.listed_elements)
 
     def state_table(self, table: str) -> tuple[Scope, str]:
-        """Return scope and name of the state that a table shows in its long form.
+        """Return scope and name of the state whose long form is this table.
 
         Raises
         ------
         UnknownNameError
-            There is none.
+            No state has this table.
         OptionError
-            Keyed and operator state have this name.
+            Both keyed and operator state have this name.
         StatetoolError
-            There is none among those that can be listed; says why the others cannot.
+            No listed state has this table, and some states cannot be listed. The error gives the reason.
         """
         tables = self.state_tables
         if table in tables:
@@ -191,7 +191,7 @@ class OperatorInventory:
 
     @cached_property
     def states(self) -> tuple[StateInfo, ...]:
-        """All states, keyed first; those that cannot be read say why."""
+        """All states, keyed first. Unreadable states have a reason."""
         infos = [
             state_info(self.label, meta, "keyed", key=header.key, key_found=self.keyed.key_found)
             for header, meta in self.listed_keyed.values()

@@ -1,4 +1,4 @@
-"""What users see of a state: its kind and types, and why it cannot be read."""
+"""Description of a state for users: its kind and types, and why it cannot be read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.snapshot.html import html_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateInfo:
-    """One state as users see it; ``reason`` says why it is not readable, or what to declare to see more than bytes."""
+    """One state as shown to users. ``reason`` says why it is not readable, or which declaration would show more than bytes."""
 
     operator: str
     name: str
@@ -30,17 +30,17 @@ class StateInfo:
     reason: str
 
     def _repr_html_(self) -> str:
-        """Return what is known of the state, a line each."""
+        """Return the description of the state as HTML, one line per property."""
         return html_table(self.name, (), [(f.name, getattr(self, f.name)) for f in fields(self)])
 
 
 def uses_ttl(serializer: Serializer) -> bool:
-    """Tell whether values, elements or map values carry the time of their last access."""
+    """Return True if values, elements or map values carry their last access time."""
     return any(isinstance(part, TtlSerializer) for part in all_parts(serializer))
 
 
 def unread_info(operator: str, scope: Literal["keyed", "operator"], reason: str) -> StateInfo:
-    """Return the row that stands for all keyed or all operator state of an operator, where it cannot be listed."""
+    """Return a placeholder row for all keyed or all operator state of an operator, if this state cannot be listed."""
     return StateInfo(
         operator=operator,
         name=f"({scope} state)",
@@ -70,7 +70,7 @@ def state_info(
     key
         The serializer of the keys of keyed state.
     key_found
-        Whether its type was inferred from the key groups of the keys.
+        Whether the key type was inferred from the key groups of the keys.
     """
     involved = [*meta.serializers.values(), *([key] if key is not None else [])]
     reason = "; ".join(dict.fromkeys(r for s in involved for r in _opaque_reasons(s)))

@@ -1,4 +1,4 @@
-"""Names of the tables that hold one state each in its long form."""
+"""Names of the tables that each hold one state in its long form."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Scope = Literal["keyed", "operator"]
 def state_tables(
     keyed: Iterable[str], others: Iterable[str], views: Iterable[str] = ()
 ) -> dict[str, tuple[Scope, str]]:
-    """Return scope and name of each state by its table: the state's own name.
+    """Return scope and name of each state by table name, which is the state's name.
 
-    Where keyed and operator state share a name, or it is that of another table (``views`` are those that only some operators have),
-    ``keyed:`` or ``operator:`` comes before it.
+    If keyed and operator state share a name, or another table has this name (``views`` are the tables that only some operators have),
+    it is prefixed with ``keyed:`` or ``operator:``.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Views: tables that join several states of an operator to what its users think of.
+"""Views: tables that join several states of an operator into one user-level table.
 
-``waiting`` are elements that wait: calls of asynchronous I/O that had not come back (``AsyncWaitOperator``), events that complex event
-processing keeps until the watermark has reached them (``CepOperator``). ``matches`` are its matches that have begun. ``windows`` has
-a row for each key and window, with all that is kept for it: contents, states of triggers.
+* ``waiting``: buffered elements. These are calls of asynchronous I/O that have not returned (``AsyncWaitOperator``), or events that
+  complex event processing buffers until the watermark reaches them (``CepOperator``).
+* ``matches``: started matches of complex event processing.
+* ``windows``: one row per key and window, with all state of the window: contents and trigger state.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ ASYNC_QUEUE: Final = "_async_wait_operator_state_"
 EVENT_QUEUE: Final = "eventQueuesStateName"
 NFA: Final = "nfaStateName"
 EVENTS: Final = "sharedBuffer-events"
-#: Nodes of the shared buffer; up to Flink 1.12 under the second name, with edges that nobody counts.
+#: Nodes of the shared buffer. Up to Flink 1.12 they have the second name and edges without a reference count.
 NODES: Final = ("sharedBuffer-entries-with-lockable-edges", "sharedBuffer-entries")
-#: The window that holds the contents of a merged one: pairs in a list of the DataStream operator, in a map of the SQL operator.
+#: States that map a merged window to the window that holds its contents: a list of pairs in the DataStream operator, a map in the SQL
+#: operator.
 MERGED: Final = ("merging-window-set", "session-window-mapping")
-#: The states that lie under that other window; triggers keep theirs under the window itself.
+#: The states stored under that other window. Trigger state is stored under the merged window itself.
 CONTENTS: Final = ("window-contents", "window-aggs")
 
 
 def views_of(keyed: Mapping[str, StateMeta], elements: Mapping[str, StateMeta]) -> tuple[str, ...]:
-    """Return which of :data:`VIEWS` an operator has, by its keyed and its operator states.
+    """Return the operator's views, out of :data:`VIEWS`, based on its keyed and operator states.
 
-    A state counts if it has the name and the parts that Flink gives it; with other parts it is the user's, or damaged.
+    A state counts if it has the name and the structure that Flink gives it. A state with another structure is user state, or damaged.
     """
     queued = ASYNC_QUEUE in elements and isinstance(elements[ASYNC_QUEUE].value, StreamElementSerializer)
     matching = NFA in keyed and keyed[NFA].value.logical == NFA_STATE
@@ -52,17 +54,17 @@ def views_of(keyed: Mapping[str, StateMeta], elements: Mapping[str, StateMeta]) 
 
 
 def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]) -> None:
-    """Check that the states of a subtask make a view, as those of the subtask do by which it was offered.
+    """Check that the states of a subtask form a view, like those of the subtask that the view was detected in.
 
     Parameters
     ----------
     names
-        The states that the view is made of. A subtask that has none of them has no rows of it.
+        The states of the view. A subtask with none of them has no rows in it.
 
     Raises
     ------
     FormatError
-        They have other parts here, or one of those that always come together is missing.
+        A state has another structure in this subtask, or a state that always accompanies the others is missing.
     """
     present = {n for n in names if n in keyed}
     of_view = {WINDOWS: {*window_states(keyed), *MERGED}, MATCHES: set(names) if present == set(names) else set()}
@@ -74,7 +76,7 @@ def check_view(view: str, names: Collection[str], keyed: Mapping[str, StateMeta]
 
 
 def _is_queue(meta: StateMeta | None) -> bool:
-    """Tell whether a state is a map of times and lists of events (bytes where it is not known where an event ends)."""
+    """Return True if a state is a map of times to lists of events (bytes if the end of an event cannot be determined)."""
     return meta is not None and [s.logical for s in meta.parts[:1]] == [Scalar("int64")]
 
 
@@ -92,16 +94,16 @@ def _has_shared_buffer(keyed: Mapping[str, StateMeta]) -> bool:
 
 
 def _pairs_windows(meta: StateMeta) -> bool:
-    """Tell whether a state pairs windows: in a list of pairs, or in a map."""
+    """Return True if a state pairs windows, either in a list of pairs or in a map."""
     windows = meta.parts if meta.kind == "map" else [s for pair in meta.parts for _, s in pair.children()]
     return len(windows) == 2 and all(is_window(s) and not s.framed_only for s in windows)
 
 
 def window_states(keyed: Mapping[str, StateMeta]) -> list[str]:
-    """Return the names of the states that are kept by window."""
+    """Return the names of the states whose namespace is a window."""
     return [n for n, m in keyed.items() if m.kind != "timers" and m.namespace is not None and is_window(m.namespace)]
 
 
 def is_window(namespace: Serializer) -> bool:
-    """Tell whether a namespace is a window."""
+    """Return True if a namespace is a window."""
     return namespace.type_name.endswith("Window")

@@ -1,1 +1,1 @@
-"""Tables: requests, planned into splits, and the rows of each split."""
+"""Tables: requests, their plans as splits, and the rows of each split."""

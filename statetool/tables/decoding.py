@@ -1,4 +1,4 @@
-"""Errors in decoding a batch, with their place and what may be wrong."""
+"""Errors in decoding a batch, with their location and likely cause."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statetool.serializers.pyflink import PYTHON_STATE
 
 
 class decoding:
-    """Add to errors in decoding a batch the state's name, the place, and declarations that may be wrong."""
+    """Add the state's name, the location and suspect declarations to errors in decoding a batch."""
 
     def __init__(self, name: str, batch: EntryBatch, key: Serializer, shape: StateShape | None = None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Cut operator state into splits at its elements, and data in flight at its streams."""
+"""Splits of operator state at element boundaries, and of in-flight data at stream boundaries."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class _Element(NamedTuple):
 def plan_elements(
     operator: OperatorInventory, spec: TableSpec, *, one_copy: bool, target_bytes: int = TARGET_BYTES
 ) -> list[ElementSplit]:
-    """Plan the splits of an operator state, cut at elements; with ``one_copy`` those of the first subtask alone.
+    """Plan the splits of an operator state at element boundaries. With ``one_copy``, only the first subtask is read.
 
     Raises
     ------
     FormatError
-        An offset outside of the stream.
+        An offset is outside of the stream.
     """
     (name,) = spec.states
     elements = operator.elements
@@ -66,7 +66,7 @@ def plan_elements(
 
 
 def plan_in_flight(operator: OperatorInventory, spec: TableSpec, side: Side, record: bytes) -> list[InFlightSplit]:
-    """Plan the splits of the data in flight at the inputs or outputs of an operator: by subtask and stream."""
+    """Plan the splits of the in-flight data at an operator's inputs or outputs, by subtask and stream."""
     channels_by_stream: dict[tuple[int, Stream], list[Channel]] = {}
     for channel in operator.channels:
         if channel.side == side:

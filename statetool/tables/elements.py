@@ -38,7 +38,7 @@ _WINDOW_BYTES: Final = 8 << 20
 
 
 def element_serializer(meta: StateMeta) -> Serializer:
-    """Return the serializer of a list element or broadcast value; bytes where its end cannot be found."""
+    """Return the serializer of a list element or broadcast value. It reads bytes if the end of an element cannot be determined."""
     if unreadable(meta.value, tail=meta.kind != "broadcast"):
         return OpaqueSerializer(b"", meta.value.type_name)
     return meta.value
@@ -53,7 +53,7 @@ def element_columns(meta: StateMeta) -> list[tuple[str, LogicalType]]:
 
 
 def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
-    """Read the rows of one split, in a task, some megabytes of elements at a time."""
+    """Read the rows of one split in a task, a few megabytes of elements at a time."""
     (name,) = split.spec.states
     types = split.types
     try:
@@ -73,7 +73,7 @@ def element_rows(split: ElementSplit) -> Iterator[tuple[int, Columns]]:
 
 
 def _windows(split: ElementSplit) -> Iterator[tuple[Positions, Positions]]:
-    """Cut elements into runs without gaps of about ``_WINDOW_BYTES``; a larger element is a run of its own."""
+    """Group elements into contiguous runs of about ``_WINDOW_BYTES``. A larger element forms a separate run."""
     starts, ends = np.array(split.starts, dtype=np.int64), np.array(split.ends, dtype=np.int64)
     edges = [0, *(np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist(), len(starts)]
     for first, last in pairwise(edges):
@@ -104,7 +104,7 @@ def _decode_window(
 
 
 def _uncompressed(region: memoryview, *, base: int) -> tuple[bytes, dict[int, int]]:
-    """Return the bytes of all chunks, and where in these each begins, by its offset in the region."""
+    """Return the uncompressed bytes of all chunks, and the start of each chunk in these bytes by its offset in the region."""
     start_of, chunks, size = {}, [], 0
     for chunk in read_chunks(region, base=base):
         start_of[chunk.start] = size
@@ -136,7 +136,7 @@ def _decode(meta: StateMeta, data: Bytes, pos: Positions, end: Positions, option
 def _decode_broadcast(
     meta: StateMeta, data: Bytes, pos: Positions, end: Positions, options: ReadOptions
 ) -> tuple[int, Columns]:
-    """Decode i4 n, n times key and value; if that fails, ``keep_raw`` makes one row with the bytes of all entries."""
+    """Decode an i4 count n, then n keys and values. If that fails, ``keep_raw`` returns one row with the bytes of all entries."""
     if len(pos) != 1:
         raise DecodeError(f"broadcast state with {len(pos)} offsets, expected 1").at(offset=int(pos[0]))
     key, value = meta.serializers["KEY_SERIALIZER"], element_serializer(meta)

@@ -1,7 +1,7 @@
-"""Find keys by their values if equal values can have different bytes.
+"""Find keys by value if equal values can have different bytes.
 
-Java's ``BigDecimal`` s ``1.5`` and ``1.50`` are two keys, in two key groups, and one number. The entries of a map are in the order of the
-job's map. Nothing tells scales and orders beforehand, so all keys of an operator are read.
+The ``BigDecimal`` s ``1.5`` and ``1.50`` in Java are two keys in two key groups, but one number. The entries of a map are in the order of
+the job's map. Scales and orders are not known in advance, so all keys of an operator are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statetool.types import ListType, LogicalType, MapType, StructType
 def equal_keys(
     operator: OperatorInventory, key: Serializer, wanted: Collection[bytes]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of an operator's keys whose values are equal to some encoded keys, and their key groups."""
+    """Return the bytes and key groups of an operator's keys that equal one of the given encoded keys."""
     values = {_comparable(_decoded(key, raw), key.logical) for raw in wanted}
     hasher = KeyHasher(key)
     found: dict[bytes, None] = {}
@@ -49,7 +49,7 @@ def _decoded(key: Serializer, raw: bytes) -> Any:
 
 
 def _comparable(value: Any, logical: LogicalType) -> Any:
-    """Return a value that is the same for keys that differ in the scales of decimals and in the order of map entries only."""
+    """Return a value that is equal for keys that differ only in the scales of decimals and the order of map entries."""
     match logical, value:
         case _, Decimal():
             sign, digits, exponent = value.as_tuple()
@@ -57,7 +57,7 @@ def _comparable(value: Any, logical: LogicalType) -> Any:
             short = text.rstrip("0")
             return ("decimal", sign, short, int(exponent) + len(text) - len(short)) if short else ("decimal",)
         case _, float():
-            return struct.pack(">d", value)  # not a number equals itself
+            return struct.pack(">d", value)  # NaN equals itself
         case MapType(key, item), list() | tuple():
             return frozenset((_comparable(k, key), _comparable(v, item)) for k, v in value)
         case ListType(element), list() | tuple():

@@ -1,4 +1,4 @@
-"""Data in flight of unaligned checkpoints as rows: stream elements of the channels of a subtask. Runs in a task."""
+"""In-flight data of unaligned checkpoints as rows: stream elements of a subtask's channels. Runs in a task."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PART: Final = "part"
 
 
 def element_serializer(record: Serializer) -> StreamElementSerializer:
-    """Return the serializer of stream elements whose records a serializer reads."""
+    """Return the serializer of stream elements with records of the given serializer."""
     return StreamElementSerializer("", 1, 1, None, (record,))
 
 
 def in_flight_columns(record: Serializer) -> list[tuple[str, LogicalType]]:
-    """Return the columns of the table: place, ``value``, ``timestamp``, ``element``, ``marker``, ``part``.
+    """Return the columns of the table: location, ``value``, ``timestamp``, ``element``, ``marker``, ``part``.
 
-    ``part`` holds the bytes of an element whose other end lies in another channel's data.
+    ``part`` holds the bytes of an element whose other part is in another channel's data.
     """
     logical = element_serializer(record).logical
     assert isinstance(logical, StructType)
@@ -49,12 +49,12 @@ def in_flight_columns(record: Serializer) -> list[tuple[str, LogicalType]]:
 
 
 def in_flight_rows(split: InFlightSplit) -> Iterator[tuple[int, Columns]]:
-    """Read the rows of one split, some megabytes at a time.
+    """Read the rows of one split, a few megabytes at a time.
 
     Raises
     ------
     FormatError
-        The bytes are no stream elements, or not of this type; with file and channel.
+        The bytes are not stream elements, or not of this type. The error has the file and channel.
     """
     element = element_serializer(snapshot_reader(split.types).snapshot(Cursor(split.record)))
     with split.stream.open() as f:

@@ -1,9 +1,9 @@
-"""Entries of one batch as rows: one row for each key (``keyed_state``), or the long form of one state.
+"""Entries of one batch as rows: one row per key (``keyed_state``), or the long form of one state.
 
-Runs in a task. All entries of a key must be in the batch for :meth:`KeyedTable.keyed_rows`; the long form takes any entries.
+Runs in a task. :meth:`KeyedTable.keyed_rows` requires all entries of a key in the same batch. The long form accepts any entries.
 
-With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes; for a value
-of a map the name is ``name[user key in hex]``, for a user key in the long form ``name.map_key``.
+With ``on_error="keep_raw"`` a value that cannot be decoded is null, and ``_undecoded`` maps the state's name to its bytes. For a map
+value the name is ``name[user key in hex]``, and for a user key in the long form it is ``name.map_key``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from statetool.types.options import ReadOptions
 
 Column = tuple[str, LogicalType, pa.Array]
 Columns = list[Column]
-#: The entries of states by name, with the parts of their keys.
+#: Entries by state name, with the components of their keys.
 StateEntries = dict[str, tuple[EntryBatch, SplitKeys]]
 Undecoded = dict[int, dict[str, bytes]]
 UNDECODED = "_undecoded"
@@ -57,7 +57,7 @@ UNDECODED_TYPE = MapType(Scalar("string"), Scalar("binary"))
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """Rows of the long form: the entry of each, the bounds of its value; of lists, its index and whether it is one element."""
+    """Rows of the long form: the entry and value bounds of each row; for lists, also its index and whether it is one element."""
 
     source: Positions
     pos: Positions
@@ -73,7 +73,7 @@ class _Items:
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows of ``keyed_state``: entries by state, the row of each entry, state after state; bounds and key group of each row's key."""
+    """Rows of ``keyed_state``: entries by state, the row of each entry (state by state), and the bounds and key group of each row's key."""
 
     states: StateEntries
     row: Positions
@@ -90,9 +90,9 @@ class KeyedTable:
     header
         The stream's header.
     states
-        Names of the states wanted.
+        Names of the states to read.
     keys
-        Encoded keys to keep, ``None`` for all.
+        Encoded keys to read, ``None`` for all.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class KeyedTable:
         self.shapes = {name: StateShape(meta) for name, meta in self.metas.items() if meta.kind != "timers"}
 
     def split(self, batch: EntryBatch, meta: StateMeta) -> tuple[EntryBatch, SplitKeys]:
-        """Return the entries of a state that the key filter keeps, with the parts of their keys."""
+        """Return a state's entries that pass the key filter, with the components of their keys."""
         entries, keys = self.selection.split(batch, self.ids[meta.name])
         if self.keys is None:
             return entries, keys
@@ -119,7 +119,7 @@ class KeyedTable:
         ranges = {name: getattr(keys, name)[matching] for name in SplitKeys.__slots__}
         return entries.take(matching), SplitKeys(**ranges)
 
-    # ---- one row a key ------------------------------------------------------------------------
+    # ---- one row per key ----------------------------------------------------------------------
 
     def keyed_rows(self, batch: EntryBatch, names: Sequence[str]) -> tuple[int, npt.NDArray[np.int64], Columns]:
         """Return the number of rows, their key groups, and the columns ``key`` and one for each state of ``names``."""
@@ -127,7 +127,7 @@ class KeyedTable:
         return len(keys.start), keys.group, self.keyed_columns(batch, keys)
 
     def keys_of(self, batch: EntryBatch, names: Sequence[str]) -> KeyRows:
-        """Return the distinct keys of the entries of all states of ``names`` together."""
+        """Return the distinct keys of the entries of all states of ``names`` combined."""
         states = self.entries_of(batch, names)
         starts, ends, groups = key_ranges(states)
         ids, first = distinct(batch.data, starts, ends, groups)
@@ -139,7 +139,7 @@ class KeyedTable:
         return [key, *self.state_columns(batch, keys.states, keys.row, len(keys.start))]
 
     def entries_of(self, batch: EntryBatch, names: Sequence[str]) -> StateEntries:
-        """Return the entries of those of the named states that this stream has, with the parts of their keys."""
+        """Return the entries of the named states that exist in this stream, with the components of their keys."""
         states: StateEntries = {}
         for name in names:
             if name in self.metas:
@@ -148,13 +148,12 @@ class KeyedTable:
         return states
 
     def key_column(self, batch: EntryBatch, pos: Positions, end: Positions) -> Column:
-        """Return the column of the keys at these places."""
+        """Return the column of the keys at these positions."""
         with decoding("key", batch, self.header.key):
             return "key", self.header.key.logical, decode_framed(self.header.key, batch.data, pos, end, self.options)
 
     def state_columns(self, batch: EntryBatch, states: StateEntries, ids: Positions, n: int) -> Columns:
-        """Return a column for each state over ``n`` rows, and what could not be decoded; ``ids`` is the row of each entry, state after
-        state."""
+        """Return a column for each state over ``n`` rows, and the undecoded values. ``ids`` is the row of each entry, state by state."""
         columns: Columns = []
         undecoded: Undecoded = {}
         start = 0
@@ -172,7 +171,7 @@ class KeyedTable:
     def column(
         self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
-        """Return a state's column over ``n`` rows; ``rows`` is the row of each entry."""
+        """Return a state's column over ``n`` rows. ``rows`` is the row of each entry."""
         if shape.kind == "map" and shape.user_key is not None:
             return self.map_column(shape, entries, keys, rows, n, undecoded)
         order, valid = _order_of(rows, n, entries)
@@ -187,13 +186,13 @@ class KeyedTable:
         return spread(values, valid)
 
     def guarded(self, decode: Callable[[slice], pa.Array], n: int, logical: LogicalType) -> tuple[pa.Array, list[int]]:
-        """Decode ``n`` values; with ``keep_raw``, also return the indexes of those that cannot be decoded."""
+        """Decode ``n`` values. With ``keep_raw``, also return the indexes of values that cannot be decoded."""
         if self.options.on_error != "keep_raw":
             return decode(slice(0, n)), []
         return salvage(decode, n, arrow_type(logical, self.options))
 
     def values(self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions) -> pa.Array:
-        """Decode whole values, comma-joined lists included."""
+        """Decode complete values, including comma-separated lists."""
         if shape.kind != "list" or shape.framed_bytes:
             return decode_framed(shape.element, entries.data, pos, end, self.options)
         counts, starts, ends = split_list(shape, entries.data, pos, end)
@@ -209,9 +208,9 @@ class KeyedTable:
     def map_column(
         self, shape: StateShape, entries: EntryBatch, keys: SplitKeys, rows: Positions, n: int, undecoded: Undecoded
     ) -> pa.Array:
-        """Put the entries of each key's map together."""
+        """Assemble the map of each key from its entries."""
         assert shape.user_key is not None
-        # Entries of sorted states are in the order of the rows already.
+        # Entries of sorted states are already in row order.
         order = slice(None) if (rows[:-1] <= rows[1:]).all() else np.argsort(rows, kind="stable")
         rows = rows[order]
         counts = np.bincount(rows, minlength=n)
@@ -244,7 +243,7 @@ class KeyedTable:
     def user_keys(
         self, shape: StateShape, entries: EntryBatch, start: Positions, stop: Positions
     ) -> tuple[pa.Array, list[int]]:
-        """Decode user keys of map entries; also return the indexes of those that cannot be decoded."""
+        """Decode user keys of map entries, and return them with the indexes of those that cannot be decoded."""
         serializer = shape.user_key
         assert serializer is not None
         return self.guarded(
@@ -256,7 +255,7 @@ class KeyedTable:
     def map_values(
         self, shape: StateShape, entries: EntryBatch, pos: Positions, end: Positions
     ) -> tuple[pa.Array, list[int]]:
-        """Decode values of map entries; also return the indexes of those that cannot be decoded."""
+        """Decode values of map entries, and return them with the indexes of those that cannot be decoded."""
         return self.guarded(
             lambda run: map_values(shape.element, entries.data, pos[run], end[run], self.options),
             len(pos),
@@ -268,7 +267,7 @@ class KeyedTable:
     def long_rows(self, batch: EntryBatch, name: str) -> Iterator[tuple[int, npt.NDArray[np.int64], Columns]]:
         """Yield rows of one state: key, namespace, then ``value``, ``list_index`` or ``map_key`` and ``value``.
 
-        Keys are repeated for each element of a list, so a bounded number of rows is decoded at a time.
+        Keys are repeated for each list element, so the number of rows decoded at a time is limited.
         """
         meta, shape = self.metas[name], self.shapes[name]
         with decoding(name, batch, self.header.key, shape):
@@ -279,7 +278,7 @@ class KeyedTable:
                 yield self.long_run(shape, meta, entries, keys, items.of(run))
 
     def items(self, shape: StateShape, entries: EntryBatch) -> _Items:
-        """Return the rows of the long form: elements of lists, entries of maps, whole values."""
+        """Return the rows of the long form: elements of lists, entries of maps, or complete values."""
         pos, end = entries.value, entries.value_end
         entry_of = np.arange(len(entries), dtype=np.int64)
         if shape.kind != "list" or shape.framed_bytes:
@@ -289,7 +288,7 @@ class KeyedTable:
             _, bad = salvage(
                 lambda run: pa.nulls(len(split_list(shape, entries.data, pos[run], end[run])[0])), len(pos), pa.null()
             )
-        # A list whose elements cannot be told apart is one row that keeps its bytes.
+        # A list whose elements cannot be separated becomes one row with its bytes.
         good = np.ones(len(pos), dtype=np.bool_)
         good[bad] = False
         counts = np.ones(len(pos), dtype=np.int64)
@@ -332,7 +331,7 @@ class KeyedTable:
         return _filtered(len(pos), entries.group[items.source], columns, kept)
 
     def key_columns(self, entries: EntryBatch, keys: SplitKeys, meta: StateMeta, source: Positions) -> Columns:
-        """Return ``key`` and, unless it is void, ``namespace`` for the entries ``source`` (ascending)."""
+        """Return ``key`` and, unless it is void, ``namespace`` for the entries ``source`` (in ascending order)."""
         span = slice(int(source[0]), int(source[-1]) + 1)
         place = as_arrow(source - source[0])
         key = decode_framed(self.header.key, entries.data, keys.key[span], keys.key_end[span], self.options)
@@ -347,7 +346,7 @@ class KeyedTable:
         return columns
 
     def timer_rows(self, batch: EntryBatch, name: str) -> tuple[int, npt.NDArray[np.int64], Columns]:
-        """Return the timers of one timer state: key, namespace, timestamp, and ``time``, the same as a SQL timestamp."""
+        """Return the timers of one timer state: key, namespace, timestamp, and ``time``, the same value as a SQL timestamp."""
         meta = self.metas[name]
         timer = meta.value
         with decoding(name, batch, self.header.key):
@@ -370,7 +369,7 @@ class KeyedTable:
         return _filtered(len(entries), entries.group, columns, keep if self.keys is not None else None)
 
     def timers_of_keys(self, entries: EntryBatch) -> npt.NDArray[np.bool_]:
-        """Return which timers are of the keys to keep."""
+        """Return a mask of the timers whose keys pass the key filter."""
         assert self.keys is not None
         matches = np.zeros(len(entries), dtype=np.uint8)
         for wanted in self.keys:
@@ -382,7 +381,7 @@ class KeyedTable:
 
 
 def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
-    """Return where the key of each entry begins and ends, and its key group, state after state."""
+    """Return the start and end of each entry's key, and its key group, state by state."""
     nothing = [np.empty(0, dtype=np.int64)]
     starts = np.concatenate([k.key for _, k in states.values()] or nothing)
     ends = np.concatenate([k.key_end for _, k in states.values()] or nothing)
@@ -390,7 +389,7 @@ def key_ranges(states: StateEntries) -> tuple[Positions, Positions, Positions]:
 
 
 def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions | slice, npt.NDArray[np.bool_]]:
-    """Return the entries of a state in the order of their rows, and which of ``n`` rows have one."""
+    """Return the entries of a state in row order, and a mask of the ``n`` rows that have an entry."""
     valid = np.zeros(n, dtype=np.bool_)
     valid[rows] = True
     if (rows[:-1] < rows[1:]).all():
@@ -405,7 +404,7 @@ def _order_of(rows: Positions, n: int, entries: EntryBatch) -> tuple[Positions |
 
 
 def flatten(columns: Columns, options: ReadOptions) -> tuple[list[pa.Array], list[pa.Field]]:
-    """Return the arrays and fields of columns, companions beside them."""
+    """Return the arrays and fields of columns, each followed by its companions."""
     arrays, fields = [], []
     for name, logical, array in columns:
         arrays += column_arrays(array, logical, options)
@@ -423,6 +422,6 @@ def _filtered(
 
 
 def raw_column(undecoded: Undecoded, n: int) -> pa.Array:
-    """Return the column ``_undecoded``: by row, the bytes of what could not be decoded."""
+    """Return the column ``_undecoded``: the bytes of undecoded values by row."""
     rows = [list(undecoded[i].items()) if i in undecoded else None for i in range(n)]
     return pa.array(rows, type=pa.map_(pa.string(), pa.binary()))

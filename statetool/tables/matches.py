@@ -1,8 +1,8 @@
-"""Matches that complex event processing has begun, with their events. Runs in a task.
+"""Started matches of complex event processing, with their events. Runs in a task.
 
-Follows ``org.apache.flink.cep.nfa.NFA`` and ``SharedBufferAccessor`` (Flink 1.6 to 2.3): a match keeps the node of its last event and a
-version; the events before are found by edges of compatible versions (:mod:`statetool.kernels.matches`). Its state has the name that
-the user gave to the pattern, with a colon and a number behind it where the compiler needed several of that name.
+Follows ``org.apache.flink.cep.nfa.NFA`` and ``SharedBufferAccessor`` (Flink 1.6 to 2.3). A match stores the node of its last event and a
+version. Earlier events are found by edges of compatible versions (:mod:`statetool.kernels.matches`). The match's NFA state has the name of
+the user's pattern, followed by a colon and a number if the compiler created several states of that name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HINT: Final = "the tables of its states show what is there, bytes of the shared
 
 @dataclass(frozen=True, slots=True)
 class _Matches:
-    """Matches by key: the row of its key, whether it is completed, its fields as stored, the node of its last event, its version."""
+    """Matches by key: the row of the key, whether the match is completed, the stored fields, the node of the last event, the version."""
 
     row: Positions
     completed: pa.Array
@@ -50,7 +50,7 @@ class _Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Nodes of the shared buffer: the row of its key, its event and page, its edges with target and version."""
+    """Nodes of the shared buffer: the row of the key, the event and page, and the edges with target and version."""
 
     row: Positions
     id: dict[str, pa.Array]
@@ -62,7 +62,7 @@ class _Nodes:
 
 
 def match_columns(key: LogicalType, event: LogicalType) -> list[tuple[str, LogicalType]]:
-    """Return the columns of the table; ``events`` maps each pattern to its events, in the order in which they were matched."""
+    """Return the columns of the table. ``events`` maps each pattern to its events in the order of matching."""
     events = MapType(_TEXT, ListType(event))
     numbers = [("start_ms", _NUMBER), ("previous_ms", _NUMBER)]
     return [("key", key), ("status", _TEXT), ("waiting_for", _TEXT), ("state", _TEXT), *numbers, ("events", events)]
@@ -71,7 +71,7 @@ def match_columns(key: LogicalType, event: LogicalType) -> list[tuple[str, Logic
 def match_rows(
     groups: Positions, columns: Columns, event: LogicalType, options: ReadOptions
 ) -> tuple[int, Positions, Columns]:
-    """Return the matches of some keys: how many, their key groups, and the columns of :func:`match_columns`.
+    """Return the matches of some keys: their number, their key groups, and the columns of :func:`match_columns`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def match_rows(
     Raises
     ------
     DecodeError
-        A match whose events the shared buffer does not have; where bytes are kept of what cannot be decoded, its events are null.
+        The shared buffer does not have the events of a match. With ``on_error="keep_raw"``, its events are null instead.
     """
     (_, key_type, key), (_, _, nfa), (_, _, events), (_, _, entries), *undecoded = columns
     matches, nodes = _read_matches(nfa), _read_nodes(entries)
@@ -102,7 +102,7 @@ def match_rows(
     by_name = {
         "key": key.take(pa.array(matches.row)),
         "status": pa.array(_STATUSES).take(matches.completed.cast(pa.int8())),
-        # A completed match waits for no pattern, only to be emitted.
+        # A completed match waits for no pattern, but only to be emitted.
         "waiting_for": pc.if_else(matches.completed, pa.scalar(None, pa.string()), name),
         "events": maps,
         **{n: matches.fields[n] for n in ("state", "start_ms", "previous_ms")},
@@ -114,7 +114,7 @@ def match_rows(
 def _with_undecoded(
     rows: Positions, groups: Positions, columns: Columns, key: pa.Array, undecoded: Columns
 ) -> tuple[int, Positions, Columns]:
-    """Add a row for each key with states that could not be decoded, with their bytes."""
+    """Add a row with the raw bytes for each key with undecoded states."""
     if not undecoded:
         return len(rows), groups[rows], columns
     ((name, kind, raw),) = undecoded
@@ -136,7 +136,7 @@ def _ints(array: pa.Array) -> Positions:
 
 
 def _items(array: pa.ListArray | pa.MapArray) -> tuple[Positions, slice]:
-    """Return where the items of each list or map begin, from 0 on, and the slice of all values that they are."""
+    """Return the start of the items of each list or map, counted from 0, and the slice of the values that contains all items."""
     offsets = as_numpy(array.offsets).astype(np.int64)
     return offsets - offsets[0], slice(int(offsets[0]), int(offsets[-1]))
 
@@ -151,7 +151,7 @@ def _event_id(node: dict[str, pa.Array]) -> list[Positions]:
 
 
 def _read_matches(nfa: pa.StructArray) -> _Matches:
-    """Return the matches that have an event; each key also has a state without one, for matches to come."""
+    """Return the matches that have an event. Each key also has a start state without an event, for future matches."""
     rows, lists = [], []
     for array in nfa.flatten():
         offsets, span = _items(array)
@@ -174,7 +174,7 @@ def _read_nodes(entries: pa.MapArray) -> _Nodes:
     (edges,) = _fields(entries.items[span])["element"].flatten()
     edge_at, of_edges = _items(edges)
     edge = _fields(edges.values[of_edges])
-    # Up to Flink 1.12 an edge is stored without the count of its references.
+    # Up to Flink 1.12, edges are stored without a reference count.
     edge = _fields(edge["element"]) if "element" in edge else edge
     version_at, of_versions = _items(edge["version"])
     versions = _ints(edge["version"].values[of_versions])
@@ -190,20 +190,20 @@ def _read_nodes(entries: pa.MapArray) -> _Nodes:
 
 
 def _events(events: pa.MapArray) -> tuple[Positions, list[Positions], list[pa.Array]]:
-    """Return the row of each event's key, its id, and the events, with the fields stored beside them."""
+    """Return the row of each event's key, the event ids, and the events with the fields stored next to them."""
     offsets, span = _items(events)
     _, *values = events.items[span].flatten()
     return _owners(offsets), _event_id({"event_id": events.keys[span]}), values
 
 
 def _numbered(texts: list[pa.StringArray]) -> list[Positions]:
-    """Return a number for each text; equal texts have one number in all of the arrays."""
+    """Return a number for each text. Equal texts have the same number in all arrays."""
     numbers = as_numpy(pa.concat_arrays(texts).dictionary_encode().indices, null=-1).astype(np.int64)
     return np.split(numbers, np.cumsum([len(t) for t in texts])[:-1])
 
 
 def _places(known: list[Positions], wanted: list[Positions]) -> Positions:
-    """Return the index of each wanted row of numbers among the known ones, -1 where it is missing."""
+    """Return the index of each wanted row of numbers among the known rows, -1 if it is missing."""
     both = [np.concatenate(pair) for pair in zip(known, wanted, strict=True)]
     order = np.lexsort(both)
     differs = np.zeros(len(order), dtype=np.bool_)
@@ -219,7 +219,7 @@ def _places(known: list[Positions], wanted: list[Positions]) -> Positions:
 def _paths(
     matches: _Matches, last: Positions, nodes: _Nodes, target: Positions, *, lenient: bool
 ) -> tuple[Positions, Positions]:
-    """Return the nodes of all matches one after another, and how many each has."""
+    """Return the concatenated nodes of all matches, and the number of nodes of each."""
     graph = (nodes.edge_at, target, nodes.version_at, nodes.versions)
     scratch = np.empty_like(nodes.row), np.empty_like(nodes.row)
     lengths, path = np.empty_like(last), np.empty(0, dtype=np.int64)
@@ -244,10 +244,10 @@ def _by_pattern(
     event: LogicalType,
     options: ReadOptions,
 ) -> pa.MapArray:
-    """Return for each match a map of patterns to their events; null where the shared buffer does not lead back to them."""
+    """Return a map of patterns to events for each match, null if the shared buffer does not lead back to the events."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     step = np.arange(len(owner))
-    # A pattern stands at its first event; groups may have matched it again after others.
+    # A pattern is ordered by its first event. With groups it may match again after other patterns.
     first = step.copy()
     if len(step):
         order = np.lexsort((step, pages, owner))

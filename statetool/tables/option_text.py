@@ -1,4 +1,4 @@
-"""Options as text and back, for Spark's data sources, command lines and other processes.
+"""Conversion of options to text and back, for Spark's data sources, command lines and other processes.
 
 ==========  ========================================================================================
 kind        text
@@ -7,9 +7,9 @@ name        the name itself
 word        one of the words
 number      digits
 flag        ``true`` or ``false``
-names       JSON list; also names with commas between them
+names       JSON list, or names separated by commas
 columns     JSON object of paths and lists of names, or ``ROW<...>``
-keys        JSON list of plain keys; what JSON does not have is an object of one member:
+keys        JSON list of plain keys; other types are objects with one member:
             ``{"tuple": [...]}``, ``{"bytes": "hex"}``, ``{"decimal": "1.50"}``, ``{"int": "0x..."}``
             beyond 64 bits, ``{"float": "hex of its 8 bytes"}`` of NaN and infinities,
             ``{"str": "hex of UTF-8"}`` with lone surrogates; one string key may be a bare word
@@ -30,16 +30,16 @@ from typing import Any, Final, TypeAlias
 from statetool.errors import OptionError, suggest
 from statetool.types.options import TextKind
 
-#: A key that nobody can take for JSON, or for a list.
+#: A key that cannot be mistaken for JSON or for a list.
 _WORD: Final = re.compile(r"[^\s,\[\]{}\"']+")
 _KEYS_HINT: Final = "as JSON: '[1, 2]' of numbers, '[\"a\", \"b\"]' of strings; one string may be a bare word"
-#: A plain key (:mod:`statetool.types.logical`): dates are days since 1970-01-01, times and timestamps numbers in the unit of their type.
+#: A plain key (:mod:`statetool.types.logical`). Dates are days since 1970-01-01. Times and timestamps are numbers in their type's unit.
 Key: TypeAlias = "bool | int | float | str | bytes | Decimal | tuple[Key, ...] | list[Key] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option with a text form; ``words`` are the values of one of the kind ``word``."""
+    """An option with a text form. ``words`` are the valid values of an option of kind ``word``."""
 
     name: str
     kind: TextKind
@@ -62,12 +62,12 @@ class Option:
                 return str(value)
 
     def parse(self, text: str) -> Any:
-        """Return the value of a text; whether the option accepts it is checked later.
+        """Return the value of a text, without checking that the option accepts it.
 
         Raises
         ------
         OptionError
-            The text is not of this kind.
+            The text is not valid for the option's kind.
         """
         match self.kind:
             case "flag":
@@ -88,12 +88,12 @@ class Option:
 
 
 def by_known_names(options: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
-    """Return options by their proper names; Spark passes names in any case, and users leave out underscores.
+    """Return options by canonical name, because Spark passes names in any case and users leave out underscores.
 
     Raises
     ------
     OptionError
-        An option that does not exist (names the near ones), or one that is given twice.
+        An option does not exist (the error suggests similar names), or is given twice.
     """
     names = {_folded(name): name for name in known}
     texts: dict[str, str] = {}
@@ -112,14 +112,14 @@ def _folded(name: str) -> str:
 
 
 def parse_flag(name: str, text: str) -> bool:
-    """Return the boolean of ``true`` or ``false``."""
+    """Return the boolean for ``true`` or ``false``."""
     if text.lower() not in ("true", "false"):
         raise OptionError(f"{name}={text!r} is neither true nor false")
     return text.lower() == "true"
 
 
 def parse_names(name: str, text: str) -> tuple[str, ...]:
-    """Return the names of a JSON list, or those with commas between them."""
+    """Return the names of a JSON list, or of a list separated by commas."""
     if not text.lstrip().startswith("["):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     names = _parse_list(name, text)
@@ -137,7 +137,7 @@ def parse_object(name: str, text: str) -> dict[str, Any]:
 
 
 def parse_json(name: str, text: str) -> Any:
-    """Return the value of a JSON text; refuse objects with a member twice."""
+    """Return the value of a JSON text. Raise an error if an object has duplicate members."""
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _members(name, pairs))
     except (ValueError, RecursionError) as e:
@@ -161,7 +161,7 @@ def _parse_list(name: str, text: str) -> list[Any]:
 
 
 def _parse_keys(name: str, text: str) -> list[Any]:
-    """Return the keys of a JSON list; one word that is no JSON is a string key."""
+    """Return the keys of a JSON list. A single word that is not JSON is a string key."""
     try:
         value = parse_json(name, text)
     except OptionError as error:
@@ -176,12 +176,12 @@ def _parse_keys(name: str, text: str) -> list[Any]:
 
 
 def plain_key(value: Any) -> Key:
-    """Return a key as a value of exactly a plain type, which numpy's numbers, and subclasses such as Spark's rows, become.
+    """Return a key as a value of exactly a plain type, converted from numpy numbers and subclasses such as Spark rows.
 
     Raises
     ------
     OptionError
-        It is of another type.
+        The key has an unsupported type.
     """
     match value:
         case None | bool():

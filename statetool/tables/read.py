@@ -1,4 +1,4 @@
-"""Read the splits of tables, in tasks or in this process: bytes in, record batches out."""
+"""Read the splits of tables, in tasks or in this process: from bytes to record batches."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from statetool.tables.windows import window_rows
 from statetool.types import Scalar
 
 TIMERS_PREFIX: Final = "_timer_state/"
-#: Bytes of a batch of entries: all of its columns are made while it is in the processor's cache.
+#: Bytes per batch of entries, small enough to build all columns in the processor's cache.
 _BATCH_BYTES: Final = 4 << 20
-#: Kernels that rows of keyed state take to compile, those that take longest first.
+#: Kernels needed for rows of keyed state, those with the longest compilation first.
 _KERNELS: Final = (
     "skip.skip_many", "distinct.number_ranges", "decode_text.text_fill", "decode_fixed.load_fixed", "decode_text.text_sizes",
     "elements.joined_counts", "elements.joined_positions",
@@ -38,12 +38,12 @@ _KERNELS: Final = (
 
 
 def read_split(split: Split) -> Iterator[pa.RecordBatch]:
-    """Read the rows of one split; batches have at most 65,536 rows and 32 MiB (or one row that is larger).
+    """Read the rows of one split. Batches have up to 65,536 rows and 32 MiB (or one larger row).
 
     Raises
     ------
     FormatError
-        Damaged bytes; with file, offset, operator, state and key group.
+        Bytes are damaged. The error has the file, offset, operator, state and key group.
     """
     keep_freed_memory()
     try:
@@ -128,7 +128,7 @@ def _batches(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: Tabl
 
 
 def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: TableSpec) -> pa.RecordBatch:
-    """Return rows of a keyed table in its schema, all in one batch."""
+    """Return the rows of a keyed table in its schema, as one batch."""
     extra = [("key_group", groups)] if spec.key_group_column else []
     if spec.table == "keyed_state":
         key, *states = columns
@@ -137,7 +137,7 @@ def whole_batch(n: int, groups: npt.NDArray[np.int64], columns: Columns, spec: T
 
 
 def _in_order(columns: Columns, spec: TableSpec, n: int) -> Columns:
-    """Put the columns of states in the order of the table; a state that this stream does not have is null."""
+    """Sort the columns of states in the order of the table. A state that does not exist in this stream is null."""
     states = list(columns)
     undecoded = [states.pop()] if spec.options.on_error == "keep_raw" else []
     by_name = {name: (logical, array) for name, logical, array in states}
@@ -162,12 +162,12 @@ def _record_batch(columns: Columns, spec: TableSpec, extra: list[tuple[str, npt.
 
 
 def _in_schema(batch: pa.RecordBatch, spec: TableSpec) -> pa.RecordBatch:
-    """Return the batch in the table's schema; a state that this subtask does not have is null, and no key has it.
+    """Return the batch in the table's schema. A state that does not exist in this subtask is null, and absent for all keys.
 
     Raises
     ------
     FormatError
-        A state has another type here than in the subtask that the schema came from.
+        A state has another type in this subtask than in the schema, which is from another subtask.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
     if batch.schema.equals(schema):

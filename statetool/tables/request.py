@@ -1,4 +1,4 @@
-"""The request of a read: a frozen object, checked before any file is opened, that goes to other processes as text."""
+"""A read request: an immutable object, validated before any file is opened, that is sent to other processes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statetool.types.options import ReadingOptions, ReadOptions, as_text, refuse
 
 
 class KeyedOptions(ReadingOptions, total=False):
-    """Keyword arguments of reads of keyed tables (:class:`ScanRequest` says what each means)."""
+    """Keyword arguments for reads of keyed tables; see :class:`ScanRequest`."""
 
     key_group: bool
     split_bytes: int
@@ -24,13 +24,13 @@ class KeyedOptions(ReadingOptions, total=False):
 
 
 class StateOptions(KeyedOptions, total=False):
-    """Keyword arguments of reads of one state."""
+    """Keyword arguments for reads of one state."""
 
     subtask: bool
 
 
 class ScanOptions(StateOptions, total=False):
-    """Keyword arguments of reads of any table."""
+    """Keyword arguments for reads of any table."""
 
     states: Sequence[str] | None
     keys: Sequence[Key] | None
@@ -40,31 +40,31 @@ class ScanOptions(StateOptions, total=False):
 class ScanRequest:
     """A request for a table of one operator.
 
-    Two requests are equal if their texts are: ``nan`` equals ``nan``, and the keys ``1``, ``1.0`` and ``True`` differ.
+    Two requests are equal if their texts are equal: ``nan`` equals ``nan``, and the keys ``1``, ``1.0`` and ``True`` differ.
 
     Attributes
     ----------
     table
         ``keyed_state``, ``timers``, or the name of a state (its long form).
     states
-        Of ``keyed_state``: the states wanted; others are skipped undecoded. Of ``timers``: the names of timer states.
+        For ``keyed_state``: the states to read. Others are skipped undecoded. For ``timers``: the names of timer states.
     keys
-        Plain keys (:mod:`statetool.types.logical`) to keep: only their key groups are read.
+        Plain keys (:mod:`statetool.types.logical`) to read. Only their key groups are read.
     key_group
         Add the int column ``key_group`` (keyed tables).
     subtask
-        Add the int column ``subtask`` (operator state); of union and broadcast state, every subtask's copy is shown then.
+        Add the int column ``subtask`` (operator state), and show every subtask's copy of union and broadcast state.
     split_bytes
-        Bytes of a split on disk, about; ``None``: 64 MiB, on Spark less where cores would have nothing to read.
+        Target split size in bytes on disk. ``None``: 64 MiB, or less on Spark if some cores would otherwise be idle.
     memory_bytes
-        Key groups above this are put together as they stream by, or by way of local disk.
+        Key groups above this size are merged as a stream, or spilled to local disk.
     options
-        How values are shown.
+        Options for showing values.
 
     Raises
     ------
     OptionError
-        A value that an option does not have, or options that do not go together.
+        The value of an option is not valid, or options conflict.
     """
 
     table: str = field(
@@ -115,27 +115,27 @@ class ScanRequest:
 
     @classmethod
     def of(cls, table: str = KEYED_STATE, **options: Unpack[ScanOptions]) -> ScanRequest:
-        """Return the request of keyword arguments.
+        """Return the request for keyword arguments.
 
         Raises
         ------
         OptionError
-            An option that does not exist (names the near ones), or what the class itself refuses.
+            An option does not exist (the error suggests similar names), or the class refuses the options.
         """
         refuse_unknown(options, [name for name in OPTIONS if name != "table"])
         return cls._of_values({"table": table, **options})
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> ScanRequest:
-        """Return the request of options as text, in any case, with or without underscores.
+        """Return the request for text options, whose names may have any case and omit underscores.
 
-        ``stateVarName`` and ``readRegisteredTimers``, options of Spark's own state source, say the table too.
+        ``stateVarName`` and ``readRegisteredTimers``, options of Spark's state data source, also select the table.
 
         Raises
         ------
         OptionError
-            An option that does not exist (names the near ones), a text that is not one of its kind, or what the class itself
-            refuses.
+            An option does not exist (the error suggests similar names), a text is not valid for its option, or the class refuses the
+            options.
         """
         texts = by_known_names(options, REQUEST_OPTIONS)
         tables = [texts.pop(name) for name in ("table", "stateVarName") if name in texts]
@@ -147,17 +147,17 @@ class ScanRequest:
         return cls._of_values({**values, **({"table": tables[0]} if tables else {})})
 
     def to_options(self) -> dict[str, str]:
-        """Return the options that are not at their default, and the table, as text for :meth:`from_options`."""
+        """Return the table and all options with non-default values, as text for :meth:`from_options`."""
         values = {name: getattr(self.options if name in _READ else self, name) for name in OPTIONS}
         return {n: OPTIONS[n].to_text(v) for n, v in values.items() if n == "table" or v != OPTIONS[n].default}
 
     @property
     def target_bytes(self) -> int:
-        """Bytes of a split on disk, about."""
+        """Target split size in bytes on disk."""
         return TARGET_BYTES if self.split_bytes is None else self.split_bytes
 
     def with_keys(self, keys: Sequence[Key]) -> ScanRequest:
-        """Return the request for these keys alone."""
+        """Return the request restricted to these keys."""
         return replace(self, keys=tuple(keys))
 
     @classmethod

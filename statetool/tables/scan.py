@@ -1,4 +1,4 @@
-"""Plan the tables of a snapshot: schema and splits, on the driver; :mod:`statetool.tables.read` reads the splits."""
+"""Plan the tables of a snapshot (schema and splits) on the driver. :mod:`statetool.tables.read` reads the splits."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class TableScan:
     splits: tuple[Split, ...]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read all splits here, one after another."""
+        """Read all splits in this process, one after another."""
         for split in self.splits:
             yield from read_split(split)
 
 
 @dataclass(frozen=True, slots=True)
 class TableStates:
-    """The states of an operator, with the user's names for fields of rows."""
+    """The states of an operator, with the user's field names for rows."""
 
     key: Serializer | None
     keyed: Mapping[str, StateMeta]
@@ -91,12 +91,12 @@ class TableStates:
 
 
 def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
-    """Return the states of an operator with the user's names for fields of rows.
+    """Return the states of an operator with the user's field names for rows.
 
     Raises
     ------
     OptionError
-        A path that leads to no row, or a number of names that is not that of the fields.
+        A path does not refer to a row, or the number of names differs from the number of fields.
     """
     check_columns(columns, [*operator.listed_keyed, *operator.listed_elements])
     headers = {id(h): named_header(h, columns) for h, _ in operator.listed_keyed.values()}
@@ -111,7 +111,7 @@ def table_states(operator: OperatorInventory, columns: Columns) -> TableStates:
 
 
 def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
-    """Plan a table of an operator; runs on the driver and reads headers only.
+    """Plan a table of an operator. Runs on the driver and reads only headers.
 
     Raises
     ------
@@ -120,9 +120,9 @@ def scan_table(operator: OperatorInventory, request: ScanRequest) -> TableScan:
     OptionError
         The options do not fit the table.
     EncodeError
-        A key is not one of the operator's.
+        A key does not have the type of the operator's keys.
     UnsupportedError
-        A type that Arrow and Spark do not have.
+        Arrow and Spark do not support a type.
     """
     request = replace(
         request,
@@ -185,7 +185,7 @@ def _scan_keyed(
     column_of: Mapping[str, str | None],
     columns: NamedColumns,
 ) -> TableScan:
-    """Plan a keyed table; ``column_of`` maps its states to their columns, ``None`` for those without one."""
+    """Plan a keyed table. ``column_of`` maps its states to their columns, ``None`` for states without a column."""
     options = request.options
     if options.on_error == "keep_raw" and table != "timers":
         columns = [*columns, (UNDECODED, UNDECODED_TYPE)]
@@ -228,7 +228,7 @@ def _scan_elements(
         subtask_column=request.subtask,
         memory_bytes=request.memory_bytes,
     )
-    # Each subtask holds its own part of union state; on restore all get the union of these. Broadcast state is one copy many times.
+    # Each subtask holds a part of union state, and on restore every subtask gets the union. All subtasks hold the same broadcast state.
     one_copy = meta.kind == "broadcast" and not request.subtask
     splits = plan_elements(operator, spec, one_copy=one_copy, target_bytes=request.target_bytes)
     return TableScan(schema=schema, splits=tuple(splits))
@@ -237,12 +237,12 @@ def _scan_elements(
 def scan_in_flight(
     operator: OperatorInventory, side: Side, record: Serializer, *, options: ReadOptions | None = None
 ) -> TableScan:
-    """Plan the table of the data in flight at an operator's inputs or outputs (unaligned checkpoints).
+    """Plan the table of the in-flight data at an operator's inputs or outputs (unaligned checkpoints).
 
     Parameters
     ----------
     record
-        Serializer of the records: the snapshot does not name it.
+        Serializer of the records, which the snapshot does not store.
     """
     options = options or ReadOptions()
     schema = _schema(operator, in_flight_columns(record), options, {})
@@ -260,7 +260,7 @@ def scan_in_flight(
 
 
 def _registered(operator: OperatorInventory, name: str) -> str:
-    """Return the name under which a state is registered: for states of a Python job, ``python-state-`` and the name in its code."""
+    """Return the registered name of a state: for states of a Python job, ``python-state-`` followed by the name in the job's code."""
     full = f"{PYTHON_STATE}{name}"
     known = (*operator.listed_keyed, *operator.listed_elements, KEYED_STATE, TIMERS, *operator.views)
     return full if name not in known and full in known else name
@@ -269,7 +269,7 @@ def _registered(operator: OperatorInventory, name: str) -> str:
 def _schema(
     operator: OperatorInventory, columns: NamedColumns, options: ReadOptions, added: Mapping[str, bool]
 ) -> pa.Schema:
-    """Return the schema of a table; ``added`` says which int columns follow the others."""
+    """Return the schema of a table. ``added`` says which int columns follow the others."""
     fields = [f for name, logical in columns for f in column_fields(name, logical, options)]
     fields += [pa.field(name, pa.int32()) for name, wanted in added.items() if wanted]
     names = [f.name.lower() for f in fields]
@@ -305,7 +305,7 @@ def _timer_columns(
 def _void_states(
     operator: OperatorInventory, metas: Mapping[str, StateMeta], states: Sequence[str] | None
 ) -> list[str]:
-    """Return the states without a namespace, which are columns of ``keyed_state``."""
+    """Return the states without a namespace, which form the columns of ``keyed_state``."""
     void = [n for n, m in metas.items() if m.namespace is not None and m.namespace.logical == Scalar("null")]
     for name in states or ():
         if name not in metas:
@@ -320,7 +320,7 @@ def _void_states(
 
 
 def _timer_namespace(operator: OperatorInventory, timers: Sequence[StateMeta]) -> NamedColumns:
-    """Return the column of namespaces, if any; it is null for services without one (process table functions have both kinds)."""
+    """Return the column of namespaces, if any. It is null for services without a namespace (process table functions have both kinds)."""
     kinds = {check_timers(m).nested[1].logical for m in timers} - {Scalar("null")}
     if len(kinds) > 1:
         raise UnsupportedError(
@@ -343,7 +343,7 @@ def _long_columns(key: LogicalType, meta: StateMeta) -> NamedColumns:
 
 
 def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
-    """Refuse strings for numbers and other values for strings, with what was understood."""
+    """Raise an error if the value is a string but keys are numbers, or vice versa. The error shows the interpreted value."""
     of_strings = serializer.logical == Scalar("string")
     of_numbers = serializer.logical in _NUMBERS
     if (of_strings and not isinstance(value, str)) or (of_numbers and isinstance(value, str)):
@@ -360,7 +360,10 @@ def _check_scalar(serializer: Serializer, value: Any, operator: str) -> None:
 def encode_keys(
     operator: OperatorInventory, serializer: Serializer | None, keys: Sequence[Any]
 ) -> tuple[tuple[bytes, ...], frozenset[int]]:
-    """Return the bytes of keys, and the key groups that hold them; numbers are compared as such, whatever their scale, and maps in any order."""
+    """Return the bytes of keys, and the key groups that hold them.
+
+    Numbers are equal whatever their scale, and maps are equal whatever the order of their entries.
+    """
     if serializer is None:
         return (), frozenset()
     encoded: list[bytes] = []
@@ -378,7 +381,7 @@ def encode_keys(
             ).at(operator=operator.label) from e
         for raw, hash_code in forms:
             encoded.append(raw)
-            # With a hash code in user code the key may be in any key group.
+            # If ``hashCode()`` is user code, the key may be in any key group.
             groups |= (
                 set(range(operator.state.max_parallelism))
                 if hash_code is None

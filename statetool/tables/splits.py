@@ -1,4 +1,4 @@
-"""Splits of a table: what each task reads, independent of the job's parallelism. Frozen, picklable and self-contained."""
+"""Splits of a table: the input of each task, independent of the job's parallelism. Immutable, picklable and self-contained."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class TableSpec:
     Attributes
     ----------
     states
-        Names of the states; of timers those of their queues.
+        Names of the states, or of the queues for timers.
     columns
-        For ``keyed_state`` and ``windows``, the column of each state, ``None`` where it has none.
+        For ``keyed_state`` and ``windows``, the column of each state, ``None`` if it has none.
     keys
-        Encoded keys to keep, ``None`` for all.
+        Encoded keys to read, ``None`` for all.
     schema
-        The table's Arrow schema (IPC bytes), to which the rows of every stream are brought.
+        The table's Arrow schema (IPC bytes). Rows of every stream are converted to it.
     key_group_column, subtask_column
         Whether the table has the column.
     memory_bytes
-        Key groups above this are put together as they stream by, or by way of local disk.
+        Key groups above this size are merged as a stream, or spilled to local disk.
     """
 
     operator: str
@@ -64,10 +64,10 @@ class KeyedSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementSplit:
-    """Some elements of one operator state of one subtask; ``starts`` and ``ends`` are their bounds in the stream.
+    """Some elements of one operator state of one subtask. ``starts`` and ``ends`` are their bounds in the stream.
 
     The first ``header_bytes`` of the stream hold its header. ``descriptions`` are headers (bytes and offset) that describe subclasses
-    which not all subtasks know.
+    that some subtasks do not know.
     """
 
     spec: TableSpec
@@ -90,7 +90,7 @@ class ElementSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightSplit:
-    """Channels of one subtask with buffers in one stream; ``record`` is the snapshot of the records' serializer."""
+    """Channels of one subtask with buffers in one stream. ``record`` is the serializer snapshot of the records."""
 
     spec: TableSpec
     stream: Stream

@@ -1,4 +1,4 @@
-"""The time of a timer as a SQL timestamp, beside the number that Flink keeps."""
+"""The time of a timer as a SQL timestamp, in addition to the number that Flink stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statetool.columns.arrays import as_numpy
 from statetool.types.logical import TimestampType
 
 TIMER_TIME: Final = TimestampType("us", zoned=True, digits=6)
-#: Epoch milliseconds of the years 1 to 9999: numbers beyond are no times, such as the largest one for "at the end".
+#: Epoch milliseconds of the years 1 to 9999. Numbers outside are not points in time, such as the maximum that marks the end of input.
 _FIRST_MS: Final = -62_135_596_800_000
 _LAST_MS: Final = 253_402_300_799_999
 

@@ -1,4 +1,4 @@
-"""Elements that wait: calls of asynchronous I/O, events before the watermark of complex event processing. Runs in a task."""
+"""Buffered elements: calls of asynchronous I/O, and events before the watermark of complex event processing. Runs in a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def event_type(events: StateShape) -> LogicalType:
     Raises
     ------
     UnsupportedError
-        It is not known where an event ends.
+        The end of an event cannot be determined.
     """
     if not isinstance(events.element, LockableSerializer):
         raise UnsupportedError(
@@ -36,12 +36,12 @@ def event_type(events: StateShape) -> LogicalType:
 
 
 def event_columns(key: LogicalType, queue: StateShape) -> list[tuple[str, LogicalType]]:
-    """Return the columns of events that wait for the watermark.
+    """Return the columns of events before the watermark.
 
     Raises
     ------
     UnsupportedError
-        It is not known where an event ends.
+        The end of an event cannot be determined.
     """
     events = queue.element.logical
     if not isinstance(events, ListType):
@@ -52,12 +52,12 @@ def event_columns(key: LogicalType, queue: StateShape) -> list[tuple[str, Logica
 
 
 def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Columns]:
-    """Return a row for each event of a queue in long form (times as ``map_key``, lists of events); a null list is a row too.
+    """Return one row per event of a queue in long form (times as ``map_key``, lists of events). A null list is also a row.
 
     Raises
     ------
     FormatError
-        The queue of this subtask has no lists.
+        The queue of this subtask does not hold lists.
     """
     (_, key_type, key), (_, _, time), (_, kind, lists), *undecoded = columns
     if not isinstance(kind, ListType):
@@ -77,7 +77,7 @@ def event_rows(groups: Positions, columns: Columns) -> tuple[int, Positions, Col
 
 
 def call_columns(element: Serializer) -> list[tuple[str, LogicalType]]:
-    """Return the columns of calls that had not come back; an element among them may be a watermark (``element``)."""
+    """Return the columns of calls that have not returned. An element among them may also be a watermark (``element``)."""
     logical = element.logical
     assert isinstance(logical, StructType)
     return [(f.name, f.type) for f in logical.fields]
@@ -89,7 +89,7 @@ def call_rows(columns: Columns, options: ReadOptions) -> Columns:
     Raises
     ------
     FormatError
-        This subtask has no stream elements.
+        The state of this subtask does not hold stream elements.
     """
     (_, logical, elements), *undecoded = columns
     if not isinstance(logical, StructType):

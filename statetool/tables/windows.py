@@ -1,7 +1,7 @@
-"""All state of a window in one row: contents, states of triggers, the user's own states. Runs in a task.
+"""All state of a window in one row: contents, trigger state, user state. Runs in a task.
 
-Windows that merge (sessions) keep their contents under one of the windows that they were merged of, and a list (DataStream) or a map
-(SQL) says which one; they are shown as the merged windows. Follows ``WindowOperator`` and ``MergingWindowSet`` of both runtimes.
+Merging windows (sessions) store their contents under one of the windows that were merged. A list (DataStream) or a map (SQL) records which
+one. They are shown as the merged windows. Follows ``WindowOperator`` and ``MergingWindowSet`` of both runtimes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from statetool.tables.keyed import Columns, KeyedTable, StateEntries, key_ranges
 from statetool.types import LogicalType, Scalar
 
 _WINDOW: Final = "window"
-#: Columns that ``keyed_state`` does not have.
+#: Columns that do not exist in ``keyed_state``.
 WINDOW_COLUMNS: Final = (_WINDOW,)
 _NULL_FLAG_BYTES: Final = 1
-#: Starts and ends.
+#: Start and end positions.
 Ranges = tuple[Positions, Positions]
 
 
@@ -38,19 +38,19 @@ def window_columns(key: LogicalType, namespace: Serializer) -> list[tuple[str, L
 
 
 def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> tuple[int, Positions, Columns, Columns]:
-    """Return the windows of a batch that has all entries of its keys: their number, key groups, key and window, and their states.
+    """Return the windows of a batch that has all entries of its keys: their number, key groups, key and window, and states.
 
     Parameters
     ----------
     names
-        The states kept by window, and those that say which windows merged.
+        The states with a window namespace, and the states that record merged windows.
     """
     by_state = table.entries_of(batch, names)
     merged: StateEntries = {name: by_state.pop(name) for name in MERGED if name in by_state}
     entries = sum(len(e) for e, _ in by_state.values())
     starts, ends, groups = key_ranges({**by_state, **merged})
     holder, now, under = _merged_windows(table, batch, merged)
-    # Windows that merged are rows too: their contents may have been purged.
+    # Merged windows are rows even if their contents have been purged.
     source = np.append(np.arange(entries), entries + holder)
     namespaces = _concatenated([*((k.namespace, k.namespace_end) for _, k in by_state.values()), now, under])
     windows, first_window = distinct(batch.data, *namespaces, np.zeros(len(namespaces[0]), dtype=np.int64))
@@ -72,7 +72,7 @@ def window_rows(table: KeyedTable, batch: EntryBatch, names: Sequence[str]) -> t
 
 
 def _merged_windows(table: KeyedTable, batch: EntryBatch, merged: StateEntries) -> tuple[Positions, Ranges, Ranges]:
-    """Return for each merged window its entry, its own bounds in the bytes, and those of the window that its contents are kept under."""
+    """Return the entry of each merged window, its bounds in the bytes, and the bounds of the window that stores its contents."""
     for name, (entries, keys) in merged.items():
         shape = table.shapes[name]
         with decoding(name, batch, table.header.key, shape):
@@ -92,7 +92,7 @@ def _concatenated(ranges: Sequence[Ranges]) -> Ranges:
 
 
 def _rename_contents(ids: Positions, by_state: StateEntries, stored: Positions, now: Positions) -> None:
-    """Give the contents of merged windows, which are ``stored`` under other ids, the ids that these windows have ``now``."""
+    """Assign the contents of merged windows, ``stored`` under other ids, to the ids of the merged windows, ``now``."""
     order = np.argsort(stored)
     stored, now = stored[order], now[order]
     if (np.diff(stored) == 0).any():
@@ -107,7 +107,7 @@ def _rename_contents(ids: Positions, by_state: StateEntries, stored: Positions, 
 
 
 def _as_first_seen(ids: Positions) -> tuple[Positions, Positions]:
-    """Number ids from 0 on in the order of their first occurrence; also return where that is."""
+    """Number ids from 0 in the order of their first occurrence, and return the numbers with the positions of these occurrences."""
     _, first, number = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
