@@ -1,10 +1,10 @@
-"""What ``hashCode()`` of a user's class may be: the conventions, how they are written, and keys hashed by them.
+"""Conventions for ``hashCode()`` of user classes: their text form, and hash codes of keys.
 
-A snapshot names a class and its fields; its ``hashCode()`` lies in user code. A :class:`HashFormula` has a convention for each such
-class, which a person can read and declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``,
-``commons(a, b)``, ``polynomial[17, 31](a, b)``, ``polynomial[1, 31, plain](a, b)``, ``xor(a, b)``, ``sum(a, b)``, ``scala(_1, _2)``,
-``scala2.13(_1, _2)``; of an enum ``name()`` or ``ordinal()``; of an Avro record ``avro[1, 10]()`` (as Avro 1.12 hashes) or
-``avro[0, 0]()`` (as Avro 1.8 does): what the hash of a string starts with, and at which field or element the hash ends.
+A snapshot names a class and its fields, but its ``hashCode()`` is defined in user code. A :class:`HashFormula` has a readable convention
+for each such class that a user can declare: ``Objects.hash(shop, country)``, ``record(a, b)``, ``lombok(a, b)``, ``commons(a, b)``,
+``polynomial[17, 31](a, b)``, ``polynomial[1, 31, plain](a, b)``, ``xor(a, b)``, ``sum(a, b)``, ``scala(_1, _2)``, ``scala2.13(_1, _2)``.
+For an enum: ``name()`` or ``ordinal()``. For an Avro record: ``avro[1, 10]()`` (Avro 1.12) or ``avro[0, 0]()`` (Avro 1.8), with the start
+value of a string's hash and the field or element at which the hash ends.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _BOOL: Final = Scalar("bool")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convention:
-    """How one class hashes: its ``fields`` in the order in which they count."""
+    """The hash convention of one class, with its ``fields`` in hashing order."""
 
     kind: Kind
     fields: tuple[str, ...] = ()
@@ -76,12 +76,12 @@ class Convention:
 
 
 def parse_convention(text: str) -> Convention:
-    """Parse a convention as it is written.
+    """Parse the text form of a convention.
 
     Raises
     ------
     OptionError
-        The text is no convention.
+        The text is not a convention.
     """
     if avro := _AVRO.fullmatch(text):
         return Convention(kind="avro", start=int(avro.group(1)), multiplier=int(avro.group(2)))
@@ -112,7 +112,7 @@ def _style(text: str) -> Style:
 
 @dataclass(frozen=True, slots=True)
 class HashFormula:
-    """How each class hashes whose ``hashCode()`` lies in user code; picklable."""
+    """The conventions of all classes whose ``hashCode()`` is defined in user code; picklable."""
 
     classes: tuple[tuple[str, Convention], ...]
 
@@ -120,17 +120,17 @@ class HashFormula:
         return "; ".join(f"{name}: {convention}" for name, convention in self.classes)
 
     def of(self, class_name: str) -> Convention | None:
-        """Return how a class hashes, if that is known."""
+        """Return the convention of a class, ``None`` if unknown."""
         return dict(self.classes).get(class_name)
 
     @classmethod
     def declared(cls, words: Mapping[str, str]) -> HashFormula:
-        """Return the formula of written conventions by the full name of their Java class."""
+        """Return the formula of conventions as text, by the full name of their Java class."""
         return cls(tuple(sorted((name, parse_convention(text)) for name, text in words.items())))
 
 
 def user_class(serializer: Serializer) -> str | None:
-    """Return the name of the class whose ``hashCode()`` is needed and lies in user code, ``None`` for other types."""
+    """Return the name of the class whose ``hashCode()`` is needed and defined in user code, ``None`` for other types."""
     match serializer:
         case PojoSerializer():
             return serializer.pojo_class
@@ -144,7 +144,7 @@ def user_class(serializer: Serializer) -> str | None:
 
 
 def user_classes(key: Serializer) -> dict[str, Serializer]:
-    """Return the user's classes inside a key type, outer ones first, with a serializer of each."""
+    """Return the user classes inside a key type, outer ones first, with a serializer of each."""
     classes: dict[str, Serializer] = {}
     for serializer in all_parts(key):
         name = user_class(serializer)
@@ -154,18 +154,18 @@ def user_classes(key: Serializer) -> dict[str, Serializer]:
 
 
 def formula_hash(formula: HashFormula, key: Serializer) -> Callable[[Any], int]:
-    """Return ``hashCode()`` of plain keys under a formula.
+    """Return a function that computes ``hashCode()`` of plain keys under a formula.
 
     Raises
     ------
     OptionError
-        A declared field that the class does not have.
+        The class does not have a declared field.
     """
     return hashed(key, formula).hash_code
 
 
 def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
-    """Return the serializer with the formula's hash codes for the classes that it names."""
+    """Return the serializer with the formula's hash codes for the classes that the formula names."""
     name = user_class(serializer)
     convention = formula.of(name) if name is not None else None
     if convention is not None:
@@ -182,7 +182,7 @@ def hashed(serializer: Serializer, formula: HashFormula) -> Serializer:
 
 
 class HashedSerializer(Serializer):
-    """The serializer of a user's class, with a convention for its hash code."""
+    """The serializer of a user class, with a convention for its hash code."""
 
     def __init__(self, serializer: Serializer, convention: Convention, formula: HashFormula) -> None:
         super().__init__(serializer.snapshot_class, serializer.snapshot_version)
@@ -234,7 +234,7 @@ class HashedSerializer(Serializer):
 
 
 def combine(convention: Convention, hashes: list[int]) -> int:
-    """Return the hash code that a convention makes of the parts' hash codes."""
+    """Combine the hash codes of the parts into one by a convention."""
     match convention.kind:
         case "xor":
             h = 0
@@ -250,7 +250,7 @@ def combine(convention: Convention, hashes: list[int]) -> int:
 
 
 def class_fields(serializer: Serializer) -> dict[str, Serializer]:
-    """Return the fields of a user's class by name."""
+    """Return the fields of a user class by name."""
     if isinstance(serializer, PojoSerializer):
         return dict(serializer.fields)
     return {} if isinstance(serializer, EnumSerializer | AvroSerializer) else dict(serializer.children())
@@ -262,12 +262,12 @@ def null_hash(style: Style) -> int:
 
 
 def part_hash(part: Serializer, value: Any, style: Style) -> int:
-    """Return the hash code of a field as a class's own ``hashCode()`` counts it.
+    """Return the hash code of a field as the ``hashCode()`` of its class counts it.
 
     Raises
     ------
     UnsupportedError
-        Its hash code differs from process to process, or is not known.
+        Its hash code differs between processes, or is unknown.
     """
     if value is None:
         return null_hash(style)
