@@ -39,7 +39,7 @@ def state_of_companion(name: str, states: Container[str]) -> str | None:
 
 
 def column_of_companion(name: str, schema: pa.Schema, *, known: bool) -> tuple[str, str, str] | None:
-    """Return the column of a table whose companion has this name, the content of the companion, and the alternative to it.
+    """Return the column of a table whose companion has this name, the content of the companion, and the alternative content.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ a finished chunk has utf (hex of a Java stream of the offset factory) before its
 boolean suspended, boolean snapshot completed. Enumerator 8: the boolean before table ids of lists, and after the schemas i4 count,
 each utf chunk id, i8 checkpoint. Offset factories are parsed as data and never executed.
 
-Older releases, as they write (newer releases read some of these differently):
+Versions written by older releases (newer releases read some of these differently):
 
 * MySQL 2.0: split 2 has no total and no suspended; enumerator 2 has a boolean (all are assigned) as the status, and ends there
 * MySQL 2.1: split 3 has the total; enumerator 3 also has the remaining tables and the case-sensitivity flag

@@ -9,8 +9,8 @@ Enumerator (``KafkaSourceEnumStateSerializer``):
 * 0: i4 subtasks, i4 version of splits, each: i4 subtask, i4 count, splits (i4 length, bytes)
 * 1: i4 count, each utf topic, i4 partition: the assigned ones
 * 2: as 1 with i4 status (0 assigned, 1 unassigned) after each; boolean initial discovery finished
-* 3: i4 count, i4 version of splits, each: i4 length, split, i4 status; the boolean. The offset of an assigned split is where it
-  began, not where its reader is; that of an unassigned one is where it will begin.
+* 3: i4 count, i4 version of splits, each: i4 length, split, i4 status; the boolean. The offset of an assigned split is its
+  start, not the position of its reader. The offset of an unassigned split is its future start.
 
 Releases 3.0 of the connector write enumerators 1 (as Flink 1.17 does), 3.1 to 4.0 write 2, 5.0 and later 3.
 """

@@ -3,9 +3,9 @@
 Split, version 2 (``PulsarPartitionSplitSerializer``): utf topic, i4 partition, i4 count of ranges of hashes (i4, i4), i4 length and a Java
 stream of the stop cursor, boolean has the id of the last message read [i4 length, bytes], boolean has a transaction [i8, i8]. Version 1:
 one more i4 after the ranges; 0: one range, without a count. Enumerator (``PulsarSourceEnumStateSerializer``), version 3: i4 count of
-partitions, as a split begins; 2: as splits of version 1; 1: of version 0; 0: then unused fields: i4 count of splits of version
-0; i4 count, each i4 subtask and such a list; i4 count, each i4 subtask, i4 count, utf ids; a boolean. Committable, version 1: i8, i8
-transaction id, utf topic.
+partitions in the layout of a split's first fields; 2: as splits of version 1; 1: of version 0; 0: then unused fields: i4 count of splits of
+version 0; i4 count, each i4 subtask and such a list; i4 count, each i4 subtask, i4 count, utf ids; a boolean. Committable, version 1: i8,
+i8 transaction id, utf topic.
 
 The id of a message is Protobuf (``MessageIdData``: 1 ledger, 2 entry, 3 partition, 4 index in a batch) and shown in the form of Pulsar's
 tools.

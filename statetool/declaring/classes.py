@@ -44,13 +44,13 @@ def declare(
     Parameters
     ----------
     name
-        The class as ``Class.getName()`` gives it: ``com.acme.Outer$Inner``.
+        The class name as returned by ``Class.getName()``: ``com.acme.Outer$Inner``.
     schema
         Its fields and their Java types, ``{"id": "long", "tags": "List<String>", "owner": "com.acme.Person"}``: all fields that are
         neither static nor transient, including those of superclasses. A box (``Integer``) differs from its primitive (``int``). Their order
         does not matter, as Kryo and POJOs sort fields by name. For a ``Value`` or ``Writable`` class, use the order of its ``write``
-        method. For a POJO that the snapshot describes, only the fields whose type arguments it lacks are needed (``{"tags":
-        "List<String>"}``). For an enum, the list of its constants in the order of the source. An Avro schema, as a dict or as JSON text, is
+        method. For a POJO that the snapshot describes, only the fields whose type arguments it lacks are needed
+        (``{"tags": "List<String>"}``). For an enum, the list of its constants in source order. An Avro schema, as a dict or JSON text, is
         accepted too (:mod:`statetool.types.avro_java`).
     extends
         Superclasses and interfaces that fields of other classes use to refer to it.
