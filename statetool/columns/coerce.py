@@ -39,7 +39,7 @@ _NUMBERS: Final = {
 
 
 class TooWideError(EncodeError):
-    """A timestamp beyond 64 bits of its unit; plain values can be of any size."""
+    """A timestamp beyond 64 bits of its unit. Plain values can be of any size."""
 
 
 def mismatch(array: pa.Array, logical: LogicalType) -> EncodeError:

@@ -1,4 +1,4 @@
-"""Check a snapshot against a snapshot of the new job, a release of Flink, or both."""
+"""Check of a snapshot against a snapshot of the new job, a release of Flink, or both."""
 
 from __future__ import annotations
 

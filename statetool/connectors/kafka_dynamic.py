@@ -1,4 +1,4 @@
-"""Kafka's dynamic source for several clusters (``org.apache.flink.connector.kafka.dynamic.source``), implemented from its source code.
+"""Kafka's dynamic source for several clusters (``org.apache.flink.connector.kafka.dynamic.source``).
 
 Split (``DynamicKafkaSourceSplitSerializer``), version 1: utf id of the cluster, i4 version of the split of Kafka, its bytes to the end; 2:
 boolean is retained [i8 until, ms] after the id.
@@ -9,7 +9,7 @@ enumerator state. 2: after the bootstrap servers two offset initializers: boolea
 clusters: i4 count, each: utf id, i8 until (ms), i4 length, Kafka's enumerator state. Java streams are parsed as data and never executed.
 
 Releases 3.1 to 4.0 of the connector write splits 1 and enumerators 1, 5.0 enumerators 2; later releases write splits 2 and enumerators 3.
-Not tested with bytes of a real job.
+Implemented from the connector's source code alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Positions that a user gives as rows of a table."""
+"""Positions given by a user as rows of a table."""
 
 from __future__ import annotations
 

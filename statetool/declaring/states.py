@@ -59,7 +59,7 @@ def value(
     last_access_ms: int | None = None,
     column: str | None = None,
 ) -> StateType:
-    """Declare a ``ValueState`` (:class:`StateType` for the arguments)."""
+    """Declare a ``ValueState``. See :class:`StateType` for the arguments."""
     return StateType(kind="value", element=type, ttl=ttl, last_access_ms=last_access_ms, column=column)
 
 

@@ -1,4 +1,4 @@
-"""Java hash codes of encoded keys, and the key groups that follow from them."""
+"""Java hash codes of encoded keys, and the resulting key groups."""
 
 from __future__ import annotations
 
