@@ -339,9 +339,10 @@ def _has_last_access(kind: pa.DataType) -> bool:
 
 
 def unscaled_part(kind: pa.DataType, logical: LogicalType) -> str | None:
-    """Return the path of the first ``BigDecimal`` whose column is a decimal(38,18), as in tables for any scale; ``None`` if absent.
+    """Return the path of the first ``BigDecimal`` whose column is a decimal(38,18), ``None`` if absent.
 
-    Other decimals come from users and have the scale of their type. Text includes its scale.
+    Tables show every ``BigDecimal`` as decimal(38,18). Other decimals come from users and have the scale of their type. Text includes its
+    scale.
     """
     match logical:
         case BigDecimalType():

@@ -141,7 +141,7 @@ class SinkRow:
         Number of uncommitted transactions or files, and number of those that are open and aborted on restore; ``None`` if part of
         its state cannot be read (``undecoded``).
     finished_subtasks
-        Finished subtasks.
+        Number of finished subtasks.
     writers
         Writer state, as JSON.
     """
